@@ -1,0 +1,38 @@
+# Torch comes from the wheel in the virtual environment that scripts/setup makes; all else is Debian's.
+set(LOCKSTEP_PYTHON "${CMAKE_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
+    "the Python whose torch wheel is built against")
+execute_process(
+  COMMAND "${LOCKSTEP_PYTHON}" -c "import torch.utils; print(torch.utils.cmake_prefix_path)"
+  OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "no torch wheel behind ${LOCKSTEP_PYTHON}; run scripts/setup first")
+endif()
+list(APPEND CMAKE_PREFIX_PATH "${torch_prefix}")
+find_package(Torch REQUIRED)
+get_filename_component(LOCKSTEP_TORCH_HOME "${torch_prefix}/../.." ABSOLUTE)
+
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc i18n)
+find_package(CLI11 REQUIRED)
+find_library(SENTENCEPIECE sentencepiece REQUIRED)
+find_library(SENTENCEPIECE_TRAIN sentencepiece_train REQUIRED)
+
+# What every file is compiled with. fmt is the header-only copy of the wheel: Debian's is older and
+# would be shadowed by it.
+add_library(lockstep_flags INTERFACE)
+target_include_directories(lockstep_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
+target_include_directories(lockstep_flags SYSTEM INTERFACE "${LOCKSTEP_TORCH_HOME}/include")
+target_compile_definitions(lockstep_flags INTERFACE FMT_HEADER_ONLY
+                           LOCKSTEP_VERSION="${PROJECT_VERSION}")
+target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter)
+target_link_libraries(lockstep_flags INTERFACE Threads::Threads)
+
+# Torch as a SYSTEM dependency, with one precompiled header for all folders that use it:
+# <torch/torch.h> costs about 20 s a file without.
+add_library(lockstep_torch STATIC "${CMAKE_SOURCE_DIR}/cmake/torch_header.cpp")
+target_link_libraries(lockstep_torch PUBLIC lockstep_flags torch)
+target_include_directories(lockstep_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+target_precompile_headers(lockstep_torch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_header.h")

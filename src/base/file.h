@@ -1,0 +1,78 @@
+// Files: whole reads, lines (plain or .gz), memory maps, and writes that are whole or absent.
+// All functions throw DataError for input that cannot be read and MachineError for failed writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path);
+
+// Lines without their LF; a CR before the LF is kept out too. Reads gzip when the name ends in .gz.
+// A last line without LF counts. Streams: `line` is valid during the call only; numbers start at 1.
+void for_each_line(const fs::path& path,
+                   const std::function<void(std::string_view line, int64_t number)>& visit);
+std::vector<std::string> read_lines(const fs::path& path);
+
+// Writes beside the target, syncs, renames: a reader sees the old file or the whole new one.
+void write_file(const fs::path& path, std::string_view content);
+void sync_folder(const fs::path& folder);  // makes renames in it durable
+
+std::string sha256_hex(std::span<const std::byte> data);
+std::string sha256_of_file(const fs::path& path);
+
+// Incremental SHA-256 (FIPS 180-4).
+class Sha256 {
+ public:
+  Sha256();
+  void update(const void* data, std::size_t size);
+  std::string hex();  // finishes; call once
+
+ private:
+  void block(const unsigned char* p);
+  uint32_t state_[8];
+  unsigned char buffer_[64];
+  uint64_t total_ = 0;
+};
+
+// A read-only memory map of a whole file; unmapped by the destructor.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const fs::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// A new folder below the system's temporary folder, removed with its content by the destructor.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace lockstep
