@@ -1,0 +1,31 @@
+// Multi-head scaled dot-product attention over packed sentences (Vaswani et al. 2017, section
+// 3.2): every sentence attends within itself or to its source, nothing is computed for padding.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "nn/dropout.h"
+#include "nn/numerics.h"
+#include "nn/segments.h"
+
+namespace lockstep {
+
+struct AttentionOptions {
+  int64_t heads = 8;
+  bool causal = false;  // a position sees itself and earlier ones (self-attention only)
+  // Of the attention weights; the row of query q in head h has the key rows[q] * heads + h, the
+  // column is the position of the key in its sentence.
+  Dropout dropout;
+};
+
+// qkv [tokens, 3 * width] = query | key | value, in the compute type -> [tokens, width].
+torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
+                             const AttentionOptions& options, const Numerics& numerics);
+
+// query [target tokens, width], memory [source tokens, 2 * width] = key | value, same number of
+// sentences on both sides -> [target tokens, width].
+torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,
+                              const Segments& target, const Segments& source,
+                              const AttentionOptions& options, const Numerics& numerics);
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// Softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over a large
+// vocabulary, output projection included: logits exist for one chunk of rows at a time.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "nn/numerics.h"
+#include "nn/parameters.h"
+
+namespace lockstep {
+
+struct CrossEntropyResult {
+  torch::Tensor loss;     // fp32 scalar with gradient: sum over tokens of the smoothed loss
+  torch::Tensor nll;      // fp32 scalar: sum of -log p(target), unsmoothed
+  torch::Tensor correct;  // int64 scalar: tokens whose most likely entry is the target
+};
+
+// hidden [tokens, width] in the compute type; table [vocabulary, width]; targets int64 [tokens].
+// Smoothing as torch's CrossEntropyLoss: (1 - s) on the target plus s / vocabulary on every entry.
+// loss is a SUM; divide the gradients by the number of tokens. The fused path makes the gradients
+// in the forward pass (table's goes straight into its grad(), scaled by 1: call backward with
+// gradient 1 only, which is checked) when grad mode is on.
+CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
+                                          const torch::Tensor& targets, double smoothing,
+                                          const Numerics& numerics);
+
+}  // namespace lockstep

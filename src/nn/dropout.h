@@ -1,0 +1,38 @@
+// Dropout (Srivastava et al. 2014) whose mask is a pure function of (seed, step, site, row, column):
+// no state, no order of draws, the same bits for any number of threads, ranks or micro-batches.
+//
+// Rows carry keys made from (sentence, position); a site is one place in the network. With
+// h = mix32(key of site and row + column / 2), an element is dropped when its half of h (16 bits;
+// low half for even columns) is below round(p * 65536). The kept ones are scaled by 1 / (1 - p'),
+// p' being the threshold over 65536: p' differs from p by at most 2^-17.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "nn/numerics.h"
+
+namespace lockstep {
+
+struct Dropout {
+  double p = 0;          // 0: off
+  uint64_t key = 0;      // of (seed, step, site)
+  torch::Tensor rows;    // int64 [tokens], on the CPU or the device of the activations
+  bool active() const { return p > 0; }
+};
+
+// The key of a site in a step; never the same for two (seed, step, site).
+uint64_t dropout_key(uint64_t seed, int64_t step, int64_t site);
+
+// bool [rows, width]: true where kept. The reference for the fused kernels.
+torch::Tensor dropout_mask(const Dropout& dropout, int64_t width);
+
+// residual + dropout(x): residual fp32 [tokens, width], x [tokens, width] in the compute type
+// -> fp32 [tokens, width].
+torch::Tensor add_dropout(const torch::Tensor& residual, const torch::Tensor& x,
+                          const Dropout& dropout, const Numerics& numerics);
+
+// dropout(relu(x)): [tokens, width] in the compute type.
+torch::Tensor relu_dropout(const torch::Tensor& x, const Dropout& dropout,
+                           const Numerics& numerics);
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#include "nn/parameters.h"
+
+#include <cmath>
+
+namespace lockstep {
+
+ParameterRef Parameters::add(std::string name, std::vector<int64_t> shape,
+                             Initializer initializer) {
+  TORCH_CHECK(!values_.defined(), "parameter ", name, " added after allocate()");
+  TORCH_CHECK(find(name) == nullptr, "two parameters named ", name);
+  auto parameter = std::make_shared<Parameter>();
+  parameter->name = std::move(name);
+  parameter->numel = c10::multiply_integers(shape);
+  parameter->shape = std::move(shape);
+  parameter->offset = total_;
+  total_ += (parameter->numel + kParameterAlignment - 1) / kParameterAlignment *
+            kParameterAlignment;
+  owned_.push_back(parameter);
+  list_.push_back(parameter);
+  initializers_.push_back(std::move(initializer));
+  return parameter;
+}
+
+void Parameters::allocate(torch::Device device, bool low, uint64_t seed) {
+  TORCH_CHECK(!values_.defined(), "allocate() called twice");
+  torch::NoGradGuard no_grad;
+  auto fp32 = torch::TensorOptions().dtype(torch::kFloat32);
+  torch::Tensor initial = torch::zeros({total_}, fp32);
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  for (std::size_t i = 0; i < owned_.size(); ++i) {
+    const Parameter& p = *owned_[i];
+    torch::Tensor view = initial.narrow(0, p.offset, p.numel).view(p.shape);
+    initializers_[i](view, generator);
+  }
+  values_ = initial.to(device);
+  gradients_ = torch::zeros_like(values_);
+  if (low) low_ = values_.to(torch::kBFloat16);
+  for (const std::shared_ptr<Parameter>& p : owned_) {
+    auto slice = [&](const torch::Tensor& flat) {
+      return flat.narrow(0, p->offset, p->numel).view(p->shape).variable_data();
+    };
+    p->value = slice(values_).set_requires_grad(true);
+    p->value.mutable_grad() = slice(gradients_);
+    if (low) p->low = slice(low_);
+  }
+  initializers_.clear();
+}
+
+void Parameters::refresh_low() {
+  torch::NoGradGuard no_grad;
+  if (low_.defined()) low_.copy_(values_);
+}
+
+const Parameter* Parameters::find(const std::string& name) const {
+  for (const std::shared_ptr<Parameter>& p : owned_) {
+    if (p->name == name) return p.get();
+  }
+  return nullptr;
+}
+
+int64_t Parameters::count() const {
+  int64_t count = 0;
+  for (const std::shared_ptr<Parameter>& p : owned_) count += p->numel;
+  return count;
+}
+
+Parameters::Initializer zeros() {
+  return [](torch::Tensor&, at::Generator&) {};  // the arrays start as zeros
+}
+
+Parameters::Initializer ones() {
+  return [](torch::Tensor& t, at::Generator&) { t.fill_(1); };
+}
+
+Parameters::Initializer normal(double standard_deviation) {
+  return [=](torch::Tensor& t, at::Generator& g) { t.normal_(0, standard_deviation, g); };
+}
+
+Parameters::Initializer xavier_uniform(int64_t parts) {
+  return [=](torch::Tensor& t, at::Generator& g) {
+    double fan_out = static_cast<double>(t.size(0)) / static_cast<double>(parts);
+    double bound = std::sqrt(6.0 / (fan_out + static_cast<double>(t.size(1))));
+    t.uniform_(-bound, bound, g);
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+// The weights of a network in one flat array, their gradients in a second of the same layout and,
+// in mixed precision, the weights rounded to bfloat16 in a third. Slices of the flat arrays are at
+// once the tensors that the operations see, the buckets that ranks exchange and what the optimizer
+// walks over: nothing is ever copied between them.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// One weight. Handles (ParameterRef) are given out before the arrays exist; the tensors are
+// defined once Parameters::allocate has run.
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;   // of its first element in the flat arrays; a multiple of kParameterAlignment
+  int64_t numel = 0;
+  torch::Tensor value;  // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
+  torch::Tensor low;    // bf16 [shape], equal to value rounded; undefined in fp32 training
+
+  // The tensor that an operation computing in `dtype` reads.
+  const torch::Tensor& as(at::ScalarType dtype) const {
+    return dtype == at::kFloat ? value : low;
+  }
+};
+using ParameterRef = std::shared_ptr<const Parameter>;
+
+inline constexpr int64_t kParameterAlignment = 16;  // elements: 64 bytes of fp32, a cache line
+
+class Parameters {
+ public:
+  // Fills the fp32 [shape] tensor it is given, on the CPU, with numbers from the generator.
+  using Initializer = std::function<void(torch::Tensor&, at::Generator&)>;
+
+  // Registration order is the order of the flat arrays. Names are unique (TORCH_CHECK).
+  ParameterRef add(std::string name, std::vector<int64_t> shape, Initializer initializer);
+
+  // Makes the arrays on `device`, initialises every weight from `seed` (equal on every rank) and
+  // sets gradients to zero. `low` adds the bfloat16 copy. Call once, after the last add.
+  void allocate(torch::Device device, bool low, uint64_t seed);
+
+  // Flat arrays [total]: padding between parameters stays zero in all of them.
+  const torch::Tensor& values() const { return values_; }
+  const torch::Tensor& gradients() const { return gradients_; }
+  const torch::Tensor& low() const { return low_; }  // undefined without bfloat16
+
+  void refresh_low();  // values -> low, after the values changed outside the optimizer
+
+  const std::vector<ParameterRef>& list() const { return list_; }
+  const Parameter* find(const std::string& name) const;  // null when there is none
+  int64_t count() const;                                 // weights, padding not counted
+
+ private:
+  std::vector<std::shared_ptr<Parameter>> owned_;
+  std::vector<ParameterRef> list_;
+  std::vector<Initializer> initializers_;
+  int64_t total_ = 0;
+  torch::Tensor values_, gradients_, low_;
+};
+
+// Initializers.
+Parameters::Initializer zeros();
+Parameters::Initializer ones();
+Parameters::Initializer normal(double standard_deviation);
+// Uniform in +-sqrt(6 / (fan_in + fan_out)) for a weight [out, in] (Glorot and Bengio 2010). A
+// weight that stacks `parts` matrices (fused query, key, value) is initialised as those matrices.
+Parameters::Initializer xavier_uniform(int64_t parts = 1);
+
+}  // namespace lockstep
