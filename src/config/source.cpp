@@ -1,0 +1,181 @@
+#include "config/source.h"
+
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+using AnyValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+
+std::string describe_value(
+    const std::variant<bool, int64_t, double, std::string, std::vector<std::string>>& value) {
+  if (auto v = std::get_if<bool>(&value)) return *v ? "true" : "false";
+  if (auto v = std::get_if<int64_t>(&value)) return fmt::format("{}", *v);
+  if (auto v = std::get_if<double>(&value)) return fmt::format("{}", *v);
+  if (auto v = std::get_if<std::string>(&value)) return fmt::format("the string \"{}\"", *v);
+  return "a list";
+}
+
+// What a TOML node holds, unless it is a date or a time.
+std::optional<AnyValue> value_of(const toml::node& node) {
+  if (auto v = node.value_exact<bool>()) return *v;
+  if (auto v = node.value_exact<int64_t>()) return *v;
+  if (auto v = node.value_exact<double>()) return *v;
+  if (auto v = node.value_exact<std::string>()) return *v;
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return std::nullopt;
+  std::vector<std::string> list;
+  for (const toml::node& item : *array) list.push_back(item.value<std::string>().value_or(""));
+  return list;
+}
+
+bool satisfies(double value, const Rule& rule) {
+  if (auto r = std::get_if<Above>(&rule)) return value > r->limit;
+  if (auto r = std::get_if<AtLeast>(&rule)) return value >= r->limit;
+  if (auto r = std::get_if<Between>(&rule)) return value >= r->low && value < r->high;
+  return true;
+}
+
+bool satisfies(const FieldRef& target, const Rule& rule) {
+  if (auto v = std::get_if<int64_t*>(&target)) return satisfies(static_cast<double>(**v), rule);
+  if (auto v = std::get_if<double*>(&target)) return satisfies(**v, rule);
+  auto text = std::get_if<std::string*>(&target);
+  auto allowed = std::get_if<OneOf>(&rule);
+  if (text == nullptr || allowed == nullptr) return true;
+  return std::find(allowed->names.begin(), allowed->names.end(), **text) != allowed->names.end();
+}
+
+}  // namespace
+
+ConfigSource ConfigSource::from_file(const std::filesystem::path& path) {
+  if (!fs::exists(path)) throw ConfigError("{}: no such configuration file", path.string());
+  return from_text(read_file(path), path.string());
+}
+
+ConfigSource ConfigSource::from_text(std::string_view toml, const std::string& name) {
+  ConfigSource source;
+  source.name_ = name;
+  source.add_toml(toml, name, true);
+  return source;
+}
+
+void ConfigSource::add_toml(std::string_view text, const std::string& name, bool is_file) {
+  toml::table table;
+  try {
+    table = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position& at = error.source().begin;
+    throw ConfigError("{}:{}:{}: {}", name, at.line, at.column, error.description());
+  }
+  std::function<void(const std::string&, const toml::table&)> walk;
+  walk = [&](const std::string& prefix, const toml::table& node) {
+    for (const auto& [key, child] : node) {
+      std::string full = prefix + std::string(key.str());
+      if (const toml::table* inner = child.as_table()) {
+        walk(full + ".", *inner);
+        continue;
+      }
+      const toml::source_position& at = child.source().begin;
+      std::string where = is_file ? fmt::format("{}:{}:{}", name, at.line, at.column) : name;
+      if (std::optional<Value> value = value_of(child)) {
+        entries_[full] = {*value, where};
+      } else {
+        errors_.push_back(fmt::format("{}: {}: dates and times are not used", where, full));
+      }
+    }
+  };
+  walk("", table);
+}
+
+void ConfigSource::override_with(const std::string& word) {
+  std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ConfigError("command line: \"{}\": expected key=value, as in optimizer.lr=1e-3", word);
+  }
+  set(word.substr(0, equals), word.substr(equals + 1), "command line");
+}
+
+void ConfigSource::set(const std::string& key, const std::string& value, const std::string& where) {
+  ConfigSource parsed;
+  try {
+    parsed.add_toml("value = " + value, where, false);
+  } catch (const ConfigError&) {
+    parsed.entries_["value"] = {value, where};
+  }
+  auto found = parsed.entries_.find("value");
+  entries_[key] = found == parsed.entries_.end() ? Entry{value, where} : found->second;
+}
+
+bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
+  auto take = [&]<typename T>(T* out) {
+    auto v = std::get_if<T>(&entry.value);
+    if (v == nullptr) return false;
+    *out = *v;
+    return true;
+  };
+  if (auto out = std::get_if<double*>(&target)) {
+    if (auto whole = std::get_if<int64_t>(&entry.value)) {
+      **out = static_cast<double>(*whole);
+      return true;
+    }
+  }
+  if (auto out = std::get_if<int64_t*>(&target)) {
+    auto number = std::get_if<double>(&entry.value);  // 1e6 means 1000000
+    if (number && *number == static_cast<double>(static_cast<int64_t>(*number))) {
+      **out = static_cast<int64_t>(*number);
+      return true;
+    }
+  }
+  return std::visit(take, target);
+}
+
+void ConfigSource::Reader::field(const std::string& key, FieldRef value, const Rule& rule,
+                                 std::string_view) {
+  source_.known_.push_back(key);
+  auto found = source_.entries_.find(key);
+  if (found == source_.entries_.end()) return;
+  if (source_.assign(found->second, value) && satisfies(value, rule)) return;
+  std::string got = describe_value(found->second.value);
+  std::string hint;
+  auto allowed = std::get_if<OneOf>(&rule);
+  auto text = std::get_if<std::string>(&found->second.value);
+  if (allowed && text) hint = did_you_mean(*text, allowed->names);
+  source_.add_error(key, fmt::format("expected {}, got {}{}", expectation(value, rule), got, hint));
+}
+
+std::string ConfigSource::name_at(const std::string& key, const std::string& fallback) {
+  known_.push_back(key);
+  auto found = entries_.find(key);
+  if (found == entries_.end()) return fallback;
+  if (auto text = std::get_if<std::string>(&found->second.value)) return *text;
+  add_error(key, "expected a name, got " + describe_value(found->second.value));
+  return fallback;
+}
+
+void ConfigSource::add_error(const std::string& key, const std::string& message) {
+  auto found = entries_.find(key);
+  std::string where = found == entries_.end() ? name_ : found->second.where;
+  errors_.push_back(fmt::format("{}: {}: {}", where, key, message));
+}
+
+void ConfigSource::finish() {
+  for (const auto& [key, entry] : entries_) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    errors_.push_back(
+        fmt::format("{}: {}: unknown key{}", entry.where, key, did_you_mean(key, known_)));
+  }
+  if (errors_.empty()) return;
+  throw ConfigError("{}", join(errors_, "\n"));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// Where configuration values come from: a TOML file, then `key=value` words of the command line.
+// Values stay unparsed until a struct's describe() asks for them; all errors are reported at once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace lockstep {
+
+class ConfigSource {
+ public:
+  // Throws ConfigError: no such file, or TOML that does not parse (file:line:column).
+  static ConfigSource from_file(const std::filesystem::path& path);
+  static ConfigSource from_text(std::string_view toml, const std::string& name);
+
+  // "optimizer.lr=1e-3"; the value is TOML, and a plain string if it does not parse as TOML.
+  void override_with(const std::string& word);
+  // Sets a value from inside the program (`where` names the flag in messages).
+  void set(const std::string& key, const std::string& value, const std::string& where);
+
+  // Reads the values of config's fields below `section` ("" for top level), checks them and
+  // collects errors; keys that were read count as known.
+  template <typename Config>
+  void read(std::string_view section, Config& config) {
+    Reader reader(*this);
+    if (section.empty()) {
+      config.describe(reader);
+    } else {
+      reader.section(section, config, "");
+    }
+  }
+
+  // The string at `key`, or `fallback`; marks it known. For the names that choose a struct.
+  std::string name_at(const std::string& key, const std::string& fallback);
+
+  // Adds an error about a key, with its place: "nmt.toml:3:6: optimizer.lr: <message>".
+  void add_error(const std::string& key, const std::string& message);
+
+  // Throws one ConfigError with every error so far, keys that nobody read included.
+  void finish();
+
+ private:
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+  struct Entry {
+    Value value;
+    std::string where;  // "nmt.toml:3:6" or "command line"
+  };
+
+  class Reader : public Fields {
+   public:
+    explicit Reader(ConfigSource& source) : source_(source) {}
+
+   protected:
+    void field(const std::string& key, FieldRef value, const Rule& rule,
+               std::string_view help) override;
+
+   private:
+    ConfigSource& source_;
+  };
+
+  void add_toml(std::string_view toml, const std::string& name, bool is_file);
+  bool assign(const Entry& entry, const FieldRef& target) const;
+
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> known_;
+  std::vector<std::string> errors_;
+  std::string name_;
+};
+
+}  // namespace lockstep
