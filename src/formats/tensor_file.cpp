@@ -1,0 +1,325 @@
+#include "formats/tensor_file.h"
+
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "data are mapped as they are");
+
+constexpr std::size_t kLengthBytes = 8;          // the header's length, before the header
+constexpr std::size_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
+constexpr std::size_t kHeaderAlignment = 8;      // so that the data begin aligned
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+struct DTypeRow {
+  DType dtype;
+  std::string_view name;
+  std::size_t bytes;
+};
+
+constexpr std::array<DTypeRow, 10> kDTypes{{{DType::kF64, "F64", 8},
+                                            {DType::kI64, "I64", 8},
+                                            {DType::kF32, "F32", 4},
+                                            {DType::kI32, "I32", 4},
+                                            {DType::kF16, "F16", 2},
+                                            {DType::kBF16, "BF16", 2},
+                                            {DType::kI16, "I16", 2},
+                                            {DType::kI8, "I8", 1},
+                                            {DType::kU8, "U8", 1},
+                                            {DType::kBool, "BOOL", 1}}};
+
+const DTypeRow& row(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
+
+std::vector<std::string> all_dtype_names() {
+  std::vector<std::string> out;
+  for (const DTypeRow& known : kDTypes) out.emplace_back(known.name);
+  return out;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Bytes that a tensor of this shape takes; nothing for a negative size or one beyond 64 bits.
+std::optional<std::size_t> bytes_of(DType dtype, const std::vector<int64_t>& shape) {
+  std::size_t bytes = dtype_bytes(dtype);
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
+      return std::nullopt;
+    }
+  }
+  return bytes;
+}
+
+// ---- writing ----
+
+// A file that appears under its name only when whole; without commit() it vanishes.
+class PendingFile {
+ public:
+  explicit PendingFile(const fs::path& path) : path_(path), temporary_(path.string() + ".tmp") {
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail("created");
+  }
+  ~PendingFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!done_) ::unlink(temporary_.c_str());
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail("written");
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+
+  void commit() {
+    if (::fsync(fd_) != 0) fail("written");
+    int fd = std::exchange(fd_, -1);
+    if (::close(fd) != 0) fail("written");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("renamed into place");
+    done_ = true;
+    sync_folder(path_.parent_path());
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) {
+    throw MachineError("{}: cannot be {}: {}", path_.string(), what, std::strerror(errno));
+  }
+
+  fs::path path_, temporary_;
+  int fd_ = -1;
+  bool done_ = false;
+};
+
+void check_entries(const std::vector<TensorEntry>& entries) {
+  std::set<std::string_view> names;
+  for (const TensorEntry& entry : entries) {
+    if (entry.name == kMetadataKey || !names.insert(entry.name).second) {
+      throw std::invalid_argument(fmt::format("tensor name \"{}\": reserved or twice", entry.name));
+    }
+    std::optional<std::size_t> expected = bytes_of(entry.dtype, entry.shape);
+    if (expected == entry.data.size()) continue;
+    throw std::invalid_argument(fmt::format("tensor {}: {} bytes do not fit {} {}", entry.name,
+                                            entry.data.size(), dtype_name(entry.dtype),
+                                            shape_text(entry.shape)));
+  }
+}
+
+std::string header_of(const std::vector<const TensorEntry*>& ordered,
+                      const TensorMetadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::size_t offset = 0;
+  for (const TensorEntry* entry : ordered) {
+    std::size_t end = offset + entry->data.size();
+    header[entry->name] = {{"dtype", dtype_name(entry->dtype)},
+                           {"shape", entry->shape},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string_view dtype_name(DType dtype) { return row(dtype).name; }
+std::size_t dtype_bytes(DType dtype) { return row(dtype).bytes; }
+
+std::optional<DType> dtype_named(std::string_view name) {
+  for (const DTypeRow& candidate : kDTypes) {
+    if (candidate.name == name) return candidate.dtype;
+  }
+  return std::nullopt;
+}
+
+void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
+                       const TensorMetadata& metadata) {
+  check_entries(entries);
+  std::vector<const TensorEntry*> ordered;
+  for (const TensorEntry& entry : entries) ordered.push_back(&entry);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto* a, const auto* b) {
+    return dtype_bytes(a->dtype) > dtype_bytes(b->dtype);
+  });
+  std::string header = header_of(ordered, metadata);
+  auto length = static_cast<uint64_t>(header.size());
+  PendingFile file(path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(std::as_bytes(std::span(header)));
+  for (const TensorEntry* entry : ordered) file.write(entry->data);
+  file.commit();
+}
+
+// ---- reading ----
+
+namespace {
+
+// Parses strictly: a name that appears twice is an error, where nlohmann's parser keeps the last.
+Json parse_strictly(const fs::path& path, std::string_view text) {
+  std::set<std::string> names;
+  auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth == 1 && event == Json::parse_event_t::key &&
+        !names.insert(parsed.get<std::string>()).second) {
+      throw DataError("{}: tensor {} appears twice in the header", path.string(),
+                      parsed.get<std::string>());
+    }
+    return true;
+  };
+  try {
+    Json header = Json::parse(text, check);
+    if (header.is_object()) return header;
+  } catch (const Json::exception& error) {
+    throw DataError("{}: the header is no valid JSON: {}", path.string(), error.what());
+  }
+  throw DataError("{}: the header is no JSON object", path.string());
+}
+
+bool is_list_of_sizes(const Json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) {
+           return item.is_number_unsigned() && item.get<uint64_t>() <= INT64_MAX;
+         });
+}
+
+TensorMetadata parse_metadata(const fs::path& path, const Json& value) {
+  TensorMetadata out;
+  bool strings = value.is_object() && std::all_of(value.begin(), value.end(),
+                                                  [](auto& word) { return word.is_string(); });
+  if (!strings) throw DataError("{}: {}: expected strings only", path.string(), kMetadataKey);
+  for (const auto& [key, word] : value.items()) out[key] = word.get<std::string>();
+  return out;
+}
+
+// One tensor of the header, checked against `data`, all bytes after the header.
+TensorEntry parse_entry(const fs::path& path, const std::string& name, const Json& value,
+                        std::span<const std::byte> data) {
+  auto require = [&](bool right, const char* expected) {
+    if (right) return;
+    throw DataError("{}: tensor {}: expected {} in the header, found {}", path.string(), name,
+                    expected, value.dump());
+  };
+  require(value.is_object() && value.contains("dtype") && value["dtype"].is_string(), "a dtype");
+  require(value.contains("shape") && is_list_of_sizes(value["shape"]), "a shape");
+  require(value.contains("data_offsets") && is_list_of_sizes(value["data_offsets"]) &&
+              value["data_offsets"].size() == 2,
+          "data_offsets [begin, end]");
+  auto word = value["dtype"].get<std::string>();
+  std::optional<DType> dtype = dtype_named(word);
+  if (!dtype) {
+    throw DataError("{}: tensor {}: dtype \"{}\" is unknown ({})", path.string(), name, word,
+                    join(all_dtype_names(), ", "));
+  }
+  TensorEntry entry{name, *dtype, value["shape"].get<std::vector<int64_t>>(), {}};
+  auto begin = value["data_offsets"][0].get<std::size_t>();
+  auto end = value["data_offsets"][1].get<std::size_t>();
+  if (begin > end || end > data.size()) {
+    throw DataError("{}: tensor {}: its data are bytes {} to {}, the file has {} bytes of data",
+                    path.string(), name, begin, end, data.size());
+  }
+  std::optional<std::size_t> expected = bytes_of(entry.dtype, entry.shape);
+  if (expected != end - begin) {
+    throw DataError("{}: tensor {}: {} {} takes {} bytes, the header gives it {}", path.string(),
+                    name, word, shape_text(entry.shape),
+                    expected ? std::to_string(*expected) : "more than 2^64", end - begin);
+  }
+  entry.data = data.subspan(begin, end - begin);
+  return entry;
+}
+
+}  // namespace
+
+TensorFile::TensorFile(const fs::path& path) : path_(path), file_(path) {
+  std::span<const std::byte> bytes = file_.bytes();
+  if (bytes.size() < kLengthBytes) {
+    throw DataError("{}: has {} bytes, expected a tensor file (at least {})", path.string(),
+                    bytes.size(), kLengthBytes);
+  }
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  if (length > kMaxHeader) {
+    throw DataError("{}: the header claims {} bytes, at most {} are allowed; no tensor file?",
+                    path.string(), length, kMaxHeader);
+  }
+  if (length > bytes.size() - kLengthBytes) {
+    throw DataError("{}: the header claims {} bytes, the file has {} after its length",
+                    path.string(), length, bytes.size() - kLengthBytes);
+  }
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  std::span<const std::byte> data = bytes.subspan(kLengthBytes + length);
+  parse_header(text, data);
+  check_layout(data.size());
+}
+
+void TensorFile::parse_header(std::string_view text, std::span<const std::byte> data) {
+  Json header = parse_strictly(path_, text);
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadataKey) {
+      metadata_ = parse_metadata(path_, value);
+    } else {
+      entries_.push_back(parse_entry(path_, name, value, data));
+    }
+  }
+  std::stable_sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
+  });
+  for (std::size_t i = 0; i < entries_.size(); ++i) index_[entries_[i].name] = i;
+}
+
+// The tensors must follow each other without overlap or gap and reach the end of the file.
+void TensorFile::check_layout(std::size_t data_bytes) const {
+  std::size_t reached = 0;
+  const std::byte* start = file_.bytes().data() + file_.bytes().size() - data_bytes;
+  for (const TensorEntry& entry : entries_) {
+    auto begin = static_cast<std::size_t>(entry.data.data() - start);
+    if (begin != reached) {
+      throw DataError("{}: tensor {}: its data begin at byte {}, expected {}: {} the tensor before",
+                      path_.string(), entry.name, begin, reached,
+                      begin < reached ? "they overlap" : "a hole after");
+    }
+    reached = begin + entry.data.size();
+  }
+  if (reached == data_bytes) return;
+  throw DataError("{}: the tensors take {} bytes of data, the file has {}", path_.string(), reached,
+                  data_bytes);
+}
+
+const TensorEntry* TensorFile::find(std::string_view name) const {
+  auto found = index_.find(std::string(name));
+  return found == index_.end() ? nullptr : &entries_[found->second];
+}
+
+const TensorEntry& TensorFile::get(std::string_view name) const {
+  if (const TensorEntry* entry = find(name)) return *entry;
+  throw DataError("{}: no tensor \"{}\"{}", path_.string(), name, did_you_mean(name, names()));
+}
+
+std::vector<std::string> TensorFile::names() const {
+  std::vector<std::string> out;
+  for (const TensorEntry& entry : entries_) out.push_back(entry.name);
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// Named tensors on disk in the safetensors format, docs/formats.md "Tensor file".
+// Knows bytes, shapes and element types only; nn and train turn them into torch tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lockstep {
+
+enum class DType { kF64, kI64, kF32, kI32, kF16, kBF16, kI16, kI8, kU8, kBool };
+
+std::string_view dtype_name(DType dtype);  // as the file spells it: "F32"
+std::optional<DType> dtype_named(std::string_view name);
+std::size_t dtype_bytes(DType dtype);  // of one element
+
+// A tensor in row-major order, little-endian. Owns neither: `data` must outlive its use.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;  // empty for a scalar
+  std::span<const std::byte> data;
+};
+
+using TensorMetadata = std::map<std::string, std::string>;
+
+// Writes beside the target, syncs, renames, syncs the folder: a reader sees the old file or the
+// whole new one. The data are laid out by falling element size (each tensor is aligned to its own),
+// else in the order given. Throws MachineError when the disk refuses and leaves nothing behind;
+// std::invalid_argument for entries that make no valid file (name twice or "__metadata__",
+// data that do not fit the shape): those are bugs of the caller.
+void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
+                       const TensorMetadata& metadata = {});
+
+// A memory-mapped tensor file, wholly checked when opened. The spans it hands out live as long as
+// it does. Files of other writers may hold unaligned data: use memcpy, not casts, to read elements.
+class TensorFile {
+ public:
+  // Throws DataError, naming the file, the tensor, and expected and found bytes, for anything that
+  // is not a complete, gap-free safetensors file of the types above.
+  explicit TensorFile(const fs::path& path);
+
+  const fs::path& path() const { return path_; }
+  const std::vector<TensorEntry>& entries() const { return entries_; }  // in the order of the data
+  const TensorMetadata& metadata() const { return metadata_; }
+
+  const TensorEntry* find(std::string_view name) const;  // null when absent
+  const TensorEntry& get(std::string_view name) const;   // DataError, with the nearest name
+  std::vector<std::string> names() const;
+
+ private:
+  void parse_header(std::string_view text, std::span<const std::byte> data);
+  void check_layout(std::size_t data_bytes) const;
+
+  fs::path path_;
+  MappedFile file_;
+  std::vector<TensorEntry> entries_;
+  std::unordered_map<std::string, std::size_t> index_;  // name -> place in entries_
+  TensorMetadata metadata_;
+};
+
+}  // namespace lockstep
