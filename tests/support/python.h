@@ -23,19 +23,23 @@ struct PythonResult {
   std::string output, errors;
 };
 
-// Runs tests/parity/`script` with `arguments` (quoted for the shell by the caller where needed);
-// ended after a minute at the latest.
-inline PythonResult run_python(const std::string& script, const std::string& arguments) {
+// Runs Python with `arguments`, which the caller quotes for the shell where needed; ended after a
+// minute at the latest.
+inline PythonResult run_python(const std::string& arguments) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
   std::string command =
-      fmt::format("timeout 60 '{}' '{}/tests/parity/{}' {} >'{}' 2>'{}'", LOCKSTEP_PYTHON,
-                  LOCKSTEP_SOURCE, script, arguments, output, errors);
+      fmt::format("timeout 60 '{}' {} >'{}' 2>'{}'", LOCKSTEP_PYTHON, arguments, output, errors);
   PythonResult result;
   result.status = std::system(command.c_str());
   result.output = read_file(output);
   result.errors = read_file(errors);
   return result;
+}
+
+// The same for tests/parity/`script`.
+inline PythonResult run_parity_script(const std::string& script, const std::string& arguments) {
+  return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments));
 }
 
 }  // namespace lockstep

@@ -196,7 +196,7 @@ TEST(EventFile, RoundTripsThroughTensorBoard) {
     writer.scalar("speed/tokens_per_second", 200, 24100.5, 1.5e9);
     writer.text("run/config", 0, "    [task]\n    name = \"translation\" # Ü", 1.5e9);
   }
-  PythonResult result = run_python("read_events.py", "'" + folder.path().string() + "'");
+  PythonResult result = run_parity_script("read_events.py", "'" + folder.path().string() + "'");
   ASSERT_EQ(result.status, 0) << result.errors;
   Json found = Json::parse(result.output);
   const Json& losses = found["scalars"]["train/loss"];

@@ -225,7 +225,8 @@ TEST(TensorFile, RoundTripsThroughThePythonPackage) {
               theirs = (folder.path() / "theirs").string();
   Sample sample;
   write_tensor_file(ours, sample.entries, {{"step", "1"}});
-  PythonResult result = run_python("tensor_files.py", fmt::format("'{}' '{}'", ours, theirs));
+  PythonResult result =
+      run_parity_script("tensor_files.py", fmt::format("'{}' '{}'", ours, theirs));
   ASSERT_EQ(result.status, 0) << result.errors;
   Json read = Json::parse(result.output);
   ASSERT_EQ(read.size(), sample.entries.size());

@@ -1,0 +1,17 @@
+// Perplexity: how many tokens, equally likely, a model seems to choose among.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+
+// exp of the mean negative log-likelihood per target token (in nats, without label smoothing).
+// Capped at exp(100), about 2.7e43: an untrained model then still gives a number that a plot and
+// JSON can hold. Not a number stays not a number.
+inline double perplexity(double mean_nll) {
+  constexpr double kMostNats = 100;
+  return std::exp(std::isnan(mean_nll) ? mean_nll : std::min(mean_nll, kMostNats));
+}
+
+}  // namespace lockstep
