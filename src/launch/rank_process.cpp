@@ -1,0 +1,156 @@
+#include "launch/rank_process.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+struct Channel {
+  Descriptor ours, theirs;
+};
+
+Channel open_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw MachineError("cannot open a pipe: {}", std::strerror(errno));
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// A terminal of our own as wide as ours, which passes bytes unchanged.
+Channel open_terminal(int like) {
+  int ours = -1, theirs = -1;
+  winsize size{};
+  bool sized = ::ioctl(like, TIOCGWINSZ, &size) == 0;
+  if (::openpty(&ours, &theirs, nullptr, nullptr, sized ? &size : nullptr) != 0) {
+    throw MachineError("cannot open a pseudo-terminal: {}", std::strerror(errno));
+  }
+  Channel channel{Descriptor(ours), Descriptor(theirs)};
+  ::fcntl(ours, F_SETFD, FD_CLOEXEC);
+  ::fcntl(theirs, F_SETFD, FD_CLOEXEC);
+  termios mode{};
+  ::tcgetattr(theirs, &mode);
+  ::cfmakeraw(&mode);
+  ::tcsetattr(theirs, TCSANOW, &mode);
+  return channel;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// All that the new process needs, made before the fork: after it nothing may allocate.
+struct Start {
+  std::vector<char*> arguments, environment;
+  int output[2], inherited, failure;
+  pid_t launcher;
+  bool pinned;
+  cpu_set_t cores;
+};
+
+void fail_start(const Start& start) {
+  int cause = errno;
+  ssize_t ignored = ::write(start.failure, &cause, sizeof cause);
+  static_cast<void>(ignored);
+  ::_exit(127);
+}
+
+[[noreturn]] void become_rank(Start& start) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != start.launcher) ::_exit(127);  // it died before prctl could tell us
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing < 0 || ::dup2(nothing, 0) < 0) fail_start(start);
+  if (nothing > 2) ::close(nothing);
+  if (::dup2(start.output[0], 1) < 0 || ::dup2(start.output[1], 2) < 0) fail_start(start);
+  if (start.inherited >= 0) ::fcntl(start.inherited, F_SETFD, 0);
+  if (start.pinned && ::sched_setaffinity(0, sizeof start.cores, &start.cores) != 0) {
+    fail_start(start);
+  }
+  ::execve(start.arguments[0], start.arguments.data(), start.environment.data());
+  fail_start(start);
+  ::_exit(127);
+}
+
+// Waits until exec has closed the pipe, or reads why it did not happen.
+void check_started(Channel& failure, pid_t pid, const std::string& program) {
+  failure.theirs.close();
+  int cause = 0;
+  ssize_t size = 0;
+  do {
+    size = ::read(failure.ours.get(), &cause, sizeof cause);
+  } while (size < 0 && errno == EINTR);
+  if (size != sizeof cause) return;
+  ::waitpid(pid, nullptr, 0);
+  throw MachineError("{}: cannot be started: {}", program, std::strerror(cause));
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  auto runs = [](const std::string& path) {
+    return ::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path);
+  };
+  if (name.find('/') != std::string::npos) {
+    if (runs(name)) return name;
+    throw ConfigError("{}: no program that can be run", name);
+  }
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : split(path ? path : "/usr/bin:/bin", ':')) {
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (runs(candidate)) return candidate;
+  }
+  throw ConfigError("no program \"{}\" in PATH", name);
+}
+
+RankProcess start_rank(const RankCommand& command) {
+  Channel streams[2];
+  for (int i : {0, 1}) streams[i] = command.terminal[i] ? open_terminal(i + 1) : open_pipe();
+  Channel failure = open_pipe();
+  Start start{};
+  start.arguments = pointers(command.words);
+  start.environment = pointers(command.environment);
+  for (int i : {0, 1}) start.output[i] = streams[i].theirs.get();
+  start.inherited = command.inherited;
+  start.failure = failure.theirs.get();
+  start.launcher = ::getpid();
+  start.pinned = !command.cores.empty();
+  CPU_ZERO(&start.cores);
+  for (int core : command.cores) CPU_SET(core, &start.cores);
+
+  pid_t pid = ::fork();
+  if (pid == 0) become_rank(start);
+  if (pid < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
+  ::setpgid(pid, pid);  // by whoever comes first; the other call changes nothing
+  check_started(failure, pid, command.words.front());
+  RankProcess process;
+  process.pid = pid;
+  for (int i : {0, 1}) process.output[i] = std::move(streams[i].ours);
+  return process;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// A small process that outlives the launcher only to end its ranks: it knows their process groups
+// and waits for the channel from the launcher to end. However the launcher dies - also by SIGKILL,
+// which it cannot handle - the kernel closes that channel, and no process of a rank stays behind.
+// (PR_SET_PDEATHSIG alone reaches the ranks, not the processes that they started.)
+#pragma once
+
+#include <sys/types.h>
+
+#include "launch/descriptor.h"
+
+namespace lockstep {
+
+class Warden {
+ public:
+  // Starts it. REQUIRES: no other thread runs. `most_groups`: how many it can watch at a time.
+  // Throws MachineError.
+  explicit Warden(int most_groups);
+  // Ends the channel and waits: groups that are still watched are killed.
+  ~Warden();
+  Warden(const Warden&) = delete;
+  Warden& operator=(const Warden&) = delete;
+
+  void watch(pid_t group);
+  void forget(pid_t group);  // before its leader is reaped: the number may be used again after that
+
+ private:
+  void tell(pid_t number);
+  pid_t pid_ = -1;
+  Descriptor channel_;
+};
+
+}  // namespace lockstep
