@@ -1,0 +1,224 @@
+#include "models/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "nn/embedding.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+LayerNorm add_norm(const std::string& name, int64_t width, Parameters& parameters) {
+  LayerNorm norm;
+  norm.weight = parameters.add(name + ".weight", {width}, ones());
+  norm.bias = parameters.add(name + ".bias", {width}, zeros());
+  return norm;
+}
+
+struct LinearShape {
+  int64_t out, in;
+  int64_t parts = 1;  // matrices stacked in `out`
+};
+
+Linear add_linear(const std::string& name, const LinearShape& shape, Parameters& parameters) {
+  Linear linear;
+  linear.weight =
+      parameters.add(name + ".weight", {shape.out, shape.in}, xavier_uniform(shape.parts));
+  linear.bias = parameters.add(name + ".bias", {shape.out}, zeros());
+  return linear;
+}
+
+Dropout dropout_at(int64_t site, double p, const Tensor& rows, const ForwardContext& context) {
+  if (!context.training || p == 0) return {};
+  return {p, dropout_key(context.seed, context.step, site), rows};
+}
+
+}  // namespace
+
+void TransformerConfig::check() const {
+  if (d_model % heads != 0) {
+    throw ConfigError("d_model: expected a multiple of heads ({}), got {}", heads, d_model);
+  }
+  if (d_model % 2 != 0) {
+    throw ConfigError("d_model: expected an even number (sine and cosine of each position), got {}",
+                      d_model);
+  }
+}
+
+PackedSentences pack_sentences(const std::vector<std::vector<int32_t>>& sentences,
+                               torch::Device device) {
+  std::vector<int32_t> lengths;
+  int64_t total = 0;
+  for (const std::vector<int32_t>& sentence : sentences) {
+    lengths.push_back(static_cast<int32_t>(sentence.size()));
+    total += lengths.back();
+  }
+  PackedSentences out;
+  out.tokens = torch::empty({total}, torch::kInt64);
+  out.positions = torch::empty({total}, torch::kInt64);
+  int64_t* token = out.tokens.mutable_data_ptr<int64_t>();
+  int64_t* position = out.positions.mutable_data_ptr<int64_t>();
+  for (const std::vector<int32_t>& sentence : sentences) {
+    for (std::size_t i = 0; i < sentence.size(); ++i) {
+      *token++ = sentence[i];
+      *position++ = static_cast<int64_t>(i);
+    }
+  }
+  out.tokens = out.tokens.to(device);
+  out.positions = out.positions.to(device);
+  out.segments = make_segments(lengths, device);
+  return out;
+}
+
+Transformer::Transformer(const TransformerConfig& config, int64_t vocabulary,
+                         Parameters& parameters)
+    : config_(config), vocabulary_(vocabulary) {
+  config_.check();
+  const int64_t d = config_.d_model;
+  table_ = parameters.add("embedding.weight", {vocabulary, d},
+                          normal(1 / std::sqrt(static_cast<double>(d))));
+  source_site_ = sites_++;
+  target_site_ = sites_++;
+  for (int64_t i = 0; i < config_.encoder_layers; ++i) {
+    const std::string name = "encoder." + std::to_string(i);
+    EncoderLayer layer;
+    layer.attention = add_self_attention(name, parameters);
+    layer.feed_forward = add_feed_forward(name, "norm2", parameters);
+    encoder_.push_back(std::move(layer));
+  }
+  encoder_norm_ = add_norm("encoder.norm", d, parameters);
+  for (int64_t i = 0; i < config_.decoder_layers; ++i) {
+    const std::string name = "decoder." + std::to_string(i);
+    DecoderLayer layer;
+    layer.attention = add_self_attention(name, parameters);
+    layer.cross = add_cross_attention(name, parameters);
+    layer.feed_forward = add_feed_forward(name, "norm3", parameters);
+    decoder_.push_back(std::move(layer));
+  }
+  decoder_norm_ = add_norm("decoder.norm", d, parameters);
+}
+
+SelfAttentionBlock Transformer::add_self_attention(const std::string& layer,
+                                                   Parameters& parameters) {
+  const int64_t d = config_.d_model;
+  SelfAttentionBlock block;
+  block.norm = add_norm(layer + ".norm1", d, parameters);
+  block.qkv = add_linear(layer + ".attention.qkv", {3 * d, d, 3}, parameters);
+  block.out = add_linear(layer + ".attention.out", {d, d}, parameters);
+  block.weights_site = sites_++;
+  block.residual_site = sites_++;
+  return block;
+}
+
+CrossAttentionBlock Transformer::add_cross_attention(const std::string& layer,
+                                                     Parameters& parameters) {
+  const int64_t d = config_.d_model;
+  CrossAttentionBlock block;
+  block.norm = add_norm(layer + ".norm2", d, parameters);
+  block.query = add_linear(layer + ".cross.query", {d, d}, parameters);
+  block.memory = add_linear(layer + ".cross.memory", {2 * d, d, 2}, parameters);
+  block.out = add_linear(layer + ".cross.out", {d, d}, parameters);
+  block.weights_site = sites_++;
+  block.residual_site = sites_++;
+  return block;
+}
+
+FeedForwardBlock Transformer::add_feed_forward(const std::string& layer, const std::string& norm,
+                                               Parameters& parameters) {
+  const int64_t d = config_.d_model, f = config_.feed_forward;
+  FeedForwardBlock block;
+  block.norm = add_norm(layer + "." + norm, d, parameters);
+  block.up = add_linear(layer + ".feed_forward.up", {f, d}, parameters);
+  block.down = add_linear(layer + ".feed_forward.down", {d, f}, parameters);
+  block.relu_site = sites_++;
+  block.residual_site = sites_++;
+  return block;
+}
+
+Tensor Transformer::forward(const TranslationInput& input, const ForwardContext& context) const {
+  const Tensor memory = encode(input.source, context);
+  Tensor x = embed_side(input.target, target_site_, context);
+  for (const DecoderLayer& layer : decoder_) {
+    x = attend_self(layer.attention, x, input.target, true, context);
+    x = attend_memory(layer.cross, x, memory, input, context);
+    x = feed_forward(layer.feed_forward, x, input.target.rows, context);
+  }
+  return layer_norm(x, decoder_norm_, context.numerics);
+}
+
+Tensor Transformer::encode(const PackedSentences& source, const ForwardContext& context) const {
+  Tensor x = embed_side(source, source_site_, context);
+  for (const EncoderLayer& layer : encoder_) {
+    x = attend_self(layer.attention, x, source, false, context);
+    x = feed_forward(layer.feed_forward, x, source.rows, context);
+  }
+  return layer_norm(x, encoder_norm_, context.numerics);
+}
+
+Tensor Transformer::embed_side(const PackedSentences& side, int64_t site,
+                               const ForwardContext& context) const {
+  return embed({side.tokens, side.positions}, *table_, positions(side.segments.longest),
+               dropout_at(site, config_.dropout, side.rows, context), context.numerics);
+}
+
+Tensor Transformer::attend_self(const SelfAttentionBlock& block, const Tensor& x,
+                                const PackedSentences& side, bool causal,
+                                const ForwardContext& context) const {
+  const Numerics& numerics = context.numerics;
+  AttentionOptions options;
+  options.heads = config_.heads;
+  options.causal = causal;
+  options.dropout = dropout_at(block.weights_site, config_.attention_dropout, side.rows, context);
+  const Tensor qkv = linear(layer_norm(x, block.norm, numerics), block.qkv, numerics);
+  const Tensor y =
+      linear(self_attention(qkv, side.segments, options, numerics), block.out, numerics);
+  return add_dropout(x, y, dropout_at(block.residual_site, config_.dropout, side.rows, context),
+                     numerics);
+}
+
+Tensor Transformer::attend_memory(const CrossAttentionBlock& block, const Tensor& x,
+                                  const Tensor& memory, const TranslationInput& input,
+                                  const ForwardContext& context) const {
+  const Numerics& numerics = context.numerics;
+  const Tensor& rows = input.target.rows;
+  AttentionOptions options;
+  options.heads = config_.heads;
+  options.dropout = dropout_at(block.weights_site, config_.attention_dropout, rows, context);
+  const Tensor query = linear(layer_norm(x, block.norm, numerics), block.query, numerics);
+  const Tensor key_value = linear(memory, block.memory, numerics);  // [source tokens, 2 * d_model]
+  const Tensor attended = cross_attention(query, key_value, input.target.segments,
+                                          input.source.segments, options, numerics);
+  return add_dropout(x, linear(attended, block.out, numerics),
+                     dropout_at(block.residual_site, config_.dropout, rows, context), numerics);
+}
+
+Tensor Transformer::feed_forward(const FeedForwardBlock& block, const Tensor& x, const Tensor& rows,
+                                 const ForwardContext& context) const {
+  const Numerics& numerics = context.numerics;
+  const Tensor inner = linear(layer_norm(x, block.norm, numerics), block.up, numerics);
+  const Tensor kept = relu_dropout(
+      inner, dropout_at(block.relu_site, config_.relu_dropout, rows, context), numerics);
+  return add_dropout(x, linear(kept, block.down, numerics),
+                     dropout_at(block.residual_site, config_.dropout, rows, context), numerics);
+}
+
+Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {
+  return at::linear(hidden, table_->as(numerics.compute));
+}
+
+Tensor Transformer::positions(int64_t count) const {
+  std::lock_guard lock(positions_mutex_);
+  if (!positions_.defined() || positions_.size(0) < count) {
+    // Outside inference mode: the table outlives a translation and is read in training as well.
+    c10::InferenceMode off(false);
+    const int64_t prepared = positions_.defined() ? 2 * positions_.size(0) : config_.longest;
+    positions_ = sinusoidal_positions(std::max(count, prepared), config_.d_model, device());
+  }
+  return positions_;
+}
+
+}  // namespace lockstep

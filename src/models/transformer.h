@@ -1,0 +1,178 @@
+// The Transformer (Vaswani et al. 2017) with layer normalisation first ("pre-norm"): every block is
+// x + dropout(f(norm(x))), and each stack ends in a norm of its own.
+//
+// Differs from the paper: the norms stand before the blocks, not after the sum; their weights and
+// the attention projections have biases; dropout on attention weights and after the ReLU exists but
+// is off unless asked for. As in the paper, one table serves source, target and output (section
+// 3.4), scaled by sqrt(d_model) on the way in, and the output has no bias.
+//
+// Sentences are packed (nn/segments.h): nothing is computed for padding, and the table has no row
+// that is never trained.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "config/fields.h"
+#include "nn/attention.h"
+#include "nn/layer_norm.h"
+#include "nn/linear.h"
+#include "nn/numerics.h"
+#include "nn/parameters.h"
+#include "nn/segments.h"
+
+namespace lockstep {
+
+struct TransformerConfig {
+  int64_t d_model = 256;
+  int64_t heads = 4;
+  int64_t encoder_layers = 3;
+  int64_t decoder_layers = 3;
+  int64_t feed_forward = 1024;
+  double dropout = 0.1;  // of embeddings and of every block before it is added (section 5.4)
+  double attention_dropout = 0;
+  double relu_dropout = 0;
+  int64_t longest = 256;
+
+  void describe(Fields& f) {
+    f("d_model", &d_model, AtLeast{2}, "width of embeddings and layers; even, divisible by heads");
+    f("heads", &heads, AtLeast{1}, "attention heads");
+    f("encoder_layers", &encoder_layers, AtLeast{1}, "layers of the encoder");
+    f("decoder_layers", &decoder_layers, AtLeast{1}, "layers of the decoder");
+    f("feed_forward", &feed_forward, AtLeast{1}, "inner width of the feed-forward blocks");
+    f("dropout", &dropout, Between{0, 1}, "dropout of embeddings and residual branches");
+    f("attention_dropout", &attention_dropout, Between{0, 1}, "dropout of attention weights");
+    f("relu_dropout", &relu_dropout, Between{0, 1}, "dropout after the ReLU");
+    f("longest", &longest, AtLeast{1}, "tokens whose positions are prepared; longer ones work");
+  }
+
+  // Throws ConfigError unless d_model is even and divisible by heads.
+  void check() const;
+};
+
+// One side of a batch. Copies share the tensors.
+struct PackedSentences {
+  torch::Tensor tokens;     // int64 [tokens]
+  torch::Tensor positions;  // int64 [tokens], from 0 in every sentence
+  Segments segments;
+  torch::Tensor rows;  // int64 [tokens]: keys of dropout (nn/dropout.h); only read in training
+};
+
+// Packs sentences of at least one token each; `rows` stays undefined.
+PackedSentences pack_sentences(const std::vector<std::vector<int32_t>>& sentences,
+                               torch::Device device);
+
+// source = pieces, </s>; target = <s>, pieces. Sentence i of one side belongs to i of the other.
+struct TranslationInput {
+  PackedSentences source, target;
+};
+
+struct ForwardContext {
+  bool training = false;  // dropout on
+  Numerics numerics;
+  uint64_t seed = 0;  // with `step`, of the dropout masks
+  int64_t step = 0;
+};
+
+// The blocks. Sites number the places of dropout in order of construction.
+struct SelfAttentionBlock {
+  LayerNorm norm;
+  Linear qkv;  // [3 * d_model, d_model]: query | key | value
+  Linear out;
+  int64_t weights_site = 0, residual_site = 0;
+};
+struct CrossAttentionBlock {
+  LayerNorm norm;
+  Linear query;
+  Linear memory;  // [2 * d_model, d_model]: key | value of the encoder's output
+  Linear out;
+  int64_t weights_site = 0, residual_site = 0;
+};
+struct FeedForwardBlock {
+  LayerNorm norm;
+  Linear up, down;
+  int64_t relu_site = 0, residual_site = 0;
+};
+struct EncoderLayer {
+  SelfAttentionBlock attention;
+  FeedForwardBlock feed_forward;
+};
+struct DecoderLayer {
+  SelfAttentionBlock attention;
+  CrossAttentionBlock cross;
+  FeedForwardBlock feed_forward;
+};
+
+class Transformer {
+ public:
+  // Adds the parameters, in this order (N counts layers from 0; all but norms also as .bias):
+  //   embedding.weight                                    normal(0, d_model^-0.5)
+  //   encoder.N.norm1, .attention.qkv, .attention.out     norms: ones and zeros
+  //   encoder.N.norm2, .feed_forward.up, .feed_forward.down
+  //   encoder.norm
+  //   decoder.N.norm1, .attention.qkv, .attention.out     matrices: xavier_uniform, zero bias
+  //   decoder.N.norm2, .cross.query, .cross.memory, .cross.out
+  //   decoder.N.norm3, .feed_forward.up, .feed_forward.down
+  //   decoder.norm
+  // In all vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
+  //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward.
+  // The network can be used once parameters.allocate() has run. Throws ConfigError (check()).
+  Transformer(const TransformerConfig& config, int64_t vocabulary, Parameters& parameters);
+  Transformer(const Transformer&) = delete;
+  Transformer& operator=(const Transformer&) = delete;
+
+  // -> the decoder's output, in the compute type [target tokens, d_model].
+  torch::Tensor forward(const TranslationInput& input, const ForwardContext& context) const;
+
+  // -> the encoder's output, in the compute type [source tokens, d_model].
+  torch::Tensor encode(const PackedSentences& source, const ForwardContext& context) const;
+
+  // hidden [rows, d_model] in the compute type -> [rows, vocabulary] in the compute type.
+  torch::Tensor logits(const torch::Tensor& hidden, const Numerics& numerics) const;
+
+  // fp32 [at least `count`, d_model] on the device of the weights. Any thread.
+  torch::Tensor positions(int64_t count) const;
+
+  const TransformerConfig& config() const { return config_; }
+  int64_t vocabulary() const { return vocabulary_; }
+  const Parameter& table() const { return *table_; }  // [vocabulary, d_model]
+  const std::vector<DecoderLayer>& decoder() const { return decoder_; }
+  const LayerNorm& decoder_norm() const { return decoder_norm_; }
+  torch::Device device() const { return table_->value.device(); }
+
+  // x + dropout(down(dropout(relu(up(norm(x)))))): x fp32 [tokens, d_model] -> the same.
+  // `rows` are keys of dropout, or undefined outside training.
+  torch::Tensor feed_forward(const FeedForwardBlock& block, const torch::Tensor& x,
+                             const torch::Tensor& rows, const ForwardContext& context) const;
+
+ private:
+  SelfAttentionBlock add_self_attention(const std::string& layer, Parameters& parameters);
+  CrossAttentionBlock add_cross_attention(const std::string& layer, Parameters& parameters);
+  FeedForwardBlock add_feed_forward(const std::string& layer, const std::string& norm,
+                                    Parameters& parameters);
+
+  torch::Tensor embed_side(const PackedSentences& side, int64_t site,
+                           const ForwardContext& context) const;
+  torch::Tensor attend_self(const SelfAttentionBlock& block, const torch::Tensor& x,
+                            const PackedSentences& side, bool causal,
+                            const ForwardContext& context) const;
+  torch::Tensor attend_memory(const CrossAttentionBlock& block, const torch::Tensor& x,
+                              const torch::Tensor& memory, const TranslationInput& input,
+                              const ForwardContext& context) const;
+
+  TransformerConfig config_;
+  int64_t vocabulary_;
+  int64_t sites_ = 0;
+  ParameterRef table_;
+  int64_t source_site_ = 0, target_site_ = 0;
+  std::vector<EncoderLayer> encoder_;
+  std::vector<DecoderLayer> decoder_;
+  LayerNorm encoder_norm_, decoder_norm_;
+  mutable std::mutex positions_mutex_;
+  mutable torch::Tensor positions_;  // grows to the longest sentence seen
+};
+
+}  // namespace lockstep
