@@ -1,0 +1,29 @@
+// Which address this machine talks from, and the socket that the store listens on.
+// Knows nothing of torch or ranks.
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+struct LocalAddress {
+  std::string address;    // numeric, IPv4 or IPv6
+  std::string interface;  // "eth0"; "lo" for loopback
+  bool loopback = false;
+};
+
+// The local end of the route to `host`: the kernel's routing table decides, not the order of
+// interfaces, so that docker0 or a hostname that /etc/hosts maps to 127.0.1.1 is never chosen for a
+// peer elsewhere. Sends nothing. Throws MachineError when the name does not resolve or no route
+// exists.
+LocalAddress local_address_towards(const std::string& host);
+
+// A listening TCP socket on `host` (an address of this machine) and `port` (0: any free one).
+// The caller owns the descriptor. Throws MachineError that names host:port; for a port in use it
+// advises to choose another.
+int listen_on(const std::string& host, int port);
+
+// The port that a listening socket got.
+int port_of(int socket);
+
+}  // namespace lockstep
