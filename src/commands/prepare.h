@@ -1,0 +1,10 @@
+// `lockstep prepare`: raw text to a corpus that a translation task can train on.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int prepare(const Arguments& arguments);
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// How far a long stage is, redrawn a few times a second on a terminal and rarely elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+class Progress {
+ public:
+  // `total` 0: not known.
+  Progress(std::string stage, std::string unit, int64_t total = 0);
+  ~Progress();  // ends the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(int64_t done);  // cheap: looks at the clock every 256th call
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string stage_, unit_;
+  int64_t total_, calls_ = 0;
+  Clock::time_point started_, next_;
+  std::chrono::milliseconds interval_;
+  bool shown_ = false;
+};
+
+}  // namespace lockstep
