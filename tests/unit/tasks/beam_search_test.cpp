@@ -1,0 +1,272 @@
+#include "tasks/beam_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "unit/models/tiny_transformer.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+using Ids = std::vector<int32_t>;
+
+constexpr int32_t kPad = 0, kEos = 1, kBos = 2, kUnk = 3;
+
+// A network of few tokens whose output is far from uniform, so that searches differ.
+struct Small {
+  explicit Small(int64_t vocabulary, uint64_t seed = 3) {
+    TransformerConfig config;
+    config.d_model = 16;
+    config.heads = 2;
+    config.encoder_layers = config.decoder_layers = 1;
+    config.feed_forward = 24;
+    config.longest = 32;
+    tiny = std::make_unique<TinyTransformer>(config, vocabulary, seed);
+    torch::NoGradGuard no_grad;
+    tiny->parameters.values().mul_(1.7);
+    tiny->parameters.refresh_low();
+  }
+  const Transformer& model() const { return tiny->model; }
+
+  // log p(next | source, prefix), [vocabulary], by a whole forward pass.
+  std::vector<double> next(const Ids& source, const Ids& prefix) const {
+    torch::NoGradGuard no_grad;
+    Ids in = source, target{kBos};
+    in.push_back(kEos);
+    target.insert(target.end(), prefix.begin(), prefix.end());
+    ForwardContext context;
+    context.numerics.fused = false;
+    const Tensor hidden = tiny->model.forward(translation_input({in}, {target}), context);
+    const Tensor scores = tiny->model.logits(hidden, context.numerics)[-1].to(at::kDouble);
+    const Tensor log_probability = scores.log_softmax(0).contiguous();
+    const double* p = log_probability.data_ptr<double>();
+    return {p, p + log_probability.numel()};
+  }
+
+  std::unique_ptr<TinyTransformer> tiny;
+};
+
+bool producible(int32_t id) { return id != kPad && id != kBos && id != kUnk; }
+
+double norm(std::size_t length, double penalty) {
+  return std::pow((5.0 + static_cast<double>(length)) / 6.0, penalty);
+}
+
+int64_t limit(const Ids& source, const BeamOptions& options) {
+  return static_cast<int64_t>(options.max_length_factor * static_cast<double>(source.size())) +
+         options.max_length_extra;
+}
+
+Ids slow_greedy(const Small& net, const Ids& source, const BeamOptions& options) {
+  Ids out;
+  while (std::ssize(out) < limit(source, options)) {
+    const std::vector<double> p = net.next(source, out);
+    int32_t best = kEos;
+    for (int32_t id = 0; id < std::ssize(p); ++id) {
+      if (producible(id) && p[static_cast<std::size_t>(id)] > p[static_cast<std::size_t>(best)]) {
+        best = id;
+      }
+    }
+    if (best == kEos) break;
+    out.push_back(best);
+  }
+  return out;
+}
+
+// The rules of beam_search.h, written as plainly as they are said there.
+Hypothesis slow_beam(const Small& net, const Ids& source, const BeamOptions& options) {
+  using Entry = std::pair<double, Ids>;
+  const std::size_t k = static_cast<std::size_t>(options.beam_size);
+  const int64_t longest = limit(source, options);
+  auto better = [](const Entry& a, const Entry& b) { return a.first > b.first; };
+  std::vector<Entry> live{{0.0, {}}}, finished;
+  for (std::size_t length = 1; std::ssize(live) > 0; ++length) {
+    std::vector<Entry> all;
+    for (const Entry& entry : live) {
+      const std::vector<double> p = net.next(source, entry.second);
+      for (int32_t id = 0; id < std::ssize(p); ++id) {
+        if (!producible(id)) continue;
+        Entry longer{entry.first + p[static_cast<std::size_t>(id)], entry.second};
+        longer.second.push_back(id);
+        all.push_back(longer);
+      }
+    }
+    std::sort(all.begin(), all.end(), better);
+    live.clear();
+    for (std::size_t rank = 0; rank < std::min(2 * k, all.size()); ++rank) {
+      if (all[rank].second.back() != kEos) {
+        if (live.size() < k) live.push_back(all[rank]);
+      } else if (rank < k) {
+        finished.push_back({all[rank].first / norm(length, options.length_penalty),
+                            Ids(all[rank].second.begin(), all[rank].second.end() - 1)});
+      }
+    }
+    std::sort(finished.begin(), finished.end(), better);
+    if (finished.size() > k) finished.resize(k);
+    if (static_cast<int64_t>(length) >= longest) break;
+    if (finished.empty()) continue;
+    const double best = live[0].first;
+    if (finished[0].first >= best / norm(static_cast<std::size_t>(longest), options.length_penalty))
+      break;
+    if (finished.size() == k &&
+        finished.back().first >= best / norm(length, options.length_penalty))
+      break;
+  }
+  Hypothesis out;
+  if (!finished.empty()) {
+    out.score = finished[0].first;
+    out.ids = finished[0].second;
+  } else {
+    out.score = live[0].first / norm(live[0].second.size(), options.length_penalty);
+    out.ids = live[0].second;
+  }
+  return out;
+}
+
+class BeamSearch : public testing::TestWithParam<bool> {
+ protected:
+  std::vector<Hypothesis> search(const Small& net, const std::vector<Ids>& sources,
+                                 const BeamOptions& options,
+                                 at::ScalarType compute = at::kFloat) const {
+    return beam_search(net.model(), sources, {kPad, kEos, kBos, kUnk}, options,
+                       {compute, GetParam()});
+  }
+};
+
+TEST_P(BeamSearch, OfOneEqualsGreedyDecodingWithoutACache) {
+  const Small net(17);
+  const std::vector<Ids> sources = random_sentences({3, 8, 1, 5, 5, 2, 7, 4}, 17);
+  BeamOptions options;
+  options.beam_size = 1;
+  const std::vector<Hypothesis> got = search(net, sources, options);
+  std::set<std::size_t> lengths;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    EXPECT_EQ(got[i].ids, slow_greedy(net, sources[i], options)) << "sentence " << i;
+    lengths.insert(got[i].ids.size());
+  }
+  EXPECT_GT(lengths.size(), 1u) << "the network is too dull to test with";
+}
+
+TEST_P(BeamSearch, EqualsAPlainBeamSearchWithoutACache) {
+  const std::vector<Ids> sources = random_sentences({3, 8, 1, 5, 4}, 13);
+  for (uint64_t seed : {3, 4}) {
+    const Small net(13, seed);
+    for (int64_t beam : {2, 4}) {
+      for (double penalty : {0.0, 0.6, 1.5}) {
+        BeamOptions options;
+        options.beam_size = beam;
+        options.length_penalty = penalty;
+        options.max_length_extra = 6;
+        options.max_length_factor = 1;
+        options.batch_tokens = 20;
+        const std::vector<Hypothesis> got = search(net, sources, options);
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+          const Hypothesis want = slow_beam(net, sources[i], options);
+          EXPECT_EQ(got[i].ids, want.ids)
+              << "sentence " << i << " beam " << beam << " penalty " << penalty << " seed " << seed;
+          EXPECT_NEAR(got[i].score, want.score, 1e-4);  // fp32 against a double softmax
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BeamSearch, WideEnoughFindsTheBestOfAllSequences) {
+  const Small net(7);  // three tokens beside the special ones
+  BeamOptions options;
+  options.beam_size = 81;  // 3^4: nothing is ever dropped
+  options.max_length_factor = 0;
+  options.max_length_extra = 5;
+  const Ids source = random_sentences({4}, 7)[0];
+  Hypothesis best;
+  best.score = -1e30;
+  std::vector<std::pair<Ids, double>> open{{{}, 0.0}};
+  while (!open.empty()) {
+    const auto [ids, log_probability] = open.back();
+    open.pop_back();
+    const std::vector<double> p = net.next(source, ids);
+    const double ended = (log_probability + p[kEos]) / norm(ids.size() + 1, options.length_penalty);
+    if (ended > best.score) best = {ids, ended, log_probability + p[kEos]};
+    if (ids.size() + 1 >= 5) continue;
+    for (int32_t id = 4; id < 7; ++id) {
+      Ids longer = ids;
+      longer.push_back(id);
+      open.push_back({longer, log_probability + p[static_cast<std::size_t>(id)]});
+    }
+  }
+  const Hypothesis got = search(net, {source}, options)[0];
+  EXPECT_EQ(got.ids, best.ids);
+  EXPECT_NEAR(got.score, best.score, 1e-4);
+  EXPECT_NEAR(got.log_probability, best.log_probability, 1e-4);
+}
+
+TEST_P(BeamSearch, NeverProducesSpecialIds) {
+  const Small net(9);
+  const std::vector<Ids> sources = random_sentences({3, 8, 1, 5, 12, 6}, 9);
+  for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    for (int64_t beam : {1, 3}) {
+      BeamOptions options;
+      options.beam_size = beam;
+      options.min_length = 4;
+      for (const Hypothesis& h : search(net, sources, options, compute)) {
+        EXPECT_GE(h.ids.size(), 4u);
+        for (int32_t id : h.ids) EXPECT_TRUE(id >= 4 && id < 9) << id;
+        EXPECT_TRUE(std::isfinite(h.score));
+      }
+    }
+  }
+}
+
+TEST_P(BeamSearch, KeepsToTheLengthLimit) {
+  const Small net(17);
+  BeamOptions options;
+  options.min_length = 100;  // never ends by itself
+  options.max_length_factor = 1.5;
+  options.max_length_extra = 2;
+  const std::vector<Ids> sources = random_sentences({3, 8}, 17);
+  const std::vector<Hypothesis> got = search(net, sources, options);
+  EXPECT_EQ(got[0].ids.size(), 6u);   // 1.5 * 3 + 2
+  EXPECT_EQ(got[1].ids.size(), 14u);  // 1.5 * 8 + 2
+}
+
+TEST_P(BeamSearch, GivesAnEmptySourceAnEmptyTranslation) {
+  const Small net(17);
+  EXPECT_TRUE(search(net, {}, {}).empty());
+  const std::vector<Hypothesis> got = search(net, {{}, {5, 6}, {}}, {});
+  ASSERT_EQ(got.size(), 3u);
+  EXPECT_TRUE(got[0].ids.empty());
+  EXPECT_TRUE(got[2].ids.empty());
+  EXPECT_EQ(got[0].score, 0);
+  EXPECT_EQ(got[1].ids, search(net, {{5, 6}}, {})[0].ids);
+}
+
+TEST_P(BeamSearch, DoesNotDependOnBatchesOrThreads) {
+  const Small net(17);
+  const std::vector<Ids> sources = random_sentences({3, 8, 1, 5, 5, 2, 7, 4, 9, 9, 3, 6}, 17);
+  BeamOptions options;
+  const std::vector<Hypothesis> together = search(net, sources, options);
+  options.batch_tokens = 12;
+  const int threads = at::get_num_threads();
+  for (int n : {1, 2}) {
+    at::set_num_threads(n);
+    const std::vector<Hypothesis> apart = search(net, sources, options);
+    const std::vector<Hypothesis> again = search(net, sources, options);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_EQ(apart[i].ids, together[i].ids) << i;
+      EXPECT_NEAR(apart[i].score, together[i].score, 1e-4);
+      EXPECT_EQ(apart[i].score, again[i].score);
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, BeamSearch, testing::Bool(),
+                         [](const auto& way) { return way.param ? "Fused" : "Plain"; });
+
+}  // namespace
+}  // namespace lockstep
