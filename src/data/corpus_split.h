@@ -12,7 +12,7 @@ namespace lockstep {
 struct SplitRules {
   int64_t dev = 1000, test = 1000;  // pairs at most; neither takes more than a 20th of the corpus
   int64_t min_words = 3;            // of a held-out pair, on both sides: shorter ones test nothing
-  double near_copy = 0.75;          // Jaccard index of character trigrams from which it counts
+  double near_copy = 0.7;           // Jaccard index of character trigrams from which it counts
   uint64_t seed = 1;
 };
 
