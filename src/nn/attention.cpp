@@ -1,9 +1,11 @@
 #include "nn/attention.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "nn/fused.h"
 #include "nn/plain.h"
 
 namespace lockstep {
@@ -57,10 +59,194 @@ torch::Tensor plain_attention(const AttentionInput& in, const AttentionOptions& 
   return pack_segments(mixed.transpose(1, 2).flatten(2), in.target);
 }
 
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Heads of sentences are taken by the threads as they come: each is a computation of its own, so
+// the result does not depend on who took it.
+template <class F>
+void for_each_task(const Segments& target, const Segments& source, int64_t heads, const F& f) {
+  const int64_t tasks = target.sentences() * heads;
+  std::atomic<int64_t> next{0};
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker) {
+      for (int64_t task = next++; task < tasks; task = next++) {
+        const std::size_t s = static_cast<std::size_t>(task / heads);
+        f(AttentionTask{target.offsets[s], target.offsets[s + 1], source.offsets[s],
+                        source.offsets[s + 1], task % heads});
+      }
+    }
+  });
+}
+
+// A thread's working memory, kept from call to call.
+float* scratch(int64_t longest_key, int64_t head_width) {
+  static thread_local torch::Tensor memory;
+  const int64_t floats = kernels().attention_scratch(longest_key, head_width);
+  if (!memory.defined() || memory.numel() < floats) memory = torch::empty({floats}, at::kFloat);
+  return memory.data_ptr<float>();
+}
+
+struct Layout {  // where query, key and value lie in the two tensors, in elements
+  int64_t width;
+  torch::Tensor query, memory;  // [target tokens, query.size(1)], [source tokens, memory.size(1)]
+  int64_t key_offset;           // of the key in a row of memory; the value follows at + width
+};
+
+template <class T>
+AttentionArgs<T> make_args(const Layout& in, const AttentionOptions& options,
+                           const torch::Tensor& log_sum) {
+  AttentionArgs<T> args{};
+  args.query = detail::pointer<T>(in.query);
+  args.key = detail::pointer<T>(in.memory) + in.key_offset;
+  args.value = args.key + in.width;
+  args.query_stride = in.query.size(1);
+  args.key_stride = in.memory.size(1);
+  args.heads = options.heads;
+  args.head_width = in.width / options.heads;
+  args.causal = options.causal;
+  args.dropout = detail::dropout_rows(options.dropout, in.query.size(0));
+  args.log_sum = detail::pointer<float>(log_sum);
+  return args;
+}
+
+// -> out [target tokens, width] and log_sum fp32 [target tokens, heads].
+std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, const Segments& target,
+                                                          const Segments& source,
+                                                          const AttentionOptions& options) {
+  torch::Tensor out = torch::empty({target.tokens(), in.width}, in.query.options());
+  torch::Tensor log_sum =
+      torch::empty({target.tokens(), options.heads}, in.query.options().dtype(at::kFloat));
+  detail::with_type(out.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    AttentionArgs<T> args = make_args<T>(in, options, log_sum);
+    args.out = detail::pointer<T>(out);
+    args.out_stride = in.width;
+    const auto kernel = kernels().typed<T>().attention;
+    for_each_task(target, source, options.heads, [&](const AttentionTask& task) {
+      kernel(args, task, scratch(source.longest, args.head_width));
+    });
+  });
+  return {out, log_sum};
+}
+
+struct BackwardInput {
+  Layout in;
+  Layout gradients;  // shaped as `in`, every element is written
+  torch::Tensor log_sum, d_out;
+};
+
+void attention_backward(const BackwardInput& b, const Segments& target, const Segments& source,
+                        const AttentionOptions& options) {
+  detail::with_type(b.d_out.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const AttentionArgs<T> args = make_args<T>(b.in, options, b.log_sum);
+    AttentionBackwardArgs<T> out{};
+    out.d_out = detail::pointer<T>(b.d_out);
+    out.d_out_stride = b.in.width;
+    out.d_query = detail::pointer<T>(b.gradients.query);
+    out.d_key = detail::pointer<T>(b.gradients.memory) + b.gradients.key_offset;
+    out.d_value = out.d_key + b.in.width;
+    out.d_query_stride = b.gradients.query.size(1);
+    out.d_key_stride = b.gradients.memory.size(1);
+    const auto kernel = kernels().typed<T>().attention_backward;
+    for_each_task(target, source, options.heads, [&](const AttentionTask& task) {
+      kernel(args, out, task, scratch(source.longest, args.head_width));
+    });
+  });
+}
+
+// What autograd keeps of segments and options between forward and backward.
+void save_offsets(AutogradContext* ctx, const char* name, const Segments& segments) {
+  ctx->saved_data[name] = torch::tensor(segments.offsets, torch::kInt32);
+}
+Segments saved_offsets(AutogradContext* ctx, const char* name) {
+  const torch::Tensor offsets = ctx->saved_data[name].toTensor();
+  Segments segments;
+  const int32_t* first = offsets.const_data_ptr<int32_t>();
+  segments.offsets.assign(first, first + offsets.numel());
+  for (std::size_t s = 1; s < segments.offsets.size(); ++s) {
+    segments.longest =
+        std::max<int64_t>(segments.longest, segments.offsets[s] - segments.offsets[s - 1]);
+  }
+  return segments;
+}
+void save_options(AutogradContext* ctx, const AttentionOptions& options) {
+  ctx->saved_data["heads"] = options.heads;
+  ctx->saved_data["causal"] = options.causal;
+  detail::save_dropout(ctx, options.dropout);
+}
+AttentionOptions saved_options(AutogradContext* ctx) {
+  return {ctx->saved_data["heads"].toInt(), ctx->saved_data["causal"].toBool(),
+          detail::saved_dropout(ctx)};
+}
+
+struct FusedSelfAttention : Function<FusedSelfAttention> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
+                               const Segments& segments, const AttentionOptions& options) {
+    const torch::Tensor qkv = input.contiguous();
+    const int64_t width = qkv.size(1) / 3;
+    auto [out, log_sum] = attention_forward({width, qkv, qkv, width}, segments, segments, options);
+    ctx->save_for_backward({qkv, log_sum});
+    save_offsets(ctx, "target", segments);
+    save_options(ctx, options);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const Segments segments = saved_offsets(ctx, "target");
+    const torch::Tensor& qkv = saved[0];
+    const int64_t width = qkv.size(1) / 3;
+    torch::Tensor d_qkv = torch::empty_like(qkv);
+    attention_backward(
+        {{width, qkv, qkv, width}, {width, d_qkv, d_qkv, width}, saved[1], grads[0].contiguous()},
+        segments, segments, saved_options(ctx));
+    return {d_qkv, {}, {}};
+  }
+};
+
+struct FusedCrossAttention : Function<FusedCrossAttention> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& query_input,
+                               const torch::Tensor& memory_input, const Segments& target,
+                               const Segments& source, const AttentionOptions& options) {
+    const torch::Tensor query = query_input.contiguous(), memory = memory_input.contiguous();
+    auto [out, log_sum] =
+        attention_forward({query.size(1), query, memory, 0}, target, source, options);
+    ctx->save_for_backward({query, memory, log_sum});
+    save_offsets(ctx, "target", target);
+    save_offsets(ctx, "source", source);
+    save_options(ctx, options);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const Segments target = saved_offsets(ctx, "target"), source = saved_offsets(ctx, "source");
+    const torch::Tensor &query = saved[0], &memory = saved[1];
+    torch::Tensor d_query = torch::empty_like(query), d_memory = torch::empty_like(memory);
+    attention_backward({{query.size(1), query, memory, 0},
+                        {query.size(1), d_query, d_memory, 0},
+                        saved[2],
+                        grads[0].contiguous()},
+                       target, source, saved_options(ctx));
+    return {d_query, d_memory, {}, {}, {}};
+  }
+};
+
+void check_heads(int64_t width, int64_t heads) {
+  TORCH_CHECK(heads >= 1 && width % heads == 0, "width ", width, " in ", heads, " heads");
+}
+
 }  // namespace
 
 torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
                              const AttentionOptions& options, const Numerics& numerics) {
+  TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens(), "qkv ",
+              qkv.sizes(), " for ", segments.tokens(), " tokens");
+  check_heads(qkv.size(1) / 3, options.heads);
+  if (detail::runs_fused(numerics, qkv)) return FusedSelfAttention::apply(qkv, segments, options);
   std::vector<torch::Tensor> parts = qkv.chunk(3, 1);
   return plain_attention({parts[0], parts[1], parts[2], segments, segments}, options);
 }
@@ -68,8 +254,17 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,
                               const Segments& target, const Segments& source,
                               const AttentionOptions& options, const Numerics& numerics) {
-  TORCH_CHECK(target.sentences() == source.sentences(), "attention between ", target.sentences(),
-              " and ", source.sentences(), " sentences");
+  TORCH_CHECK(target.sentences() == source.sentences() && !options.causal, "attention between ",
+              target.sentences(), " and ", source.sentences(),
+              " sentences; causal is for self-attention only");
+  TORCH_CHECK(query.size(0) == target.tokens() && memory.size(0) == source.tokens() &&
+                  memory.size(1) == 2 * query.size(1) &&
+                  memory.scalar_type() == query.scalar_type(),
+              "query ", query.sizes(), " and memory ", memory.sizes(), " do not match");
+  check_heads(query.size(1), options.heads);
+  if (detail::runs_fused(numerics, query)) {
+    return FusedCrossAttention::apply(query, memory, target, source, options);
+  }
   std::vector<torch::Tensor> parts = memory.chunk(2, 1);
   return plain_attention({query, parts[0], parts[1], target, source}, options);
 }

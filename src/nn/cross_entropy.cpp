@@ -1,5 +1,6 @@
 #include "nn/cross_entropy.h"
 
+#include "nn/fused.h"
 #include "nn/plain.h"
 
 namespace lockstep {
@@ -19,12 +20,119 @@ CrossEntropyResult plain_cross_entropy(const torch::Tensor& hidden, const Parame
   return result;
 }
 
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+void check_targets(const torch::Tensor& targets, int64_t rows, int64_t vocabulary) {
+  TORCH_CHECK(
+      targets.scalar_type() == at::kLong && targets.is_contiguous() && targets.numel() == rows,
+      "targets must be ", rows, " int64");
+  const int64_t* target = targets.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < rows; ++i) {
+    TORCH_CHECK_INDEX(target[i] >= 0 && target[i] < vocabulary, "target ", target[i], " of ",
+                      vocabulary);
+  }
+}
+
+struct LossRows {           // one entry a token
+  torch::Tensor loss, nll;  // fp32
+  torch::Tensor correct;    // uint8
+};
+
+// Losses of the rows from `first` on, whose logits are given; these become their gradients when
+// `gradient`.
+void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const LossRows& out,
+                   int64_t first, std::pair<double, bool> smoothing_and_gradient) {
+  detail::with_type(logits.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const CrossEntropyArgs<T> args{detail::pointer<T>(logits),
+                                   logits.size(1),
+                                   targets + first,
+                                   static_cast<float>(smoothing_and_gradient.first),
+                                   smoothing_and_gradient.second,
+                                   detail::pointer<float>(out.loss) + first,
+                                   detail::pointer<float>(out.nll) + first,
+                                   detail::pointer<uint8_t>(out.correct) + first};
+    const auto kernel = kernels().typed<T>().cross_entropy;
+    detail::parallel_rows(logits.size(0), logits.size(1),
+                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  });
+}
+
+// Rows whose logits are made at once: so many that the products run at speed and the addition of
+// the table's gradient is rare, and no more than 32 MB of them.
+int64_t chunk_rows(int64_t rows, int64_t vocabulary, int64_t element_bytes) {
+  constexpr int64_t kChunkBytes = 32 << 20;
+  const int64_t most = std::max<int64_t>(64, kChunkBytes / (vocabulary * element_bytes));
+  const int64_t chunks = (rows + most - 1) / most;
+  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
+}
+
+struct FusedCrossEntropy : Function<FusedCrossEntropy> {
+  // `value` is the table's fp32 value, `used` the one of the compute type.
+  static variable_list forward(AutogradContext* ctx, const torch::Tensor& input,
+                               const torch::Tensor& value, const torch::Tensor& used,
+                               const torch::Tensor& targets,
+                               std::pair<double, bool> smoothing_and_gradient) {
+    const torch::Tensor hidden = input.contiguous();
+    const bool gradient = smoothing_and_gradient.second;
+    const int64_t rows = hidden.size(0), vocabulary = used.size(0);
+    check_targets(targets, rows, vocabulary);
+    const torch::TensorOptions fp32 = hidden.options().dtype(at::kFloat);
+    const LossRows out{torch::empty({rows}, fp32), torch::empty({rows}, fp32),
+                       torch::empty({rows}, fp32.dtype(at::kByte))};
+    torch::Tensor d_hidden;
+    if (gradient) d_hidden = torch::empty_like(hidden);
+    const int64_t step = chunk_rows(rows, vocabulary, hidden.element_size());
+    torch::Tensor memory = torch::empty({std::min(step, rows), vocabulary}, hidden.options());
+    for (int64_t first = 0; first < rows; first += step) {
+      const int64_t count = std::min(step, rows - first);
+      const torch::Tensor chunk = hidden.narrow(0, first, count);
+      torch::Tensor logits = memory.narrow(0, 0, count);
+      at::mm_out(logits, chunk, used.t());
+      loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, smoothing_and_gradient);
+      if (!gradient) continue;
+      torch::Tensor d_chunk = d_hidden.narrow(0, first, count);
+      at::mm_out(d_chunk, logits, used);
+      if (value.requires_grad()) {
+        detail::add_weight_gradient(detail::gradient_of(value), logits, chunk);
+      }
+    }
+    if (gradient) ctx->saved_data["d_hidden"] = d_hidden;
+    // In double: a sum over tens of thousands of tokens keeps the digits that tests compare.
+    torch::Tensor loss = out.loss.sum(at::kDouble).to(at::kFloat);
+    torch::Tensor nll = out.nll.sum(at::kDouble).to(at::kFloat);
+    torch::Tensor correct = out.correct.sum(at::kLong);
+    ctx->mark_non_differentiable({nll, correct});
+    return {loss, nll, correct};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    TORCH_CHECK(grads[0].defined() && grads[0].item<float>() == 1.0f,
+                "the fused cross-entropy made its gradients for a factor of 1; scale them in the "
+                "optimizer instead");
+    return {ctx->saved_data["d_hidden"].toTensor(), {}, {}, {}, {}};
+  }
+};
+
 }  // namespace
 
 CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
                                           const torch::Tensor& targets, double smoothing,
                                           const Numerics& numerics) {
-  return plain_cross_entropy(hidden, table, targets, smoothing, numerics.compute);
+  TORCH_CHECK(hidden.dim() == 2 && hidden.size(1) == table.shape[1] &&
+                  hidden.scalar_type() == numerics.compute,
+              "cross-entropy: hidden is ", hidden.scalar_type(), " ", hidden.sizes(), ", expected ",
+              numerics.compute, " [tokens, ", table.shape[1], "]");
+  if (!detail::runs_fused(numerics, hidden)) {
+    return plain_cross_entropy(hidden, table, targets, smoothing, numerics.compute);
+  }
+  const bool gradient =
+      at::GradMode::is_enabled() && (hidden.requires_grad() || table.value.requires_grad());
+  variable_list out = FusedCrossEntropy::apply(hidden, table.value, table.as(numerics.compute),
+                                               targets, std::pair(smoothing, gradient));
+  return {out[0], out[1], out[2]};
 }
 
 }  // namespace lockstep

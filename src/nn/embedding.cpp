@@ -2,9 +2,73 @@
 
 #include <cmath>
 
+#include "nn/fused.h"
 #include "nn/plain.h"
 
 namespace lockstep {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+void check_indices(const torch::Tensor& indices, int64_t limit, const char* what) {
+  TORCH_CHECK(indices.scalar_type() == at::kLong && indices.is_contiguous(), what,
+              " must be dense int64");
+  const int64_t* index = indices.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < indices.numel(); ++i) {
+    TORCH_CHECK_INDEX(index[i] >= 0 && index[i] < limit, what, " ", index[i], " of ", limit);
+  }
+}
+
+struct FusedEmbedding : Function<FusedEmbedding> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& table,
+                               const EmbeddingInput& input, const torch::Tensor& positions,
+                               const Dropout& dropout) {
+    const int64_t rows = input.tokens.numel(), width = table.size(1);
+    check_indices(input.tokens, table.size(0), "token");
+    check_indices(input.position, positions.size(0), "position");
+    TORCH_CHECK(
+        input.position.numel() == rows && positions.size(1) == width && positions.is_contiguous(),
+        "tokens and positions do not match");
+    torch::Tensor out = torch::empty({rows, width}, table.options());
+    const EmbeddingArgs args{input.tokens.const_data_ptr<int64_t>(),
+                             input.position.const_data_ptr<int64_t>(),
+                             detail::pointer<float>(table),
+                             detail::pointer<float>(positions),
+                             detail::pointer<float>(out),
+                             width,
+                             std::sqrt(static_cast<float>(width)),
+                             detail::dropout_rows(dropout, rows)};
+    const auto kernel = kernels().embedding;
+    detail::parallel_rows(rows, width,
+                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    ctx->save_for_backward({table, input.tokens});
+    detail::save_dropout(ctx, dropout);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
+    const variable_list saved = ctx->get_saved_variables();
+    const torch::Tensor d_table = detail::gradient_of(saved[0]);
+    const torch::Tensor d_out = grads[0].contiguous();
+    const Dropout dropout = detail::saved_dropout(ctx);
+    const int64_t rows = d_out.size(0), width = d_out.size(1);
+    const EmbeddingBackwardArgs args{
+        saved[1].const_data_ptr<int64_t>(), rows,  detail::pointer<float>(d_out),
+        detail::pointer<float>(d_table),    width, std::sqrt(static_cast<float>(width)),
+        detail::dropout_rows(dropout, rows)};
+    const auto kernel = kernels().embedding_backward;
+    detail::parallel_rows((width + kStrip - 1) / kStrip, kStrip * rows,
+                          [&](int64_t begin, int64_t end) {
+                            kernel(args, begin * kStrip, std::min(end * kStrip, width));
+                          });
+    return {{}, {}, {}, {}};
+  }
+};
+
+}  // namespace
 
 torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device) {
   torch::NoGradGuard no_grad;
@@ -19,6 +83,9 @@ torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device
 torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
                     const torch::Tensor& positions, const Dropout& dropout,
                     const Numerics& numerics) {
+  if (detail::runs_fused(numerics, table.value)) {
+    return FusedEmbedding::apply(table.value, input, positions, dropout);
+  }
   double scale = std::sqrt(static_cast<double>(table.shape[1]));
   torch::Tensor sum =
       at::embedding(table.value, input.tokens) * scale + positions.index_select(0, input.position);

@@ -1,0 +1,161 @@
+// Time of each operation of nn/, forward and backward, fused against plain, in the shapes of the
+// small translation Transformer: width 256, 8 heads, feed-forward 1024, 2048 tokens in sentences of
+// 8 to 24, vocabulary 6000, dropout 0.1. One warm-up, then the median of many runs.
+//
+//   nn_ops [threads]
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/adam.h"
+#include "kernels/cpu_allocator.h"
+#include "kernels/isa.h"
+#include "nn/attention.h"
+#include "nn/cross_entropy.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/layer_norm.h"
+#include "nn/linear.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kTokens = 2048, kWidth = 256, kInner = 1024, kHeads = 8, kVocabulary = 6000;
+constexpr int kRuns = 25;
+
+double median_ms(const std::function<void()>& body) {
+  body();
+  std::vector<double> times;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    const auto end = std::chrono::steady_clock::now();
+    times.push_back(std::chrono::duration<double, std::milli>(end - start).count());
+  }
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  return times[kRuns / 2];
+}
+
+struct Bench {
+  Parameters parameters;
+  ParameterRef table, inner_weight, inner_bias, norm_weight, norm_bias;
+  Segments segments;
+  Dropout dropout;
+  torch::Tensor positions, tokens, position;
+
+  Bench() {
+    table = parameters.add("table", {kVocabulary, kWidth}, normal(0.06));
+    inner_weight = parameters.add("inner.weight", {kInner, kWidth}, xavier_uniform());
+    inner_bias = parameters.add("inner.bias", {kInner}, zeros());
+    norm_weight = parameters.add("norm.weight", {kWidth}, ones());
+    norm_bias = parameters.add("norm.bias", {kWidth}, zeros());
+    parameters.allocate(torch::kCPU, true, 1);
+    std::vector<int32_t> lengths;
+    for (int64_t left = kTokens; left > 0; left -= lengths.back()) {
+      const auto length = static_cast<int64_t>(8 + lengths.size() * 7 % 17);
+      lengths.push_back(static_cast<int32_t>(std::min(left, length)));
+    }
+    segments = make_segments(lengths, torch::kCPU);
+    dropout.p = 0.1;
+    dropout.key = dropout_key(1, 2, 3);
+    dropout.rows = torch::arange(kTokens, torch::kInt64);
+    positions = sinusoidal_positions(64, kWidth, torch::kCPU);
+    tokens = torch::randint(kVocabulary, {kTokens}, torch::kInt64);
+    position = torch::arange(kTokens, torch::kInt64) % 24;
+  }
+};
+
+torch::Tensor input(int64_t width, at::ScalarType type) {
+  return torch::randn({kTokens, width}).to(type).set_requires_grad(true);
+}
+
+using Op = std::function<torch::Tensor(const Numerics&)>;
+
+void report(const std::string& name, at::ScalarType compute, const Op& op) {
+  double ms[2];
+  for (bool fused : {false, true}) {
+    const Numerics numerics{compute, fused};
+    torch::Tensor gradient;
+    ms[fused] = median_ms([&] {
+      torch::Tensor out = op(numerics);
+      if (!gradient.defined()) gradient = torch::ones_like(out);
+      out.backward(gradient);
+    });
+  }
+  fmt::print("{:<22} {:<5} {:>9.3f} {:>9.3f} {:>7.1f}x\n", name,
+             compute == at::kFloat ? "fp32" : "bf16", ms[0], ms[1], ms[0] / ms[1]);
+}
+
+void report_all(Bench& b, at::ScalarType type) {
+  torch::Tensor stream = input(kWidth, at::kFloat), x = input(kWidth, type);
+  torch::Tensor inner = input(kInner, type), qkv = input(3 * kWidth, type);
+  torch::Tensor memory = input(2 * kWidth, type);
+  const Linear to_inner{b.inner_weight, b.inner_bias};
+  const LayerNorm norm{b.norm_weight, b.norm_bias};
+  report("linear 256 -> 1024", type, [&](const Numerics& n) { return linear(x, to_inner, n); });
+  report("add_dropout", type,
+         [&](const Numerics& n) { return add_dropout(stream, x, b.dropout, n); });
+  report("relu_dropout 1024", type,
+         [&](const Numerics& n) { return relu_dropout(inner, b.dropout, n); });
+  report("layer_norm", type, [&](const Numerics& n) { return layer_norm(stream, norm, n); });
+  report("embed", type, [&](const Numerics& n) {
+    return embed({b.tokens, b.position}, *b.table, b.positions, b.dropout, n);
+  });
+  for (double p : {0.0, 0.1}) {
+    const std::string suffix = p > 0 ? " dropout" : "";
+    AttentionOptions options{kHeads, true, b.dropout};
+    options.dropout.p = p;
+    report("self_attention" + suffix, type,
+           [&](const Numerics& n) { return self_attention(qkv, b.segments, options, n); });
+    options.causal = false;
+    report("cross_attention" + suffix, type, [&](const Numerics& n) {
+      return cross_attention(x, memory, b.segments, b.segments, options, n);
+    });
+  }
+  report("cross_entropy 6000", type, [&](const Numerics& n) {
+    return smoothed_cross_entropy(x, *b.table, b.tokens, 0.1, n).loss;
+  });
+}
+
+// 10 million weights, and what torch's own fused-free optimizer takes for them.
+void report_adam() {
+  constexpr int64_t kCount = 10'000'000;
+  torch::Tensor value = torch::zeros({kCount}), gradient = torch::zeros({kCount});
+  torch::Tensor m = torch::zeros({kCount}), v = torch::zeros({kCount});
+  torch::Tensor low = torch::zeros({kCount}, torch::kBFloat16);
+  AdamArrays arrays{value.data_ptr<float>(),
+                    gradient.data_ptr<float>(),
+                    m.data_ptr<float>(),
+                    v.data_ptr<float>(),
+                    reinterpret_cast<Bf16*>(low.data_ptr()),
+                    nullptr};
+  const double own = median_ms([&] { adam_step(arrays, {}, 0, kCount); });
+  const double norm = median_ms([&] { sum_of_squares(arrays.gradient, kCount); });
+  torch::Tensor parameter = torch::zeros({kCount}).set_requires_grad(true);
+  parameter.mutable_grad() = torch::zeros({kCount});
+  torch::optim::Adam adam({parameter}, torch::optim::AdamOptions(1e-3));
+  const double plain = median_ms([&] { adam.step(); });
+  fmt::print("{:<22} {:<5} {:>9.3f} {:>9.3f} {:>7.1f}x  ({:.1f} GB/s; sum of squares {:.3f} ms)\n",
+             "adam 10M", "fp32", plain, own, plain / own, kCount * 34 / own / 1e6, norm);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  use_caching_allocator();
+  if (argc > 1) at::set_num_threads(std::atoi(argv[1]));
+  fmt::print("isa {}, {} threads, median of {} runs, forward + backward\n", kernels().isa,
+             at::get_num_threads(), kRuns);
+  fmt::print("{:<22} {:<5} {:>9} {:>9} {:>8}\n", "", "", "plain ms", "fused ms", "gain");
+  Bench bench;
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) report_all(bench, type);
+  report_adam();
+}

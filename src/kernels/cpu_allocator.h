@@ -1,0 +1,22 @@
+// Memory of CPU tensors that stays: freed blocks are kept by size and given out again, never
+// returned to the system. A page that the kernel must supply costs microseconds; a training step
+// asks for the same few hundred sizes every time, so after the first steps there are no new pages.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// From now on all CPU tensors of libtorch come from the caching allocator. Call once, early;
+// tensors made before are freed by the allocator that made them. Later calls do nothing.
+void use_caching_allocator();
+
+struct AllocatorStatistics {
+  int64_t bytes_held = 0;    // blocks made so far, in use or free; they are never given back
+  int64_t bytes_in_use = 0;  // of these, blocks that belong to a tensor now
+  int64_t hits = 0;          // requests served by a freed block
+  int64_t misses = 0;        // requests that needed a new block
+};
+AllocatorStatistics allocator_statistics();
+
+}  // namespace lockstep

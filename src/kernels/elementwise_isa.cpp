@@ -1,0 +1,170 @@
+// Dropout with residual or ReLU, sums over columns, conversions between fp32 and bfloat16.
+#include "kernels/isa_math.h"
+
+namespace lockstep {
+namespace detail {
+namespace LOCKSTEP_ISA {
+namespace {
+
+// Calls body(column, count, halves) for blocks of columns of row r of a dropout.
+template <class Body>
+inline void for_blocks(const DropoutRows& dropout, int64_t r, int64_t width, const Body& body) {
+  RandomHalves random;
+  const uint64_t row = row_bits(dropout.key, dropout.rows[r]);
+  for (int64_t column = 0; column < width; column += kBlockColumns) {
+    const int64_t count = smaller(kBlockColumns, width - column);
+    random.fill(row, column / 2, count);
+    body(column, count, random.halves());
+  }
+}
+
+template <class T>
+void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
+  const uint32_t threshold = a.dropout.threshold;
+  const float scale = a.dropout.scale;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* residual = a.residual + r * a.width;
+    const T* x = a.x + r * a.width;
+    float* out = a.out + r * a.width;
+    if (threshold == 0) {
+#pragma omp simd
+      for (int64_t j = 0; j < a.width; ++j) out[j] = residual[j] + to_float(x[j]);
+      continue;
+    }
+    for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) {
+        const float kept = half[j] >= threshold ? scale : 0.0f;
+        out[column + j] = residual[column + j] + to_float(x[column + j]) * kept;
+      }
+    });
+  }
+}
+
+template <class T>
+void add_dropout_backward(const AddDropoutBackwardArgs<T>& a, int64_t begin, int64_t end) {
+  const uint32_t threshold = a.dropout.threshold;
+  const float scale = a.dropout.scale;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* d_out = a.d_out + r * a.width;
+    T* d_x = a.d_x + r * a.width;
+    if (threshold == 0) {
+#pragma omp simd
+      for (int64_t j = 0; j < a.width; ++j) d_x[j] = from_float<T>(d_out[j]);
+      continue;
+    }
+    for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) {
+        const float kept = half[j] >= threshold ? scale : 0.0f;
+        d_x[column + j] = from_float<T>(d_out[column + j] * kept);
+      }
+    });
+  }
+}
+
+template <class T>
+void relu_dropout(const ReluDropoutArgs<T>& a, int64_t begin, int64_t end) {
+  const uint32_t threshold = a.dropout.threshold;
+  const float scale = a.dropout.scale;
+  for (int64_t r = begin; r < end; ++r) {
+    const T* x = a.x + r * a.width;
+    T* y = a.y + r * a.width;
+    if (threshold == 0) {
+#pragma omp simd
+      for (int64_t j = 0; j < a.width; ++j) {
+        const float v = to_float(x[j]);
+        y[j] = from_float<T>(v < 0 ? 0.0f : v);  // a NaN goes on
+      }
+      continue;
+    }
+    for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) {
+        const float v = to_float(x[column + j]);
+        const float kept = half[j] >= threshold ? scale : 0.0f;
+        y[column + j] = from_float<T>((v < 0 ? 0.0f : v) * kept);
+      }
+    });
+  }
+}
+
+template <class T>
+void relu_dropout_backward(const ReluDropoutBackwardArgs<T>& a, int64_t begin, int64_t end) {
+  const T* d_y = a.d_y;
+  const T* y = a.y;
+  T* d_x = a.d_x;
+  const float scale = a.scale;
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i) {
+    const float kept = to_float(y[i]) > 0 ? scale : 0.0f;
+    d_x[i] = from_float<T>(to_float(d_y[i]) * kept);
+  }
+}
+
+template <class T>
+void add_column_sums(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
+                     int64_t end) {
+  constexpr int64_t kStrip = 64;  // the sums stay in registers
+  for (int64_t first = begin; first < end; first += kStrip) {
+    const int64_t count = smaller(kStrip, end - first);
+    alignas(64) float sum[kStrip] = {};
+    const T* row = x + first;
+    if (count == kStrip) {
+      for (int64_t r = 0; r < rows; ++r, row += width) {
+#pragma omp simd
+        for (int64_t j = 0; j < kStrip; ++j) sum[j] += to_float(row[j]);
+      }
+    } else {
+      for (int64_t r = 0; r < rows; ++r, row += width) {
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) sum[j] += to_float(row[j]);
+      }
+    }
+    for (int64_t j = 0; j < count; ++j) sums[first + j] += sum[j];
+  }
+}
+
+void convert_to_bf16(const float* x, Bf16* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = to_bf16(x[i]);
+}
+
+void convert_to_float(const Bf16* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = to_float(x[i]);
+}
+
+void add_bf16(const Bf16* x, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += to_float(x[i]);
+}
+
+void exponentials(const float* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = exponential(x[i]);
+}
+
+template <class T>
+void fill_typed(TypedKernels<T>& table) {
+  table.add_dropout = add_dropout<T>;
+  table.add_dropout_backward = add_dropout_backward<T>;
+  table.relu_dropout = relu_dropout<T>;
+  table.relu_dropout_backward = relu_dropout_backward<T>;
+  table.add_column_sums = add_column_sums<T>;
+}
+
+}  // namespace
+
+void fill_elementwise(Kernels& table) {
+  fill_typed(table.fp32);
+  fill_typed(table.bf16);
+  table.to_bf16 = convert_to_bf16;
+  table.to_float = convert_to_float;
+  table.add_bf16 = add_bf16;
+  table.exponential = exponentials;
+}
+
+}  // namespace LOCKSTEP_ISA
+}  // namespace detail
+}  // namespace lockstep

@@ -1,0 +1,220 @@
+// The CPU kernels: plain functions on raw pointers, compiled once per instruction set (files
+// *_isa.cpp) and chosen once at run time. Nothing here knows of tensors or threads: a call handles
+// the rows [begin, end) it is given, callers split the rows between threads. The operations of nn/
+// are their users; the mathematics is described there.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+struct Bf16 {  // bfloat16: the upper half of a float
+  uint16_t bits;
+};
+
+// Dropout of rows of activations (nn/dropout.h); threshold 0 keeps everything.
+struct DropoutRows {
+  const int64_t* rows = nullptr;
+  uint64_t key = 0;
+  uint32_t threshold = 0;
+  float scale = 1;
+};
+
+template <class T>
+struct AddDropoutArgs {  // out = residual + dropout(x)
+  const float* residual;
+  const T* x;
+  float* out;
+  int64_t width;
+  DropoutRows dropout;
+};
+
+template <class T>
+struct AddDropoutBackwardArgs {  // d_x = dropout'(d_out)
+  const float* d_out;
+  T* d_x;
+  int64_t width;
+  DropoutRows dropout;
+};
+
+template <class T>
+struct ReluDropoutArgs {  // y = dropout(relu(x))
+  const T* x;
+  T* y;
+  int64_t width;
+  DropoutRows dropout;
+};
+
+template <class T>
+struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0: y alone tells what was kept
+  const T* d_y;
+  const T* y;
+  T* d_x;
+  float scale;
+};
+
+template <class T>
+struct LayerNormArgs {
+  const float* x;
+  const float* weight;
+  const float* bias;
+  T* y;
+  float* mean;  // [rows], for the backward pass
+  float* rstd;  // [rows]
+  int64_t width;
+  float epsilon;
+};
+
+template <class T>
+struct LayerNormBackwardArgs {
+  const T* d_y;
+  const float* x;
+  const float* weight;
+  const float* mean;
+  const float* rstd;
+  float* d_x;
+  float* d_weight;  // [width]: the sums over the rows of the call are added
+  float* d_bias;    // [width]: the same
+  int64_t width;
+};
+
+// One attention over packed sentences. Row r of the query is query + r * query_stride, its head h
+// the head_width elements from h * head_width on; the same for key and value.
+template <class T>
+struct AttentionArgs {
+  const T* query;
+  const T* key;
+  const T* value;
+  int64_t query_stride, key_stride;  // elements between rows; value rows lie as key rows
+  int64_t heads, head_width;
+  bool causal;
+  DropoutRows dropout;
+  float* log_sum;  // [target tokens, heads]: log of the sum of exp of the scores
+  // Forward only:
+  T* out;
+  int64_t out_stride;
+};
+
+template <class T>
+struct AttentionBackwardArgs {
+  const T* d_out;
+  int64_t d_out_stride;
+  T* d_query;
+  T* d_key;
+  T* d_value;
+  int64_t d_query_stride, d_key_stride;
+};
+
+struct AttentionTask {  // one head of one sentence
+  int64_t query_begin, query_end;
+  int64_t key_begin, key_end;
+  int64_t head;
+};
+
+template <class T>
+struct CrossEntropyArgs {
+  T* logits;  // [rows, vocabulary], dense; replaced by the gradient when `gradient`
+  int64_t vocabulary;
+  const int64_t* targets;
+  float smoothing;
+  bool gradient;
+  float* loss;       // [rows], smoothed
+  float* nll;        // [rows]
+  uint8_t* correct;  // [rows]: the target is the first of the largest
+};
+
+struct EmbeddingArgs {  // out = dropout(table[token] * scale + positions[position])
+  const int64_t* tokens;
+  const int64_t* position;
+  const float* table;
+  const float* positions;
+  float* out;
+  int64_t width;
+  float scale;
+  DropoutRows dropout;
+};
+
+struct EmbeddingBackwardArgs {  // d_table[token] += dropout'(d_out) * scale, columns [begin, end)
+  const int64_t* tokens;
+  int64_t count;
+  const float* d_out;
+  float* d_table;
+  int64_t width;
+  float scale;
+  DropoutRows dropout;
+};
+
+struct AdamArgs {  // adam.h
+  float* value;
+  float* gradient;
+  float* m;
+  float* v;
+  Bf16* low;       // or null
+  float* average;  // or null
+  float gradient_scale;
+  float rate1;         // 1 - beta1, rounded from double: 1 - 0.999f is wrong in its fifth digit
+  float beta2, rate2;  // rate2: 1 - beta2
+  float epsilon;
+  float step_size;     // lr / (1 - beta1^t)
+  float second_scale;  // 1 / sqrt(1 - beta2^t)
+  float shrink;        // 1 - lr * decoupled decay, or 1
+  float l2_decay;      // times the value is added to the gradient, or 0
+  float average_rate;  // 1 - decay of the average
+};
+
+template <class T>
+struct TypedKernels {
+  void (*add_dropout)(const AddDropoutArgs<T>&, int64_t begin, int64_t end);
+  void (*add_dropout_backward)(const AddDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
+  void (*relu_dropout)(const ReluDropoutArgs<T>&, int64_t begin, int64_t end);
+  // [begin, end) counts elements here.
+  void (*relu_dropout_backward)(const ReluDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
+  void (*layer_norm)(const LayerNormArgs<T>&, int64_t begin, int64_t end);
+  void (*layer_norm_backward)(const LayerNormBackwardArgs<T>&, int64_t begin, int64_t end);
+  void (*cross_entropy)(const CrossEntropyArgs<T>&, int64_t begin, int64_t end);
+  // scratch: attention_scratch() floats, 64-byte aligned, contents do not matter.
+  void (*attention)(const AttentionArgs<T>&, const AttentionTask&, float* scratch);
+  void (*attention_backward)(const AttentionArgs<T>&, const AttentionBackwardArgs<T>&,
+                             const AttentionTask&, float* scratch);
+  // sums[j] += sum over rows of x[row * width + j] for the columns [begin, end).
+  void (*add_column_sums)(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
+                          int64_t end);
+};
+
+struct Kernels {
+  const char* isa;  // "generic", "avx2" or "avx512"
+  TypedKernels<float> fp32;
+  TypedKernels<Bf16> bf16;
+  // Floats of scratch for attention over at most `longest_key` keys, forward and backward.
+  int64_t (*attention_scratch)(int64_t longest_key, int64_t head_width);
+  void (*embedding)(const EmbeddingArgs&, int64_t begin, int64_t end);
+  void (*embedding_backward)(const EmbeddingBackwardArgs&, int64_t begin, int64_t end);
+  void (*to_bf16)(const float* x, Bf16* y, int64_t n);  // round to nearest, ties to even
+  void (*to_float)(const Bf16* x, float* y, int64_t n);
+  void (*add_bf16)(const Bf16* x, float* sum, int64_t n);  // sum += x
+  void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
+  double (*sum_of_squares)(const float* x, int64_t n);
+  void (*exponential)(const float* x, float* y, int64_t n);  // the exp of the kernels, for its test
+
+  template <class T>
+  const TypedKernels<T>& typed() const;
+};
+template <>
+inline const TypedKernels<float>& Kernels::typed<float>() const {
+  return fp32;
+}
+template <>
+inline const TypedKernels<Bf16>& Kernels::typed<Bf16>() const {
+  return bf16;
+}
+
+// The best table this CPU can run, or the one named by the environment variable LOCKSTEP_ISA
+// (generic, avx2 or avx512; ConfigError when unknown or not supported here).
+const Kernels& kernels();
+
+// For tests: the table of `isa`, or null when this CPU cannot run it; and its forced use from now
+// on (null: back to the default).
+const Kernels* kernels_for(const char* isa);
+void use_kernels(const Kernels* table);
+
+}  // namespace lockstep

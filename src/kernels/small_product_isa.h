@@ -1,0 +1,80 @@
+// Products of small dense matrices in scratch memory, for attention over short sentences, where a
+// call into a BLAS costs more than the product.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+namespace detail {
+namespace LOCKSTEP_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+// Loads and stores need no alignment; operators work on all lanes (an extension of GCC and Clang).
+typedef float Lanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+// Rows of scratch matrices are padded to whole vectors of the widest instruction set.
+constexpr int64_t kPadding = 16;
+inline int64_t padded(int64_t n) { return (n + kPadding - 1) / kPadding * kPadding; }
+
+// c[m, n] (+)= sum over k of a[m, k] * b[k, n]; a is read element by element at any strides.
+struct SmallProduct {
+  const float* a;
+  int64_t a_row, a_column;
+  const float* b;
+  int64_t b_row;
+  float* c;
+  int64_t c_row;
+  bool accumulate;
+};
+
+template <int kRows, int kVectors>
+inline void product_tile(const SmallProduct& p, int64_t m, int64_t n, int64_t depth) {
+  Lanes sum[kRows][kVectors];
+  float* c = p.c + m * p.c_row + n;
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      sum[i][v] =
+          p.accumulate ? *reinterpret_cast<const Lanes*>(c + i * p.c_row + v * kLanes) : Lanes{};
+    }
+  }
+  const float* a = p.a + m * p.a_row;
+  const float* b = p.b + n;
+  for (int64_t k = 0; k < depth; ++k, a += p.a_column, b += p.b_row) {
+    Lanes row[kVectors];
+    for (int v = 0; v < kVectors; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + v * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += a[i * p.a_row] * row[v];
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      *reinterpret_cast<Lanes*>(c + i * p.c_row + v * kLanes) = sum[i][v];
+    }
+  }
+}
+
+template <int kRows>
+inline void product_rows(const SmallProduct& p, int64_t m, int64_t columns, int64_t depth) {
+  int64_t n = 0;
+  for (; n + 2 * kLanes <= columns; n += 2 * kLanes) product_tile<kRows, 2>(p, m, n, depth);
+  if (n < columns) product_tile<kRows, 1>(p, m, n, depth);
+}
+
+// columns: a multiple of kPadding, what lies in the padding is computed too.
+inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64_t depth) {
+  constexpr int kBlock = kLanes == 16 ? 6 : 4;  // the sums fill half of the registers or more
+  int64_t m = 0;
+  for (; m + kBlock <= rows; m += kBlock) product_rows<kBlock>(p, m, columns, depth);
+  for (; m + 2 <= rows; m += 2) product_rows<2>(p, m, columns, depth);
+  if (m < rows) product_rows<1>(p, m, columns, depth);
+}
+
+}  // namespace LOCKSTEP_ISA
+}  // namespace detail
+}  // namespace lockstep

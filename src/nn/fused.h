@@ -1,0 +1,82 @@
+// From tensors to the kernels: pointers, types, threads. For the fused paths of nn/ only.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "kernels/isa.h"
+#include "nn/dropout.h"
+#include "nn/plain.h"
+
+namespace lockstep::detail {
+
+// Calls f with a value of the kernel's element type: float or Bf16.
+template <class F>
+void with_type(at::ScalarType type, const F& f) {
+  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, "no fused kernel for ", type);
+  type == at::kFloat ? f(float{}) : f(Bf16{});
+}
+
+template <class T>
+T* pointer(const torch::Tensor& t) {
+  static_assert(sizeof(Bf16) == sizeof(at::BFloat16));
+  if (!t.defined()) return nullptr;
+  TORCH_CHECK(t.element_size() == sizeof(T), "a tensor of ", t.scalar_type(),
+              " read with elements of ", sizeof(T), " bytes");
+  return static_cast<T*>(t.data_ptr());
+}
+
+// Splits n rows of `width` elements between threads; small work stays in one. f(begin, end) must
+// not depend on where it is cut.
+template <class F>
+void parallel_rows(int64_t n, int64_t width, const F& f) {
+  constexpr int64_t kElements = 16384;  // microseconds: several times what waking a thread costs
+  at::parallel_for(0, n, std::max<int64_t>(1, kElements / std::max<int64_t>(1, width)), f);
+}
+
+// The kernels' view of a dropout over `rows` rows; `dropout` must outlive it.
+inline DropoutRows dropout_rows(const Dropout& dropout, int64_t rows) {
+  DropoutRows view;
+  if (!dropout.active()) return view;
+  TORCH_CHECK(dropout.rows.defined() && dropout.rows.scalar_type() == at::kLong &&
+                  dropout.rows.is_contiguous() && dropout.rows.device().is_cpu() &&
+                  dropout.rows.numel() == rows,
+              "dropout over ", rows, " rows needs as many int64 row keys");
+  view.rows = dropout.rows.const_data_ptr<int64_t>();
+  view.key = dropout.key;
+  view.threshold = dropout_threshold(dropout.p);
+  view.scale = dropout_scale(dropout.p);
+  return view;
+}
+
+// A Dropout kept between forward and backward.
+inline void save_dropout(torch::autograd::AutogradContext* ctx, const Dropout& dropout) {
+  ctx->saved_data["p"] = dropout.p;
+  if (!dropout.active()) return;
+  ctx->saved_data["key"] = static_cast<int64_t>(dropout.key);
+  ctx->saved_data["rows"] = dropout.rows;
+}
+inline Dropout saved_dropout(torch::autograd::AutogradContext* ctx) {
+  Dropout dropout;
+  dropout.p = ctx->saved_data["p"].toDouble();
+  if (!dropout.active()) return dropout;
+  dropout.key = static_cast<uint64_t>(ctx->saved_data["key"].toInt());
+  dropout.rows = ctx->saved_data["rows"].toTensor();
+  return dropout;
+}
+
+// The gradient of a weight that a backward pass adds into; an error when it was never made.
+inline torch::Tensor gradient_of(const torch::Tensor& value) {
+  torch::Tensor gradient = value.grad();
+  TORCH_CHECK(
+      gradient.defined() && gradient.is_contiguous() && gradient.scalar_type() == at::kFloat,
+      "a weight without a dense fp32 gradient: Parameters::allocate makes it");
+  return gradient;
+}
+
+// gradient [out, in] += d_y^T x, for d_y [rows, out] and x [rows, in] of the compute type.
+void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x);
+// gradient [width] += sum over the rows of x [rows, width].
+void add_column_sums(torch::Tensor gradient, const torch::Tensor& x);
+
+}  // namespace lockstep::detail

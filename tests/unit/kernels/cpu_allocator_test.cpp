@@ -1,0 +1,80 @@
+#include "kernels/cpu_allocator.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+TEST(CachingAllocator, GivesFreedBlocksOutAgain) {
+  use_caching_allocator();
+  use_caching_allocator();  // the second call does nothing
+  void* before = torch::empty({12345}).data_ptr();
+  const AllocatorStatistics start = allocator_statistics();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(torch::empty({12345}).data_ptr(), before);
+  const AllocatorStatistics end = allocator_statistics();
+  EXPECT_EQ(end.hits - start.hits, 100);
+  EXPECT_EQ(end.misses, start.misses);
+  EXPECT_EQ(end.bytes_held, start.bytes_held);
+  EXPECT_EQ(end.bytes_in_use, start.bytes_in_use);
+}
+
+TEST(CachingAllocator, AlignsAndNeverOverlapsBlocksOfAnySize) {
+  use_caching_allocator();
+  std::vector<torch::Tensor> tensors;
+  for (int64_t bytes = 1; bytes < (int64_t{1} << 26); bytes = bytes * 3 / 2 + 1) {
+    for (int64_t size : {bytes, bytes + 63}) {
+      tensors.push_back(torch::empty({size}, torch::kUInt8));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensors.back().data_ptr()) % 64, 0u);
+      tensors.back().fill_(static_cast<int64_t>(tensors.size() % 251));
+    }
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {  // nobody wrote into another's block
+    const int64_t expected = static_cast<int64_t>((i + 1) % 251);
+    EXPECT_TRUE((tensors[i] == expected).all().item<bool>()) << tensors[i].numel();
+  }
+  const AllocatorStatistics statistics = allocator_statistics();
+  EXPECT_LE(statistics.bytes_in_use, statistics.bytes_held);
+}
+
+TEST(CachingAllocator, EmptyTensorsNeedNoBlock) {
+  use_caching_allocator();
+  const AllocatorStatistics before = allocator_statistics();
+  torch::Tensor empty = torch::empty({0});
+  EXPECT_EQ(empty.numel(), 0);
+  EXPECT_EQ(allocator_statistics().bytes_in_use, before.bytes_in_use);
+}
+
+TEST(CachingAllocator, TakesBlocksBackFromOtherThreads) {
+  use_caching_allocator();
+  const int64_t before = allocator_statistics().bytes_in_use;
+  std::vector<torch::Tensor> handed(64);
+  std::vector<std::thread> makers, users;
+  for (int t = 0; t < 4; ++t) {
+    makers.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) torch::empty({1 + (i * 37 + t) % 5000}).fill_(t);
+      for (int i = 0; i < 16; ++i) {
+        handed[static_cast<std::size_t>(t * 16 + i)] = torch::full({1000 + i}, t * 16 + i);
+      }
+    });
+  }
+  for (std::thread& thread : makers) thread.join();
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    users.emplace_back([&, t] {
+      for (int i = t; i < 64; i += 4) {
+        torch::Tensor& tensor = handed[static_cast<std::size_t>(i)];
+        if (!(tensor == i).all().item<bool>()) ++wrong;
+        tensor = torch::Tensor();
+      }
+    });
+  }
+  for (std::thread& thread : users) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(allocator_statistics().bytes_in_use, before);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+#include "kernels/isa.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+std::vector<const Kernels*> tables() {
+  std::vector<const Kernels*> found;
+  for (const char* isa : {"generic", "avx2", "avx512"}) {
+    if (const Kernels* table = kernels_for(isa)) found.push_back(table);
+  }
+  return found;
+}
+
+TEST(Isa, EveryTableIsComplete) {
+  ASSERT_NE(kernels_for("generic"), nullptr);
+  EXPECT_EQ(kernels_for("sse17"), nullptr);
+  for (const Kernels* table : tables()) {
+    // A table is made of pointers only; none may be null.
+    std::vector<void*> pointers(sizeof(Kernels) / sizeof(void*));
+    std::memcpy(pointers.data(), table, sizeof(Kernels));
+    for (void* pointer : pointers) EXPECT_NE(pointer, nullptr) << table->isa;
+  }
+}
+
+TEST(Isa, ExpIsWithinTwoTenMillionths) {
+  std::vector<float> x, y;
+  for (float v = -87.2f; v < 88.2f; v += 0.0013f) x.push_back(v);
+  for (float v = -1e-6f; v < 1e-6f; v += 1e-8f) x.push_back(v);
+  y.resize(x.size());
+  for (const Kernels* table : tables()) {
+    table->exponential(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = std::exp(static_cast<double>(x[i]));
+      worst = std::max(worst, std::abs(y[i] - exact) / exact);
+    }
+    EXPECT_LT(worst, 2e-7) << table->isa;
+    const float outside[] = {-1e30f, 1e30f, std::nanf("")};
+    float result[3];
+    table->exponential(outside, result, 3);
+    EXPECT_LT(result[0], 2e-38f);
+    EXPECT_GT(result[1], 1e38f);
+    EXPECT_TRUE(std::isfinite(result[1]));
+    EXPECT_TRUE(std::isnan(result[2]));
+  }
+}
+
+TEST(Isa, ConversionToBfloat16RoundsAsTorch) {
+  std::vector<float> x;
+  for (uint32_t bits = 0; bits < 0xffff0000u - 40503u; bits += 40503u) {
+    float v;
+    std::memcpy(&v, &bits, sizeof v);
+    if (!std::isnan(v)) x.push_back(v);
+  }
+  for (uint32_t bits : {0x3f808000u, 0x3f818000u, 0x3f807fffu, 0x3f808001u, 0x7f7fffffu,
+                        0x7f800000u, 0xff800000u}) {  // ties, largest finite, infinities
+    float v;
+    std::memcpy(&v, &bits, sizeof v);
+    x.push_back(v);
+  }
+  const int64_t n = static_cast<int64_t>(x.size());
+  torch::Tensor expected = torch::from_blob(x.data(), {n}).to(torch::kBFloat16);
+  for (const Kernels* table : tables()) {
+    torch::Tensor actual = torch::empty_like(expected), back = torch::empty({n});
+    Bf16* low = reinterpret_cast<Bf16*>(actual.data_ptr());
+    table->to_bf16(x.data(), low, n);
+    EXPECT_TRUE(torch::equal(actual, expected)) << table->isa;
+    table->to_float(low, back.data_ptr<float>(), n);
+    EXPECT_TRUE(torch::equal(back, expected.to(torch::kFloat))) << table->isa;
+    const float nan = std::nanf("");
+    table->to_bf16(&nan, low, 1);
+    EXPECT_TRUE(actual[0].isnan().item<bool>());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,114 @@
+#include "nn/cross_entropy.h"
+
+#include "op_testing.h"
+
+namespace lockstep {
+namespace {
+
+torch::Tensor some_targets(int64_t rows, int64_t vocabulary) {
+  return (torch::arange(rows, torch::kInt64) * 31 % vocabulary).contiguous();
+}
+
+// The operation as run_operation knows it would be scaled by a random gradient, which the fused
+// path refuses; so backward is called here.
+struct Result {
+  torch::Tensor loss, nll, correct, d_hidden, d_table;
+};
+Result run(const torch::Tensor& hidden, TestParameters& p, double smoothing,
+           const Numerics& numerics) {
+  p.all.gradients().fill_(1);
+  torch::Tensor leaf = hidden.detach().clone().set_requires_grad(true);
+  torch::Tensor targets = some_targets(hidden.size(0), p[0]->shape[0]);
+  CrossEntropyResult result = smoothed_cross_entropy(leaf, *p[0], targets, smoothing, numerics);
+  result.loss.backward();
+  return {result.loss.detach(), result.nll, result.correct, leaf.grad(),
+          p[0]->value.grad().clone()};
+}
+
+TEST(CrossEntropy, FusedEqualsPlain) {
+  for (int64_t vocabulary : {3, 17, 257, 1000}) {
+    for (double smoothing : {0.0, 0.1}) {
+      for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        SCOPED_TRACE(compute == at::kFloat ? "fp32" : "bf16");
+        const int64_t rows = vocabulary == 17 ? 1 : 90;
+        TestParameters p({{vocabulary, 16}});
+        torch::Tensor hidden = random_tensor({rows, 16}, 1, compute);
+        const Result plain = run(hidden, p, smoothing, {compute, false});
+        for_each_isa([&] {
+          const Result fused = run(hidden, p, smoothing, {compute, true});
+          EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
+          EXPECT_TENSORS_CLOSE(fused.nll, plain.nll, 1e-5);
+          EXPECT_EQ(fused.correct.item<int64_t>(), plain.correct.item<int64_t>());
+          const Tolerance tolerance;
+          EXPECT_TENSORS_CLOSE(fused.d_hidden, plain.d_hidden, tolerance.of(compute));
+          EXPECT_TENSORS_CLOSE(fused.d_table, plain.d_table, tolerance.of(compute));
+        });
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, ManyChunksEqualPlain) {
+  // 120,000 entries are 480 kB a row: 32 MB hold 69 rows, so three chunks.
+  TestParameters p({{120000, 4}});
+  torch::Tensor hidden = random_tensor({200, 4}, 1);
+  const Result plain = run(hidden, p, 0.1, {at::kFloat, false});
+  const Result fused = run(hidden, p, 0.1, {at::kFloat, true});
+  EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
+  EXPECT_EQ(fused.correct.item<int64_t>(), plain.correct.item<int64_t>());
+  EXPECT_TENSORS_CLOSE(fused.d_hidden, plain.d_hidden, 2e-5);
+  EXPECT_TENSORS_CLOSE(fused.d_table, plain.d_table, 2e-5);
+}
+
+TEST(CrossEntropy, EqualsTorchsLossWithLabelSmoothing) {
+  TestParameters p({{40, 8}});
+  torch::Tensor hidden = random_tensor({25, 8}, 1), targets = some_targets(25, 40);
+  torch::Tensor logits = at::linear(hidden, p[0]->value).detach();
+  torch::nn::CrossEntropyLoss loss(
+      torch::nn::CrossEntropyLossOptions().label_smoothing(0.1).reduction(torch::kSum));
+  torch::nn::CrossEntropyLoss nll(torch::nn::CrossEntropyLossOptions().reduction(torch::kSum));
+  for (bool fused : {false, true}) {
+    CrossEntropyResult result =
+        smoothed_cross_entropy(hidden, *p[0], targets, 0.1, {at::kFloat, fused});
+    EXPECT_TENSORS_CLOSE(result.loss.detach(), loss(logits, targets), 1e-6);
+    EXPECT_TENSORS_CLOSE(result.nll, nll(logits, targets), 1e-6);
+  }
+}
+
+TEST(CrossEntropy, WithoutGradModeNothingIsAdded) {
+  TestParameters p({{40, 8}});
+  p.all.gradients().zero_();
+  torch::NoGradGuard no_grad;
+  CrossEntropyResult result =
+      smoothed_cross_entropy(random_tensor({25, 8}, 1), *p[0], some_targets(25, 40), 0.1, {});
+  EXPECT_FALSE(result.loss.requires_grad());
+  EXPECT_EQ(p.all.gradients().abs().sum().item<float>(), 0);
+}
+
+TEST(CrossEntropy, FusedRefusesAGradientOtherThanOne) {
+  TestParameters p({{40, 8}});
+  torch::Tensor hidden = random_tensor({25, 8}, 1).set_requires_grad(true);
+  CrossEntropyResult result = smoothed_cross_entropy(hidden, *p[0], some_targets(25, 40), 0.1, {});
+  EXPECT_THROW((result.loss * 0.5).backward(), c10::Error);
+}
+
+TEST(CrossEntropy, RefusesATargetOutsideTheVocabulary) {
+  TestParameters p({{40, 8}});
+  torch::Tensor targets = torch::full({2}, 40, torch::kInt64);
+  EXPECT_THROW(smoothed_cross_entropy(random_tensor({2, 8}, 1), *p[0], targets, 0, {}),
+               c10::IndexError);
+}
+
+TEST(CrossEntropy, LossAndGradientStayFiniteForHugeLogits) {
+  TestParameters p({{50, 8}});
+  torch::Tensor hidden = random_tensor({6, 8}, 1) * 1000;
+  const Result plain = run(hidden, p, 0.1, {at::kFloat, false});
+  for_each_isa([&] {
+    const Result fused = run(hidden, p, 0.1, {at::kFloat, true});
+    EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
+    EXPECT_TENSORS_CLOSE(fused.d_hidden, plain.d_hidden, 2e-4);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
