@@ -144,17 +144,40 @@ void NearCopyIndex::add(std::vector<uint32_t> grams) {
 
 bool NearCopyIndex::has_near_copy(const std::vector<uint32_t>& grams) const {
   auto size = static_cast<double>(grams.size());
+  std::vector<int32_t> candidates;
   for (uint32_t gram : prefix(grams)) {
     auto found = having_.find(gram);
     if (found == having_.end()) continue;
     for (int32_t index : found->second) {
-      const std::vector<uint32_t>& other = sets_[static_cast<std::size_t>(index)];
-      auto other_size = static_cast<double>(other.size());
-      if (std::min(size, other_size) < threshold_ * std::max(size, other_size) - 1e-9) continue;
-      if (jaccard(grams, other) >= threshold_) return true;
+      auto other = static_cast<double>(sets_[static_cast<std::size_t>(index)].size());
+      if (std::min(size, other) >= threshold_ * std::max(size, other) - 1e-9) {
+        candidates.push_back(index);
+      }
     }
   }
-  return false;
+  std::sort(candidates.begin(), candidates.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  return std::any_of(candidates.begin(), candidates.end(), [&](int32_t index) {
+    return is_near(grams, sets_[static_cast<std::size_t>(index)]);
+  });
+}
+
+bool NearCopyIndex::is_near(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) const {
+  // J = shared / (|a| + |b| - shared) >= t  means  missing <= (1 - t) / (1 + t) * (|a| + |b|) for
+  // the elements that only one of them has: most candidates exceed that early.
+  auto sizes = static_cast<double>(a.size() + b.size());
+  auto allowed = static_cast<std::size_t>((1 - threshold_) / (1 + threshold_) * sizes + 1e-9);
+  std::size_t missing = 0;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j]) {
+      ++i;
+      ++j;
+      continue;
+    }
+    if (++missing > allowed) return false;
+    ++(a[i] < b[j] ? i : j);
+  }
+  return jaccard(a, b) >= threshold_;
 }
 
 DisjointSets::DisjointSets(int64_t size) : parent_(static_cast<std::size_t>(size)) {

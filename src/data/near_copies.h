@@ -41,6 +41,7 @@ class NearCopyIndex {
 
  private:
   std::vector<uint32_t> prefix(const std::vector<uint32_t>& grams) const;
+  bool is_near(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) const;
 
   double threshold_;
   std::vector<uint32_t> frequencies_;
