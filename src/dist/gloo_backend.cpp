@@ -3,19 +3,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 namespace lockstep {
-namespace {
-
-// c10d's group has no abort of its own: its destructor waits for operations that a silent peer may
-// keep up until their timeout. Closed connections end them at once, on both sides.
-class AbortableGloo final : public c10d::ProcessGroupGloo {
- public:
-  using ProcessGroupGloo::ProcessGroupGloo;
-  void abort() override {
-    for (const auto& context : contexts_) context->closeConnections();
-  }
-};
-
-}  // namespace
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                     int rank, int size,
@@ -29,7 +16,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10
   for (const std::string& name : endpoint.interfaces) {
     options->devices.push_back(Group::createDeviceForInterface(name));
   }
-  return c10::make_intrusive<AbortableGloo>(store, rank, size, options);
+  return c10::make_intrusive<Group>(store, rank, size, options);
 }
 
 }  // namespace lockstep

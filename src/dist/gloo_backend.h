@@ -14,8 +14,8 @@ struct GlooEndpoint {
   std::vector<std::string> interfaces;  // when not empty: these instead of the address
 };
 
-// Connects this rank with all others (every rank calls it); blocks until done. The backend's
-// abort() closes the connections. Throws what c10d throws: c10::Error or another std::exception.
+// Connects this rank with all others (every rank calls it); blocks until done.
+// Throws what c10d throws: c10::Error or another std::exception.
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                     int rank, int size,
                                                     const GlooEndpoint& endpoint,

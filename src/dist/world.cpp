@@ -1,5 +1,7 @@
 #include "dist/world.h"
 
+#include <c10/util/Logging.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -45,6 +47,12 @@ void check_environment(const LaunchEnvironment& environment, const WorldOptions&
   }
 }
 
+// c10d prints each failure with C++ frames before it throws; what it throws is all a person needs.
+void quieten_c10d() {
+  constexpr int kFatalOnly = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatalOnly;
+}
+
 // Where this rank listens for the others.
 GlooEndpoint choose_endpoint(const LaunchEnvironment& environment) {
   GlooEndpoint out;
@@ -74,8 +82,9 @@ struct World::Connections {
   BackendPointer gloo, nccl;  // nccl: only for the device "cuda"
   std::atomic<bool> failed = false;
   int exceptions_at_start = std::uncaught_exceptions();
-  mutable std::mutex mutex;  // of `last`
+  mutable std::mutex mutex;  // of what follows
   Operation last;
+  std::vector<WorkPointer> started;  // and perhaps not finished
 
   c10d::Backend& backend_for(const torch::Tensor& tensor) const {
     TORCH_CHECK(tensor.is_contiguous(), "collective operations need contiguous tensors");
@@ -104,17 +113,36 @@ struct World::Connections {
       last = {last.sequence + 1, name};
       what = fmt::format("{} (operation {} of this rank)", name, last.sequence);
     }
-    WorkPointer work = guard(what, launch);
+    WorkPointer work;
+    try {
+      work = launch();
+    } catch (const c10::DistError& error) {  // anything else at this point is our bug
+      failed = true;
+      throw peer_error(who, what, error);
+    }
+    std::scoped_lock lock(mutex);
+    std::erase_if(started, [](const WorkPointer& w) { return w->isCompleted(); });
+    started.push_back(work);
     return [this, what, work] { guard(what, [&] { work->wait(); }); };
   }
 
-  // [size, ...shape of mine], one slice a rank.
+  // [size, numel of mine], one row a rank. `mine`: [numel].
   torch::Tensor all_gather(const std::string& name, torch::Tensor mine, int size) {
-    std::vector<int64_t> shape = mine.sizes().vec();
-    shape.insert(shape.begin(), size);
-    torch::Tensor all = torch::empty(shape, mine.options());
+    torch::Tensor all = torch::empty({size * mine.numel()}, mine.options());
     start(name, [&] { return backend_for(mine)._allgather_base(all, mine); })();
-    return all;
+    return all.view({size, mine.numel()});
+  }
+
+  // A group that is destroyed waits for what is under way, for as long as a peer keeps it up, and
+  // Gloo cannot be interrupted. The process is about to end in failure: it is left to that.
+  void leave_unfinished() {
+    std::scoped_lock lock(mutex);
+    std::erase_if(started, [](const WorkPointer& w) { return w->isCompleted(); });
+    if (started.empty()) return;
+    for (WorkPointer& work : started) work.release();
+    gloo.release();
+    store.release();
+    started.clear();
   }
 
   void reduce(const std::string& name, std::span<double> values, c10d::ReduceOp::RedOpType op) {
@@ -133,6 +161,7 @@ World::World(const LaunchEnvironment& environment, const WorldOptions& options)
 }
 
 void World::connect(const WorldOptions& options) {
+  quieten_c10d();
   connections_ = std::make_unique<Connections>();
   Connections& c = *connections_;
   c.who = fmt::format("rank {} of {}", rank(), size());
@@ -170,7 +199,7 @@ World::~World() {
     }
   }
   if (!clean && c.nccl) c.nccl->abort();
-  if (!clean && c.gloo) c.gloo->abort();
+  if (!clean) c.leave_unfinished();
   c.nccl.reset();
   c.gloo.reset();
   c.store.reset();  // last: NCCL may still read it
@@ -194,7 +223,7 @@ Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::s
 // ring does and leaves the sum to ATen's vectorised kernel, which rounds once, to the same bits.
 Completion World::start_bf16_exchange(const torch::Tensor& tensor, const std::string& label) {
   Connections& c = *connections_;
-  torch::Tensor both = torch::empty({2, tensor.numel()}, tensor.options());
+  torch::Tensor both = torch::empty({2 * tensor.numel()}, tensor.options());
   torch::Tensor mine = tensor.view({-1});
   Completion gathered =
       c.start(label, [&] { return c.backend_for(tensor)._allgather_base(both, mine); });
@@ -202,7 +231,8 @@ Completion World::start_bf16_exchange(const torch::Tensor& tensor, const std::st
     gathered();
     torch::NoGradGuard no_grad;
     torch::Tensor sum = mine;
-    torch::add_out(sum, both[0], both[1]);
+    torch::add_out(sum, both.narrow(0, 0, mine.numel()),
+                   both.narrow(0, mine.numel(), mine.numel()));
   };
 }
 
@@ -266,9 +296,9 @@ void World::check_equal(const std::string& name, uint64_t fingerprint) {
   if (differing.empty()) return;
   std::vector<std::string> names;
   for (int r : differing) names.push_back(std::to_string(r));
-  MachineError error("{} of rank{} {} differ{} from those of rank 0", name,
-                     differing.size() == 1 ? "" : "s", join(names, ", "),
-                     differing.size() == 1 ? "s" : "");
+  bool one = differing.size() == 1;
+  MachineError error("{}: rank{} {} differ{} from rank 0", name, one ? "" : "s", join(names, ", "),
+                     one ? "s" : "");
   error.set_cause("ranks that start from equal weights and reduce gradients stay equal bit by bit");
   error.set_advice(
       "look for a bad machine or different versions; resume from a checkpoint before this step");

@@ -51,7 +51,8 @@ class World {
   // (an environment or a device that cannot be).
   World(const LaunchEnvironment& environment, const WorldOptions& options);
   // After a clean run waits, up to a few seconds, for the others to be done with their operations;
-  // after a failure, or while an exception passes, cuts the connections so that they notice.
+  // after a failure, or while an exception passes, waits for nothing: operations that are still
+  // under way are left to the end of the process, which the others notice.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;

@@ -12,7 +12,6 @@ namespace gloo {
 class Context {
  public:
   void setTimeout(std::chrono::milliseconds timeout);
-  void closeConnections();
 };
 
 }  // namespace gloo
