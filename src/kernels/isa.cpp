@@ -16,6 +16,7 @@ namespace detail {
   void fill_attention(Kernels& table);     \
   void fill_cross_entropy(Kernels& table); \
   void fill_embedding(Kernels& table);     \
+  void fill_decoding(Kernels& table);      \
   void fill_adam(Kernels& table);          \
   inline void fill(Kernels& table) {       \
     fill_elementwise(table);               \
@@ -23,6 +24,7 @@ namespace detail {
     fill_attention(table);                 \
     fill_cross_entropy(table);             \
     fill_embedding(table);                 \
+    fill_decoding(table);                  \
     fill_adam(table);                      \
   }                                        \
   }

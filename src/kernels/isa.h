@@ -111,6 +111,36 @@ struct AttentionTask {  // one head of one sentence
   int64_t head;
 };
 
+// Attention of single queries to keys that lie anywhere in memory: the rows of a decoder's cache
+// (models/packed_cache.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1], each
+// the key of one position; its value follows `value_offset` elements behind.
+template <class T>
+struct GatheredAttentionArgs {
+  const T* query;
+  int64_t query_stride;
+  const T* const* keys;
+  const int32_t* first;
+  const int32_t* count;  // at least 1
+  int64_t value_offset;
+  T* out;  // [rows, heads * head_width], dense
+  int64_t heads, head_width;
+  float* scratch;  // heads * (largest count + head_width) floats
+};
+
+// The `best` largest logits of each row after some are left out, as log-probabilities that are
+// normalised over all (tasks/candidates.h). Equal logits come in order of their ids.
+template <class T>
+struct BestLogitsArgs {
+  T* logits;  // [rows, vocabulary], dense; the excluded ones are overwritten
+  int64_t vocabulary;
+  const int32_t* excluded;
+  int64_t excluded_count;
+  int64_t best;
+  float* log_probability;  // [rows, best], largest first; -infinity where a row has fewer
+  int32_t* id;             // [rows, best]
+  float* scratch;          // vocabulary / 64 + 1 floats
+};
+
 template <class T>
 struct CrossEntropyArgs {
   T* logits;  // [rows, vocabulary], dense; replaced by the gradient when `gradient`
@@ -176,6 +206,8 @@ struct TypedKernels {
   void (*attention)(const AttentionArgs<T>&, const AttentionTask&, float* scratch);
   void (*attention_backward)(const AttentionArgs<T>&, const AttentionBackwardArgs<T>&,
                              const AttentionTask&, float* scratch);
+  void (*gathered_attention)(const GatheredAttentionArgs<T>&, int64_t begin, int64_t end);
+  void (*best_logits)(const BestLogitsArgs<T>&, int64_t begin, int64_t end);
   // sums[j] += sum over rows of x[row * width + j] for the columns [begin, end).
   void (*add_column_sums)(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
                           int64_t end);

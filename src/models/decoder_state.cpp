@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nn/embedding.h"
+#include "nn/plain.h"
 
 namespace lockstep {
 
@@ -22,7 +23,8 @@ DecoderState::DecoderState(const Transformer& model,
   for (const DecoderLayer& layer : model.decoder()) {
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
-  cache_ = make_padded_cache(std::move(memory));
+  const bool packed = detail::runs_fused(numerics, encoded);
+  cache_ = packed ? make_packed_cache(std::move(memory)) : make_padded_cache(std::move(memory));
 }
 
 Tensor DecoderState::step(const Tensor& tokens) {

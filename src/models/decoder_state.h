@@ -35,6 +35,8 @@ struct DecoderMemory {
 
 // With libtorch's operations on padded arrays, on any device.
 std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
+// With kernels of our own, on the CPU, for fp32 and bf16.
+std::unique_ptr<DecoderCache> make_packed_cache(DecoderMemory memory);
 
 class DecoderState {
  public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "nn/fused.h"
+
 namespace lockstep {
 namespace {
 
@@ -31,11 +33,36 @@ Candidates plain_candidates(const torch::Tensor& logits, int64_t per_row,
   return out;
 }
 
+template <class T>
+Candidates fused_candidates(const torch::Tensor& logits, int64_t per_row,
+                            const std::vector<int32_t>& excluded) {
+  const int64_t rows = logits.size(0), vocabulary = logits.size(1);
+  TORCH_CHECK(logits.is_contiguous());
+  Candidates out;
+  out.per_row = per_row;
+  out.log_probability.resize(static_cast<std::size_t>(rows * per_row));
+  out.id.resize(out.log_probability.size());
+  BestLogitsArgs<T> args{
+      detail::pointer<T>(logits), vocabulary,    excluded.data(), std::ssize(excluded), per_row,
+      out.log_probability.data(), out.id.data(), nullptr};
+  detail::parallel_rows(rows, vocabulary, [&](int64_t begin, int64_t end) {
+    std::vector<float> scratch(static_cast<std::size_t>(vocabulary / 64 + 1));
+    BestLogitsArgs<T> own = args;
+    own.scratch = scratch.data();
+    kernels().typed<T>().best_logits(own, begin, end);
+  });
+  return out;
+}
+
 }  // namespace
 
 Candidates best_candidates(const torch::Tensor& logits, int64_t per_row,
                            const std::vector<int32_t>& excluded, const Numerics& numerics) {
-  return plain_candidates(logits, per_row, excluded);
+  if (!detail::runs_fused(numerics, logits)) return plain_candidates(logits, per_row, excluded);
+  if (logits.scalar_type() == at::kBFloat16) {
+    return fused_candidates<Bf16>(logits, per_row, excluded);
+  }
+  return fused_candidates<float>(logits, per_row, excluded);
 }
 
 }  // namespace lockstep

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/models/tiny_transformer.h"
+#include "support/tiny_transformer.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "unit/models/tiny_transformer.h"
+#include "support/tiny_transformer.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "unit/models/tiny_transformer.h"
+#include "support/tiny_transformer.h"
 
 namespace lockstep {
 namespace {
