@@ -27,7 +27,7 @@ target_include_directories(lockstep_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_include_directories(lockstep_flags SYSTEM INTERFACE "${LOCKSTEP_TORCH_HOME}/include")
 target_compile_definitions(lockstep_flags INTERFACE FMT_HEADER_ONLY
                            LOCKSTEP_VERSION="${PROJECT_VERSION}")
-target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
+target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
                        -Wno-restrict)  # GCC 12 warns falsely about std::string (bug 105651)
 target_link_libraries(lockstep_flags INTERFACE Threads::Threads)
 

@@ -1,1 +1,48 @@
-int main() { return 0; }
+// lockstep COMMAND ARGUMENTS: finds the command, and turns what it throws into a message and an
+// exit code (docs/errors.md).
+#include <cstdio>
+#include <exception>
+
+#include "base/log.h"
+#include "commands/catalogue.h"
+
+namespace {
+
+using namespace lockstep;
+
+void print_usage() {
+  fmt::print("lockstep {}: data-parallel training across ordinary machines\n\n", LOCKSTEP_VERSION);
+  fmt::print("usage: lockstep COMMAND ...      lockstep COMMAND --help explains one\n\n");
+  for (const auto& command : commands().items()) {
+    fmt::print("  {:<10} {}\n", command.name, command.help);
+  }
+}
+
+int run(const Arguments& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_usage();
+    return words.empty() ? kExitConfig : kExitOk;
+  }
+  if (words[0] == "--version") {
+    fmt::print("lockstep {}\n", LOCKSTEP_VERSION);
+    return kExitOk;
+  }
+  return commands().get(words[0])({words.begin() + 1, words.end()});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const Error& error) {
+    end_progress();
+    fmt::print(stderr, "error: {}\n", error.describe());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    end_progress();
+    fmt::print(stderr, "internal error: {}\nthis is a bug of lockstep; please report it\n",
+               error.what());
+    return kExitInternal;
+  }
+}

@@ -14,12 +14,13 @@ namespace lockstep {
 enum class LogLevel { kDebug, kInfo, kWarning };
 
 struct LogOptions {
-  bool console = true;                 // also to standard error (rank 0 only, usually)
-  LogLevel level = LogLevel::kInfo;    // less important lines are dropped
-  std::filesystem::path file;          // appended to when not empty
+  bool console = true;               // also to standard error (rank 0 only, usually)
+  LogLevel level = LogLevel::kInfo;  // less important lines are dropped
+  std::filesystem::path file;        // appended to when not empty
 };
 
-void configure_log(const LogOptions& options);  // throws MachineError when the file cannot be opened
+void configure_log(
+    const LogOptions& options);  // throws MachineError when the file cannot be opened
 void write_log(LogLevel level, std::string_view text);
 
 // A line that is redrawn in place on a terminal and printed in full elsewhere (rank 0 only).

@@ -175,7 +175,7 @@ void ConfigSource::finish() {
         fmt::format("{}: {}: unknown key{}", entry.where, key, did_you_mean(key, known_)));
   }
   if (errors_.empty()) return;
-  throw ConfigError("{}", join(errors_, "\n"));
+  throw ConfigError("{}", join(errors_, "\nerror: "));
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace lockstep {
 namespace detail {
@@ -73,6 +74,41 @@ inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64
   for (; m + kBlock <= rows; m += kBlock) product_rows<kBlock>(p, m, columns, depth);
   for (; m + 2 <= rows; m += 2) product_rows<2>(p, m, columns, depth);
   if (m < rows) product_rows<1>(p, m, columns, depth);
+}
+
+// a0 b0 a1 b1 ... of the lower halves of a and b, and of their upper halves.
+template <int... kIndex>
+inline Lanes interleave_low(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
+  return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kIndex / 2)...);
+}
+template <int... kIndex>
+inline Lanes interleave_high(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
+  return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kLanes / 2 + kIndex / 2)...);
+}
+
+// to[j, i] = from[i, j] for a square of kLanes: interleaving row i with row i + kLanes / 2 is a
+// rotation of the bits of the element numbers; log2(kLanes) of them exchange row and column.
+inline void transpose_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
+  constexpr std::make_integer_sequence<int, kLanes> kAll{};
+  Lanes row[kLanes], next[kLanes];
+  for (int i = 0; i < kLanes; ++i) row[i] = *reinterpret_cast<const Lanes*>(from + i * from_row);
+  for (int stage = 1; stage < kLanes; stage *= 2) {
+    for (int i = 0; i < kLanes / 2; ++i) {
+      next[2 * i] = interleave_low(row[i], row[i + kLanes / 2], kAll);
+      next[2 * i + 1] = interleave_high(row[i], row[i + kLanes / 2], kAll);
+    }
+    for (int i = 0; i < kLanes; ++i) row[i] = next[i];
+  }
+  for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Lanes*>(to + i * to_row) = row[i];
+}
+
+// from [rows, columns] -> to [columns, rows], dense, both sides multiples of kPadding.
+inline void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      transpose_square(from + i * columns + j, columns, to + j * rows + i, rows);
+    }
+  }
 }
 
 }  // namespace LOCKSTEP_ISA

@@ -63,18 +63,21 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Heads of sentences are taken by the threads as they come: each is a computation of its own, so
-// the result does not depend on who took it.
+// Sentences, or single heads where there are few, are taken by the threads as they come: each head
+// is a computation of its own, so the result does not depend on who took it.
 template <class F>
 void for_each_task(const Segments& target, const Segments& source, int64_t heads, const F& f) {
-  const int64_t tasks = target.sentences() * heads;
+  const int64_t threads = at::get_num_threads(), tasks = target.sentences() * heads;
+  const int64_t step = target.sentences() >= 8 * threads ? heads : 1;  // heads share cache lines
   std::atomic<int64_t> next{0};
-  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t worker = begin; worker < end; ++worker) {
-      for (int64_t task = next++; task < tasks; task = next++) {
-        const std::size_t s = static_cast<std::size_t>(task / heads);
-        f(AttentionTask{target.offsets[s], target.offsets[s + 1], source.offsets[s],
-                        source.offsets[s + 1], task % heads});
+      for (int64_t first = next.fetch_add(step); first < tasks; first = next.fetch_add(step)) {
+        for (int64_t task = first; task < first + step; ++task) {
+          const std::size_t s = static_cast<std::size_t>(task / heads);
+          f(AttentionTask{target.offsets[s], target.offsets[s + 1], source.offsets[s],
+                          source.offsets[s + 1], task % heads});
+        }
       }
     }
   });

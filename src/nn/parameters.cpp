@@ -13,8 +13,8 @@ ParameterRef Parameters::add(std::string name, std::vector<int64_t> shape,
   parameter->numel = c10::multiply_integers(shape);
   parameter->shape = std::move(shape);
   parameter->offset = total_;
-  total_ += (parameter->numel + kParameterAlignment - 1) / kParameterAlignment *
-            kParameterAlignment;
+  total_ +=
+      (parameter->numel + kParameterAlignment - 1) / kParameterAlignment * kParameterAlignment;
   owned_.push_back(parameter);
   list_.push_back(parameter);
   initializers_.push_back(std::move(initializer));

@@ -19,15 +19,13 @@ namespace lockstep {
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
-  int64_t offset = 0;   // of its first element in the flat arrays; a multiple of kParameterAlignment
+  int64_t offset = 0;  // of its first element in the flat arrays; a multiple of kParameterAlignment
   int64_t numel = 0;
   torch::Tensor value;  // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
   torch::Tensor low;    // bf16 [shape], equal to value rounded; undefined in fp32 training
 
   // The tensor that an operation computing in `dtype` reads.
-  const torch::Tensor& as(at::ScalarType dtype) const {
-    return dtype == at::kFloat ? value : low;
-  }
+  const torch::Tensor& as(at::ScalarType dtype) const { return dtype == at::kFloat ? value : low; }
 };
 using ParameterRef = std::shared_ptr<const Parameter>;
 

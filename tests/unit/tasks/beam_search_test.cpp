@@ -34,7 +34,13 @@ struct Small {
   const Transformer& model() const { return tiny->model; }
 
   // log p(next | source, prefix), [vocabulary], by a whole forward pass.
-  std::vector<double> next(const Ids& source, const Ids& prefix) const {
+  const std::vector<double>& next(const Ids& source, const Ids& prefix) const {
+    auto [entry, is_new] = known.try_emplace({source, prefix});
+    if (is_new) entry->second = computed(source, prefix);
+    return entry->second;
+  }
+
+  std::vector<double> computed(const Ids& source, const Ids& prefix) const {
     torch::NoGradGuard no_grad;
     Ids in = source, target{kBos};
     in.push_back(kEos);
@@ -49,6 +55,7 @@ struct Small {
   }
 
   std::unique_ptr<TinyTransformer> tiny;
+  mutable std::map<std::pair<Ids, Ids>, std::vector<double>> known;
 };
 
 bool producible(int32_t id) { return id != kPad && id != kBos && id != kUnk; }
@@ -153,7 +160,7 @@ TEST_P(BeamSearch, OfOneEqualsGreedyDecodingWithoutACache) {
 }
 
 TEST_P(BeamSearch, EqualsAPlainBeamSearchWithoutACache) {
-  const std::vector<Ids> sources = random_sentences({3, 8, 1, 5, 4}, 13);
+  const std::vector<Ids> sources = random_sentences({3, 6, 1, 4}, 13);
   for (uint64_t seed : {3, 4}) {
     const Small net(13, seed);
     for (int64_t beam : {2, 4}) {
@@ -161,7 +168,7 @@ TEST_P(BeamSearch, EqualsAPlainBeamSearchWithoutACache) {
         BeamOptions options;
         options.beam_size = beam;
         options.length_penalty = penalty;
-        options.max_length_extra = 6;
+        options.max_length_extra = 4;
         options.max_length_factor = 1;
         options.batch_tokens = 20;
         const std::vector<Hypothesis> got = search(net, sources, options);

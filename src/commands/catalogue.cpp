@@ -1,0 +1,27 @@
+#include "commands/catalogue.h"
+
+#include "commands/evaluate.h"
+#include "commands/launch.h"
+#include "commands/prepare.h"
+#include "commands/reference.h"
+#include "commands/train.h"
+#include "commands/translate.h"
+
+namespace lockstep {
+
+const Catalogue<Command>& commands() {
+  static const Catalogue<Command> catalogue = [] {
+    Catalogue<Command> c("command");
+    c.add("prepare", prepare, "make a corpus ready for training");
+    c.add("train", train, "train what a configuration describes, as one rank");
+    c.add("launch", launch, "start several ranks of a command on this machine");
+    c.add("evaluate", evaluate, "BLEU of a run's model on a split or a file");
+    c.add("translate", translate, "translate lines with a run's model");
+    c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
+    c.add("explain", explain, "the keys of a configuration");
+    return c;
+  }();
+  return catalogue;
+}
+
+}  // namespace lockstep

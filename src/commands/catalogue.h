@@ -1,0 +1,12 @@
+// The subcommands by name: `lockstep --help` prints this.
+#pragma once
+
+#include "base/catalogue.h"
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+using Command = int (*)(const Arguments&);  // returns the exit code, throws Error
+const Catalogue<Command>& commands();
+
+}  // namespace lockstep

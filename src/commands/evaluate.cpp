@@ -1,0 +1,74 @@
+#include "commands/evaluate.h"
+
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "commands/session.h"
+#include "metrics/bleu.h"
+#include "tasks/translation.h"
+#include "train/saved_run.h"
+
+namespace lockstep {
+
+namespace {
+
+struct EvaluateArguments {
+  std::vector<std::string> words;
+  SavedRunOptions run;
+  std::string split = "test", source, reference, output;
+};
+
+// BLEU of a pair of files; rank 0 prints.
+void evaluate_files(World& world, Translation& task, const EvaluateArguments& a) {
+  std::vector<std::string> source = read_lines(a.source), reference = read_lines(a.reference);
+  if (source.size() != reference.size()) {
+    throw DataError("{} has {} lines, {} has {}: expected one reference for each line", a.source,
+                    source.size(), a.reference, reference.size());
+  }
+  std::vector<std::string> output = task.translate_shared(world, source);
+  if (!world.is_leader()) return;
+  Bleu bleu;
+  fmt::print("{}\n", bleu.format(bleu.corpus(output, {reference}), 1, 2));
+  if (!a.output.empty()) {
+    write_file(a.output, fmt::format("{}\n", fmt::join(output, "\n")));
+  }
+}
+
+}  // namespace
+
+int evaluate(const Arguments& arguments) {
+  EvaluateArguments a;
+  CLI::App app("Translates a split of the corpus, or a file, and prints BLEU.",
+               "lockstep evaluate");
+  app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
+  app.add_option("--checkpoint", a.run.checkpoint, "best, newest or step_N")->capture_default_str();
+  app.add_option("--split", a.split, "of the run's corpus")->capture_default_str();
+  auto source = app.add_option("--source", a.source, "a file of sentences instead (plain or .gz)");
+  auto reference = app.add_option("--reference", a.reference, "their translations");
+  source->needs(reference);
+  reference->needs(source);
+  app.add_option("--output", a.output, "write the translations of --source here")->needs(source);
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  a.run.words = take_settings(a.words);
+  if (a.words.size() != 1) throw ConfigError("evaluate: expected one run folder");
+
+  LaunchEnvironment environment = detect_launch_environment();
+  a.run.local_rank = environment.local_rank;
+  a.run.local_size = environment.local_size;
+  prepare_process(environment);
+  World world(environment, {});
+  configure_log({.console = world.is_leader()});
+  SavedRun run = open_saved_run(a.words.front(), a.run);
+  if (!a.source.empty()) {
+    auto task = dynamic_cast<Translation*>(run.config.task.get());
+    if (task == nullptr) throw ConfigError("evaluate: --source is for translation runs");
+    evaluate_files(world, *task, a);
+    return kExitOk;
+  }
+  Evaluation result = run.config.task->evaluate(world, a.split);
+  if (world.is_leader()) fmt::print("{}\n", result.summary);
+  return kExitOk;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,10 @@
+// lockstep evaluate RUN: BLEU of a run's model, with sacreBLEU's signature line.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int evaluate(const Arguments& arguments);
+
+}  // namespace lockstep

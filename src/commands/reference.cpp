@@ -1,0 +1,82 @@
+#include "commands/reference.h"
+
+#include <fmt/ranges.h>
+
+#include "dist/comm_hooks.h"
+#include "optim/catalogue.h"
+#include "optim/schedules.h"
+#include "tasks/catalogue.h"
+#include "train/run_config.h"
+
+namespace lockstep {
+
+namespace {
+
+template <typename Entry>
+std::string table(const Catalogue<Entry>& catalogue) {
+  std::string out;
+  for (const auto& item : catalogue.items()) {
+    out += fmt::format("  {:<16} {}\n", item.name, item.help);
+  }
+  return out;
+}
+
+const Catalogue<std::string (*)()>& kinds() {
+  static const Catalogue<std::string (*)()> catalogue = [] {
+    Catalogue<std::string (*)()> c("kind of thing");
+    c.add(
+        "tasks", [] { return table(tasks()); }, "what can be trained (task.name)");
+    c.add(
+        "optimizers", [] { return table(optimizers()); }, "optimizer.name");
+    c.add(
+        "schedules", [] { return table(schedules()); }, "schedule.name");
+    c.add(
+        "comm-hooks", [] { return table(comm_hooks()); }, "comm.hook");
+    return c;
+  }();
+  return catalogue;
+}
+
+}  // namespace
+
+int list(const Arguments& arguments) {
+  std::string kind;
+  CLI::App app("Lists what there is of one kind.", "lockstep list");
+  app.add_option("kind", kind, fmt::format("{}", fmt::join(kinds().names(), ", ")));
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  fmt::print("{}", kind.empty() ? table(kinds()) : kinds().get(kind)());
+  return kExitOk;
+}
+
+int explain(const Arguments& arguments) {
+  std::string section;
+  std::vector<std::string> words;
+  CLI::App app("Explains the keys of a configuration: default, meaning, what is allowed.",
+               "lockstep explain");
+  app.add_option("section", section, "only this section, as optimizer; key=value words choose");
+  app.add_option("words", words, "task.name=... or optimizer.name=... to explain another one");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  ConfigSource source = ConfigSource::from_text("", "default");
+  for (const std::string& word : words) source.override_with(word);
+  RunConfig config = read_run_config(std::move(source));
+  HelpWriter writer;
+  config.describe(writer);
+  std::vector<std::string> names;
+  bool printed = false, inside = false;
+  for (const std::string& line : split(writer.text(), '\n')) {
+    if (line.starts_with("[")) {
+      names.push_back(line.substr(1, line.find(']') - 1));
+      inside = section.empty() || names.back() == section;
+    }
+    if (!inside) continue;
+    fmt::print("{}\n", line);
+    printed = true;
+  }
+  if (!printed) {
+    throw ConfigError("no section \"{}\"{} ({})", section, did_you_mean(section, names),
+                      join(names, ", "));
+  }
+  return kExitOk;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,11 @@
+// lockstep list KIND and lockstep explain SECTION: what there is, out of the catalogues.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int list(const Arguments& arguments);
+int explain(const Arguments& arguments);
+
+}  // namespace lockstep

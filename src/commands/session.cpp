@@ -1,0 +1,51 @@
+#include "commands/session.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include "kernels/cpu_allocator.h"
+#include "launch/local_launcher.h"
+#include "train/trainer.h"
+
+namespace lockstep {
+
+namespace {
+
+extern "C" void note_stop(int signal) {
+  if (stop_signal.exchange(signal) != 0) _exit(128 + signal);
+}
+
+}  // namespace
+
+void prepare_process(const LaunchEnvironment& environment) {
+  use_caching_allocator();
+  const char* set = std::getenv("OMP_NUM_THREADS");
+  int threads = set != nullptr ? std::atoi(set)
+                               : static_cast<int>(usable_cores().size()) / environment.local_size;
+  at::set_num_threads(std::max(1, threads));
+}
+
+void handle_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_stop;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+std::vector<std::string> take_settings(std::vector<std::string>& words) {
+  auto is_setting = [](const std::string& word) {
+    std::size_t equals = word.find('=');
+    return equals != std::string::npos && word.find_first_of("/ ") > equals;
+  };
+  auto first = std::stable_partition(words.begin(), words.end(),
+                                     [&](const std::string& w) { return !is_setting(w); });
+  std::vector<std::string> settings(first, words.end());
+  words.erase(first, words.end());
+  return settings;
+}
+
+}  // namespace lockstep

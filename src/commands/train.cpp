@@ -1,0 +1,95 @@
+#include "commands/train.h"
+
+#include <fmt/ranges.h>
+
+#include "base/log.h"
+#include "commands/session.h"
+#include "train/trainer.h"
+
+namespace lockstep {
+
+namespace {
+
+struct TrainArguments {
+  std::vector<std::string> words;
+  bool resume = false, dry_run = false, verbose = false;
+};
+
+// Makes the run folder, or with --resume takes the one that is there. A configuration that changed
+// since is kept under a number.
+void prepare_folder(const RunFolder& folder, const std::string& config, bool resume) {
+  if (!resume || !fs::exists(folder.config())) {
+    folder.create(config, version_text());
+    return;
+  }
+  if (read_file(folder.config()) == config) return;
+  int number = 1;
+  auto kept = [&] { return folder.path() / fmt::format("config.{}.toml", number); };
+  while (fs::exists(kept())) ++number;
+  fs::rename(folder.config(), kept());
+  write_file(folder.config(), config);
+  log_info("the configuration changed; the former one is kept as {}", kept().string());
+}
+
+RunConfig read_config(const TrainArguments& arguments) {
+  std::vector<std::string> words = arguments.words;
+  std::vector<std::string> settings = take_settings(words);
+  if (words.size() != 1) {
+    throw ConfigError(
+        "train: expected one configuration file and key=value words, got {} files{}; see: lockstep "
+        "train --help",
+        words.size(), words.empty() ? "" : " (" + fmt::format("{}", fmt::join(words, ", ")) + ")");
+  }
+  return read_run_config(words.front(), settings);
+}
+
+int run_training(RunConfig& config, const LaunchEnvironment& environment, bool resume) {
+  RunFolder folder(config.run.folder);
+  WorldOptions options;
+  options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
+  options.connect_timeout = options.timeout;
+  torch::Device device =
+      choose_device(config.run.device, environment.local_rank, environment.local_size);
+  options.device = device.is_cuda() ? "cuda" : "cpu";
+  World world(environment, options);
+  configure_log({.console = world.is_leader(), .file = folder.log_of(world.rank())});
+  Trainer trainer(config, world, folder, resume);
+  int signal = trainer.run();
+  if (signal == 0) return kExitOk;
+  log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  return 128 + signal;
+}
+
+}  // namespace
+
+int train(const Arguments& arguments) {
+  TrainArguments parsed;
+  CLI::App app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
+  app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
+  app.add_flag("--resume", parsed.resume, "go on from the newest complete checkpoint");
+  app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
+  app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+
+  LaunchEnvironment environment = detect_launch_environment();
+  bool leader = environment.rank == 0;
+  RunConfig config = read_config(parsed);
+  if (parsed.dry_run) {
+    if (leader) fmt::print("{}", config.to_toml());
+    return kExitOk;
+  }
+  prepare_process(environment);
+  RunFolder folder(config.run.folder);
+  if (leader) prepare_folder(folder, config.to_toml(), parsed.resume);
+  handle_stop_signals();
+  try {
+    return run_training(config, environment, parsed.resume);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    fs::create_directories(folder.logs(), ignored);
+    write_file(folder.error_of(environment.rank), "error: " + error.describe() + "\n");
+    throw;
+  }
+}
+
+}  // namespace lockstep

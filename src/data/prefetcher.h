@@ -1,0 +1,75 @@
+// Makes the next items on a thread of its own while the present one is used.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace lockstep {
+
+// Owns the thread that calls `make` again and again, at most `depth` items ahead. The destructor
+// stops it after the item in work. An exception of `make` is thrown by next() in its turn.
+template <typename Item>
+class Prefetcher {
+ public:
+  explicit Prefetcher(std::function<Item()> make, std::size_t depth = 4)
+      : make_(std::move(make)), depth_(depth), thread_([this] { run(); }) {}
+
+  ~Prefetcher() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  Item next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !items_.empty() || failure_; });
+    if (items_.empty()) std::rethrow_exception(failure_);
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    changed_.notify_all();
+    return item;
+  }
+
+ private:
+  void run() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return stopping_ || items_.size() < depth_; });
+        if (stopping_) return;
+      }
+      try {
+        Item item = make_();
+        std::lock_guard lock(mutex_);
+        items_.push_back(std::move(item));
+      } catch (...) {
+        std::lock_guard lock(mutex_);
+        failure_ = std::current_exception();
+        changed_.notify_all();
+        return;
+      }
+      changed_.notify_all();
+    }
+  }
+
+  std::function<Item()> make_;
+  std::size_t depth_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// The optimizers by name: `lockstep list optimizers` prints this.
+#pragma once
+
+#include <memory>
+
+#include "base/catalogue.h"
+#include "optim/optimizer.h"
+
+namespace lockstep {
+
+using OptimizerMaker = std::unique_ptr<OptimizerConfig> (*)();
+const Catalogue<OptimizerMaker>& optimizers();
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// What one can train: data, network, loss and metrics behind one interface. The trainer knows
+// nothing else about what it trains.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "config/fields.h"
+#include "dist/world.h"
+#include "nn/numerics.h"
+#include "nn/parameters.h"
+
+namespace lockstep {
+
+struct TaskContext {
+  torch::Device device = torch::kCPU;
+  Numerics numerics;
+  uint64_t seed = 1;
+  fs::path run_folder;  // of an existing run, when it is opened to evaluate or use it; else empty
+};
+
+// Where a micro-batch stands in the run.
+struct BatchPosition {
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  int64_t part = 0;   // which of the parts of the step
+  int64_t parts = 1;  // ranks * accumulated micro-batches
+};
+
+// One micro-batch on the device. A task derives its own.
+struct Batch {
+  virtual ~Batch() = default;
+  int64_t items = 0;    // sentences, images
+  int64_t targets = 0;  // what the loss is averaged over: target tokens, images
+  int64_t sources = 0;  // source tokens; 0 for images
+};
+
+// Sums over one micro-batch.
+struct LossParts {
+  torch::Tensor loss;     // fp32 scalar with gradient: what is minimised
+  torch::Tensor nll;      // fp32 scalar: -log p of the right answers
+  torch::Tensor correct;  // int64 scalar: right answers
+};
+
+struct Sample {
+  std::string source, reference, output;
+};
+
+struct Evaluation {
+  std::string main_metric;  // the one that decides which checkpoint is best
+  bool higher_is_better = true;
+  std::map<std::string, double> metrics;  // "bleu", "loss", ...
+  std::string summary;                    // one line for people
+  std::vector<Sample> samples;            // on rank 0
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // The task's sections of the configuration.
+  virtual void describe(Fields& f) = 0;
+  // Reads the data's manifest, builds and initialises the network. Throws DataError, ConfigError.
+  virtual void open(const TaskContext& context) = 0;
+
+  virtual Parameters& parameters() = 0;
+  virtual int64_t width() const = 0;       // of the model, for the noam schedule
+  virtual int64_t accumulate() const = 0;  // micro-batches a rank adds up in one step
+  virtual const char* unit() const = 0;    // of targets, short: "tok", "img"
+
+  virtual int64_t steps_in_epoch(int64_t epoch) = 0;
+  // Targets of the whole step, over all its parts; equal on every rank without asking.
+  virtual int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) = 0;
+  // Called from the prefetch thread; touches nothing that training changes. Null: an empty part.
+  virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
+
+  // step counts from 1 and seeds dropout.
+  virtual LossParts loss(const Batch& batch, int64_t step) = 0;
+  // On the named split, sharded over the ranks; equal result on every rank. The present weights
+  // are used as they are.
+  virtual Evaluation evaluate(World& world, const std::string& split) = 0;
+
+  // Copies into the run folder what using the model needs besides its weights.
+  virtual void save_assets(const fs::path& run_folder) = 0;
+};
+
+}  // namespace lockstep

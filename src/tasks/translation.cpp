@@ -1,0 +1,276 @@
+#include "tasks/translation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "metrics/bleu.h"
+#include "metrics/perplexity.h"
+#include "nn/cross_entropy.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t kEvaluationTokens = 4096;  // target tokens of one batch of the evaluation loss
+constexpr std::size_t kSamples = 5;
+
+struct DataSection {
+  TranslationConfig& config;
+  void describe(Fields& f) {
+    f("corpus", &config.corpus, Any{}, "folder made by lockstep prepare");
+    f("evaluation_sentences", &config.evaluation_sentences, AtLeast{0},
+      "sentences decoded for BLEU, from the start of the split; 0: all");
+  }
+};
+
+struct LossSection {
+  TranslationConfig& config;
+  void describe(Fields& f) {
+    f("label_smoothing", &config.label_smoothing, Between{0, 1},
+      "share of the target's probability that is spread over the vocabulary");
+  }
+};
+
+// Keys of the dropout rows: of the sentence pair, the side and the position, so that a mask does
+// not depend on what else is in the micro-batch.
+torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segments, uint64_t side,
+                       torch::Device device) {
+  torch::Tensor keys = torch::empty({segments.tokens()}, torch::kInt64);
+  auto out = keys.mutable_data_ptr<int64_t>();
+  for (std::size_t s = 0; s < pairs.size(); ++s) {
+    uint64_t sentence = combine_keys(static_cast<uint64_t>(pairs[s]), side);
+    int32_t begin = segments.offsets[s];
+    for (int32_t row = begin; row < segments.offsets[s + 1]; ++row) {
+      out[row] = static_cast<int64_t>(mix64(sentence + static_cast<uint64_t>(row - begin)));
+    }
+  }
+  return keys.to(device);
+}
+
+}  // namespace
+
+// A split of the corpus as token ids, and how its pairs make steps.
+struct Translation::Corpus {
+  Corpus(const fs::path& folder, const std::string& split) : tokens(folder / (split + ".tokens")) {
+    lengths.reserve(static_cast<std::size_t>(tokens.pairs()));
+    for (int64_t i = 0; i < tokens.pairs(); ++i) {
+      lengths.push_back({tokens.source_length(i) + 1, tokens.target_length(i) + 1});
+    }
+  }
+
+  TokenFile tokens;
+  std::vector<PairLength> lengths;  // with </s>
+  std::mutex mutex;                 // the prefetch thread and the trainer both ask for plans
+  int64_t planned_epoch = -1;
+  std::vector<StepPlan> steps;  // of planned_epoch
+};
+
+void Translation::describe(Fields& f) {
+  DataSection data{config_};
+  f.section("data", data, "what it learns from");
+  f.section("model", config_.model, "the Transformer");
+  LossSection loss{config_};
+  f.section("loss", loss, "what is minimised");
+  f.section("batch", config_.batch, "what makes a step");
+  f.section("decoding", config_.decoding, "beam search");
+}
+
+void Translation::open(const TaskContext& context) {
+  context_ = context;
+  bool in_use = !context.run_folder.empty();
+  if (!in_use) {
+    if (config_.corpus.empty()) {
+      throw ConfigError("data.corpus: not set; expected a folder made by lockstep prepare");
+    }
+    read_manifest(config_.corpus);
+    corpus_ = std::make_shared<Corpus>(config_.corpus, "train");
+  }
+  fs::path model_folder = in_use ? context.run_folder : fs::path(config_.corpus);
+  subword_ = Subword::load(model_folder / "subword.model");
+  model_ = std::make_unique<Transformer>(config_.model, subword_->vocab_size(), parameters_);
+  parameters_.allocate(context.device, context.numerics.compute == at::kBFloat16, context.seed);
+}
+
+void Translation::save_assets(const fs::path& run_folder) {
+  for (const char* name : {"subword.model", "manifest.json"}) {
+    std::string copy = name == std::string("manifest.json") ? "corpus.json" : name;
+    write_file(run_folder / copy, read_file(fs::path(config_.corpus) / name));
+  }
+}
+
+const std::vector<StepPlan>& Translation::plan(int64_t epoch) {
+  Corpus& corpus = *corpus_;
+  if (corpus.planned_epoch != epoch) {
+    corpus.steps = plan_epoch(corpus.lengths, config_.batch, context_.seed, epoch);
+    corpus.planned_epoch = epoch;
+  }
+  return corpus.steps;
+}
+
+int64_t Translation::steps_in_epoch(int64_t epoch) {
+  std::lock_guard lock(corpus_->mutex);
+  return static_cast<int64_t>(plan(epoch).size());
+}
+
+int64_t Translation::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
+  std::lock_guard lock(corpus_->mutex);
+  int64_t targets = 0;
+  for (int32_t pair : plan(epoch)[step_in_epoch]) targets += corpus_->lengths[pair].target;
+  return targets;
+}
+
+namespace {
+
+std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
+                                                         const std::vector<int32_t>& pairs,
+                                                         const Subword& subword,
+                                                         torch::Device device) {
+  std::vector<std::vector<int32_t>> sources, targets_in;
+  std::vector<int64_t> targets_out;
+  for (int32_t pair : pairs) {
+    sources.push_back(tokens.source(pair));
+    sources.back().push_back(subword.eos_id());
+    std::vector<int32_t> target = tokens.target(pair);
+    targets_out.insert(targets_out.end(), target.begin(), target.end());
+    targets_out.push_back(subword.eos_id());
+    target.insert(target.begin(), subword.bos_id());
+    targets_in.push_back(std::move(target));
+  }
+  auto batch = std::make_unique<TranslationBatch>();
+  batch->input.source = pack_sentences(sources, device);
+  batch->input.target = pack_sentences(targets_in, device);
+  batch->input.source.rows = row_keys(pairs, batch->input.source.segments, 0, device);
+  batch->input.target.rows = row_keys(pairs, batch->input.target.segments, 1, device);
+  batch->targets_out = torch::tensor(targets_out, torch::kInt64).to(device);
+  batch->items = static_cast<int64_t>(pairs.size());
+  batch->targets = batch->input.target.segments.tokens();
+  batch->sources = batch->input.source.segments.tokens();
+  return batch;
+}
+
+}  // namespace
+
+std::unique_ptr<Batch> Translation::make_batch(const BatchPosition& position) {
+  std::vector<int32_t> pairs;
+  {
+    std::lock_guard lock(corpus_->mutex);
+    const StepPlan& step = plan(position.epoch)[position.step_in_epoch];
+    pairs = split_step(step, corpus_->lengths, position.parts)[position.part];
+  }
+  if (pairs.empty()) return nullptr;
+  return make_translation_batch(corpus_->tokens, pairs, *subword_, context_.device);
+}
+
+ForwardContext Translation::forward_context(bool training, int64_t step) const {
+  return {.training = training, .numerics = context_.numerics, .seed = context_.seed, .step = step};
+}
+
+LossParts Translation::loss(const Batch& batch, int64_t step) {
+  const auto& translation = static_cast<const TranslationBatch&>(batch);
+  torch::Tensor hidden = model_->forward(translation.input, forward_context(true, step));
+  CrossEntropyResult result = smoothed_cross_entropy(
+      hidden, model_->table(), translation.targets_out, config_.label_smoothing, context_.numerics);
+  return {.loss = result.loss, .nll = result.nll, .correct = result.correct};
+}
+
+void Translation::measure_loss(World& world, const std::string& split, Evaluation& out) {
+  torch::InferenceMode inference;
+  Corpus corpus(config_.corpus, split);
+  BatchConfig batches{.tokens = kEvaluationTokens};
+  std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
+  std::array<double, 4> sums{};  // loss, nll, correct, targets
+  for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size();
+       i += static_cast<std::size_t>(world.size())) {
+    auto batch = make_translation_batch(corpus.tokens, steps[i], *subword_, context_.device);
+    torch::Tensor hidden = model_->forward(batch->input, forward_context(false, 0));
+    CrossEntropyResult r = smoothed_cross_entropy(hidden, model_->table(), batch->targets_out,
+                                                  config_.label_smoothing, context_.numerics);
+    sums[0] += r.loss.item<double>();
+    sums[1] += r.nll.item<double>();
+    sums[2] += static_cast<double>(r.correct.item<int64_t>());
+    sums[3] += static_cast<double>(batch->targets);
+  }
+  world.all_reduce_sum(std::span<double>(sums));
+  out.metrics["loss"] = sums[0] / sums[3];
+  out.metrics["nll"] = sums[1] / sums[3];
+  out.metrics["perplexity"] = perplexity(sums[1] / sums[3]);
+  out.metrics["accuracy"] = sums[2] / sums[3];
+}
+
+Evaluation Translation::evaluate(World& world, const std::string& split) {
+  Manifest manifest = read_manifest(config_.corpus);
+  auto text = [&](const std::string& language) {
+    return read_lines(fs::path(config_.corpus) / (split + "." + language));
+  };
+  std::vector<std::string> source = text(manifest.source_language);
+  std::vector<std::string> reference = text(manifest.target_language);
+  auto limit = static_cast<std::size_t>(config_.evaluation_sentences);
+  if (limit > 0 && source.size() > limit) {
+    source.resize(limit);
+    reference.resize(limit);
+  }
+  Evaluation out{.main_metric = "bleu"};
+  measure_loss(world, split, out);
+  std::vector<std::string> output = translate_shared(world, source);
+  Bleu bleu;
+  BleuScore score = bleu.corpus(output, {reference});
+  out.metrics["bleu"] = score.score;
+  out.summary =
+      fmt::format("{} {}  loss {:.3f}  perplexity {:.2f}", split, bleu.format(score, 1, 2),
+                  out.metrics["loss"], out.metrics["perplexity"]);
+  for (std::size_t i = 0; i < std::min(kSamples, output.size()); ++i) {
+    std::size_t at = i * output.size() / kSamples;
+    out.samples.push_back({source[at], reference[at], output[at]});
+  }
+  return out;
+}
+
+std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
+  torch::InferenceMode inference;
+  std::vector<std::vector<int32_t>> sources;
+  sources.reserve(lines.size());
+  for (const std::string& line : lines) sources.push_back(subword_->encode(line));
+  SpecialIds special{.pad = subword_->pad_id(),
+                     .eos = subword_->eos_id(),
+                     .bos = subword_->bos_id(),
+                     .unk = subword_->unk_id()};
+  std::vector<Hypothesis> best =
+      beam_search(*model_, sources, special, config_.decoding, context_.numerics);
+  std::vector<std::string> out;
+  out.reserve(best.size());
+  for (const Hypothesis& hypothesis : best) out.push_back(subword_->decode(hypothesis.ids));
+  return out;
+}
+
+std::vector<std::string> Translation::translate_shared(
+    World& world, const std::vector<std::string>& lines) const {
+  // Dealt by length, so that every rank has as much to do.
+  std::vector<std::size_t> order(lines.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return lines[a].size() > lines[b].size(); });
+  auto size = static_cast<std::size_t>(world.size());
+  std::vector<std::string> mine;
+  for (auto i = static_cast<std::size_t>(world.rank()); i < order.size(); i += size) {
+    mine.push_back(lines[order[i]]);
+  }
+  std::vector<std::string> all = world.all_gather_strings(nlohmann::json(translate(mine)).dump());
+  std::vector<std::string> out(lines.size());
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    auto part = nlohmann::json::parse(all[rank]).get<std::vector<std::string>>();
+    for (std::size_t i = 0; i < part.size(); ++i) out[order[rank + i * size]] = part[i];
+  }
+  return out;
+}
+
+std::unique_ptr<Task> make_translation() { return std::make_unique<Translation>(); }
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+// Translation of sentences with a Transformer: corpus, network, loss, BLEU.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch_plan.h"
+#include "data/manifest.h"
+#include "data/subword.h"
+#include "formats/token_file.h"
+#include "models/transformer.h"
+#include "tasks/beam_search.h"
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct TranslationConfig {
+  std::string corpus;
+  double label_smoothing = 0.1;  // Vaswani et al. 2017, section 5.4
+  int64_t evaluation_sentences = 0;
+  TransformerConfig model;
+  BatchConfig batch;
+  BeamOptions decoding;
+};
+
+struct TranslationBatch : Batch {
+  TranslationInput input;
+  torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left, ends in </s>
+};
+
+class Translation : public Task {
+ public:
+  void describe(Fields& f) override;
+  void open(const TaskContext& context) override;
+  Parameters& parameters() override { return parameters_; }
+  int64_t width() const override { return config_.model.d_model; }
+  int64_t accumulate() const override { return config_.batch.accumulate; }
+  const char* unit() const override { return "tok"; }
+  int64_t steps_in_epoch(int64_t epoch) override;
+  int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
+  LossParts loss(const Batch& batch, int64_t step) override;
+  Evaluation evaluate(World& world, const std::string& split) override;
+  void save_assets(const fs::path& run_folder) override;
+
+  // One translation a line; empty lines stay empty.
+  std::vector<std::string> translate(const std::vector<std::string>& lines) const;
+  // Sharded over the ranks, result on every rank in the order of the lines.
+  std::vector<std::string> translate_shared(World& world,
+                                            const std::vector<std::string>& lines) const;
+
+  BeamOptions& decoding() { return config_.decoding; }
+  const TranslationConfig& config() const { return config_; }
+
+ private:
+  struct Corpus;  // of the training data; absent when the model is only used
+
+  const std::vector<StepPlan>& plan(int64_t epoch);
+  ForwardContext forward_context(bool training, int64_t step) const;
+  // Teacher-forced loss of this rank's share of a split, summed over ranks.
+  void measure_loss(World& world, const std::string& split, Evaluation& out);
+
+  TranslationConfig config_;
+  TaskContext context_;
+  Parameters parameters_;
+  std::unique_ptr<Transformer> model_;
+  std::optional<Subword> subword_;
+  std::shared_ptr<Corpus> corpus_;
+};
+
+std::unique_ptr<Task> make_translation();
+
+}  // namespace lockstep

@@ -1,0 +1,275 @@
+#include "train/checkpoint.h"
+
+#include <algorithm>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "formats/tensor_file.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One entry for every parameter: its slice of a flat fp32 array on the CPU, without copying.
+void add_entries(const Parameters& parameters, const torch::Tensor& flat, const std::string& prefix,
+                 std::vector<TensorEntry>& out) {
+  auto base = static_cast<const std::byte*>(flat.const_data_ptr());
+  for (const ParameterRef& p : parameters.list()) {
+    std::span<const std::byte> data(base + p->offset * 4, static_cast<std::size_t>(p->numel) * 4);
+    out.push_back({prefix + p->name, DType::kF32, p->shape, data});
+  }
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+void read_entries(const TensorFile& file, const Parameters& parameters, const std::string& prefix,
+                  torch::Tensor& flat) {
+  torch::Tensor host = torch::zeros_like(flat, flat.options().device(torch::kCPU));
+  auto base = static_cast<std::byte*>(host.mutable_data_ptr());
+  for (const ParameterRef& p : parameters.list()) {
+    const TensorEntry& entry = file.get(prefix + p->name);
+    if (entry.dtype != DType::kF32 || entry.shape != p->shape) {
+      throw DataError("{}: tensor {}: expected F32 {}, found {} {}; another architecture?",
+                      file.path().string(), entry.name, shape_text(p->shape),
+                      dtype_name(entry.dtype), shape_text(entry.shape));
+    }
+    std::copy(entry.data.begin(), entry.data.end(), base + p->offset * 4);
+  }
+  if (file.entries().size() % parameters.list().size() != 0) {
+    throw DataError("{}: {} tensors, expected {}; another architecture?", file.path().string(),
+                    file.entries().size(), parameters.list().size());
+  }
+  flat.copy_(host);
+}
+
+void write_flat(const fs::path& path, const Parameters& parameters,
+                const std::vector<std::pair<std::string, torch::Tensor>>& arrays) {
+  std::vector<TensorEntry> entries;
+  std::vector<torch::Tensor> host;  // keeps copies from a GPU alive
+  for (const auto& [prefix, flat] : arrays) {
+    host.push_back(flat.to(torch::kCPU));
+    add_entries(parameters, host.back(), prefix, entries);
+  }
+  write_tensor_file(path, entries, {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
+}
+
+std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(Optimizer& optimizer) {
+  std::vector<std::pair<std::string, torch::Tensor>> out;
+  for (auto& [name, flat] : optimizer.state()) out.emplace_back(name + ".", flat);
+  return out;
+}
+
+Json position_json(const CheckpointContent& content) {
+  const RunPosition& p = content.position;
+  Json json = {{"format", 1},
+               {"lockstep", LOCKSTEP_VERSION},
+               {"step", p.step},
+               {"epoch", p.epoch},
+               {"step_in_epoch", p.step_in_epoch},
+               {"targets_seen", p.targets_seen},
+               {"optimizer_steps", content.optimizer->steps_done},
+               {"best_step", p.best_step}};
+  if (p.best_metric) json["best_metric"] = *p.best_metric;
+  return json;
+}
+
+// DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}
+int64_t write_done(const fs::path& folder) {
+  Json done;
+  int64_t total = 0;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    auto bytes = static_cast<int64_t>(fs::file_size(file));
+    done[file.filename().string()] = {{"bytes", bytes}, {"sha256", sha256_of_file(file)}};
+    total += bytes;
+  }
+  write_file(folder / "DONE", done.dump(1) + "\n");
+  return total;
+}
+
+int64_t step_of(const fs::path& checkpoint) {
+  std::string name = checkpoint.filename().string();
+  bool named = name.rfind("step_", 0) == 0 && name.size() > 5 &&
+               name.find_first_not_of("0123456789", 5) == std::string::npos;
+  return named ? std::stoll(name.substr(5)) : -1;
+}
+
+std::vector<fs::path> all_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> out;
+  if (!fs::exists(folder)) return out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && step_of(entry.path()) >= 0) out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end(),
+            [](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
+  return out;
+}
+
+Json read_json(const fs::path& path) {
+  try {
+    return Json::parse(read_file(path));
+  } catch (const Json::exception& error) {
+    throw DataError("{}: not valid JSON: {}", path.string(), error.what());
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
+
+int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
+  fs::path target = folder / checkpoint_name(content.position.step);
+  fs::path aside = target;
+  aside += ".part";
+  try {
+    fs::remove_all(aside);
+    fs::create_directories(aside);
+    const Parameters& parameters = *content.parameters;
+    write_flat(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
+    if (content.average.defined()) {
+      write_flat(aside / "average.safetensors", parameters, {{"", content.average}});
+    }
+    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(*content.optimizer));
+    write_file(aside / "state.json", position_json(content).dump(1) + "\n");
+    int64_t bytes = write_done(aside);
+    sync_folder(aside);
+    fs::remove_all(target);
+    fs::rename(aside, target);
+    sync_folder(folder);
+    return bytes;
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw MachineError("{}: cannot be saved: {}", target.string(), error.what());
+  } catch (Error& error) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    error.add_context("saving the checkpoint " + target.string());
+    throw;
+  }
+}
+
+std::string checkpoint_damage(const fs::path& checkpoint) {
+  if (!fs::exists(checkpoint / "DONE")) return "it has no DONE file: it was not finished";
+  try {
+    Json done = read_json(checkpoint / "DONE");
+    for (const auto& [name, expected] : done.items()) {
+      fs::path file = checkpoint / name;
+      if (!fs::exists(file)) return name + " is missing";
+      auto bytes = static_cast<int64_t>(fs::file_size(file));
+      auto expected_bytes = expected.at("bytes").get<int64_t>();
+      if (bytes != expected_bytes) {
+        return fmt::format("{} has {} bytes, DONE says {}", name, with_commas(bytes),
+                           with_commas(expected_bytes));
+      }
+      if (sha256_of_file(file) != expected.at("sha256").get<std::string>()) {
+        return name + " has another hash than DONE says: its bytes changed";
+      }
+    }
+  } catch (const Json::exception& error) {
+    return std::string("DONE is damaged: ") + error.what();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<fs::path> complete_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> out;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    std::string damage = checkpoint_damage(checkpoint);
+    if (damage.empty()) {
+      out.push_back(checkpoint);
+    } else {
+      log_warning("{} is passed over: {}", checkpoint.string(), damage);
+    }
+  }
+  return out;
+}
+
+RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content) {
+  torch::NoGradGuard no_grad;
+  const Parameters& parameters = *content.parameters;
+  torch::Tensor values = parameters.values();
+  read_entries(TensorFile(checkpoint / "weights.safetensors"), parameters, "", values);
+  if (content.average.defined()) {
+    fs::path average = checkpoint / "average.safetensors";
+    fs::path source = fs::exists(average) ? average : checkpoint / "weights.safetensors";
+    read_entries(TensorFile(source), parameters, "", content.average);
+  }
+  TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
+  for (auto& [prefix, flat] : optimizer_arrays(*content.optimizer)) {
+    read_entries(optimizer_file, parameters, prefix, flat);
+  }
+  fs::path state = checkpoint / "state.json";
+  try {
+    Json json = read_json(state);
+    RunPosition& p = content.position;
+    p.step = json.at("step");
+    p.epoch = json.at("epoch");
+    p.step_in_epoch = json.at("step_in_epoch");
+    p.targets_seen = json.at("targets_seen");
+    p.best_step = json.at("best_step");
+    if (json.contains("best_metric")) p.best_metric = json.at("best_metric").get<double>();
+    content.optimizer->steps_done = json.at("optimizer_steps");
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", state.string(), error.what());
+  }
+  return content.position;
+}
+
+void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  fs::path average = checkpoint / "average.safetensors";
+  torch::Tensor values = parameters.values();
+  TensorFile file(fs::exists(average) ? average : checkpoint / "weights.safetensors");
+  read_entries(file, parameters, "", values);
+  parameters.refresh_low();
+}
+
+void remove_old_checkpoints(const fs::path& folder, int64_t keep, int64_t best_step) {
+  int64_t kept = 0;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    if (kept++ < keep || step_of(checkpoint) == best_step) continue;
+    std::error_code failed;
+    // DONE goes first: what is half removed must not look whole.
+    fs::remove(checkpoint / "DONE", failed);
+    fs::remove_all(checkpoint, failed);
+    if (failed) log_warning("{} cannot be removed: {}", checkpoint.string(), failed.message());
+  }
+}
+
+fs::path find_checkpoint(const fs::path& folder, const std::string& which) {
+  std::vector<fs::path> complete = complete_checkpoints(folder);
+  if (complete.empty()) throw DataError("{}: no complete checkpoint", folder.string());
+  if (which == "newest") return complete.front();
+  if (which == "best") {
+    Json state = read_json(complete.front() / "state.json");
+    auto best = state.value("best_step", int64_t{0});
+    for (const fs::path& checkpoint : complete) {
+      if (step_of(checkpoint) == best) return checkpoint;
+    }
+    return complete.front();
+  }
+  std::vector<std::string> names;
+  for (const fs::path& checkpoint : complete) {
+    names.push_back(checkpoint.filename().string());
+    if (names.back() == which) return checkpoint;
+  }
+  throw DataError("{}: no complete checkpoint \"{}\"{} (best, newest, {})", folder.string(), which,
+                  did_you_mean(which, names), join(names, ", "));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+#include "train/event_observer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+
+EventObserver::EventObserver(const fs::path& folder, std::string config)
+    : writer_(folder), config_(std::move(config)) {}
+
+void EventObserver::on_start(int64_t first_step, int64_t) {
+  writer_.text("run/config", first_step - 1, "```toml\n" + config_ + "```");
+  writer_.flush();
+}
+
+void EventObserver::on_step(const StepRecord& r) {
+  writer_.scalar("train/loss", r.step, r.loss);
+  writer_.scalar("train/nll", r.step, r.nll);
+  writer_.scalar("train/perplexity", r.step, std::exp(std::min(r.nll, 80.0)));
+  writer_.scalar("train/accuracy", r.step, r.accuracy);
+  writer_.scalar("train/learning_rate", r.step, r.lr);
+  writer_.scalar("train/gradient_norm", r.step, r.gradient_norm);
+  writer_.scalar("speed/targets_per_second", r.step, static_cast<double>(r.targets) / r.seconds);
+  writer_.scalar("time/step_seconds", r.step, r.seconds);
+  writer_.scalar("time/compute_seconds", r.step, r.compute_seconds);
+  writer_.scalar("time/wait_seconds", r.step, r.wait_seconds);
+  writer_.scalar("time/data_seconds", r.step, r.data_seconds);
+}
+
+void EventObserver::on_evaluation(const EvaluationRecord& r) {
+  for (const auto& [name, value] : r.result->metrics) {
+    writer_.scalar("eval/" + name, r.step, value);
+  }
+  std::string table = "| source | reference | output |\n| --- | --- | --- |\n";
+  auto cell = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+      text.replace(at, 1, "\\|");
+    }
+    return text;
+  };
+  for (const Sample& s : r.result->samples) {
+    table += "| " + cell(s.source) + " | " + cell(s.reference) + " | " + cell(s.output) + " |\n";
+  }
+  if (!r.result->samples.empty()) writer_.text("eval/samples", r.step, table);
+  writer_.flush();
+}
+
+void EventObserver::on_end() { writer_.flush(); }
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+// TensorBoard: the same numbers under the same tags as metrics.jsonl (docs/metrics.md).
+#pragma once
+
+#include <string>
+
+#include "formats/event_file.h"
+#include "train/observers.h"
+
+namespace lockstep {
+
+class EventObserver : public Observer {
+ public:
+  // config: the effective configuration, shown on TensorBoard's text page.
+  EventObserver(const fs::path& folder, std::string config);
+  void on_start(int64_t first_step, int64_t total_steps) override;
+  void on_step(const StepRecord& record) override;
+  void on_evaluation(const EvaluationRecord& record) override;
+  void on_end() override;
+
+ private:
+  EventWriter writer_;
+  std::string config_;
+};
+
+}  // namespace lockstep

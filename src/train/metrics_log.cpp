@@ -1,0 +1,84 @@
+#include "train/metrics_log.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+namespace {
+
+double unix_seconds() {
+  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return std::round(now.count() * 1000) / 1000;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const fs::path& path)
+    : path_(path), file_(std::fopen(path.c_str(), "a"), std::fclose) {
+  if (!file_) throw MachineError("{}: cannot be opened: {}", path.string(), std::strerror(errno));
+}
+
+void MetricsLog::write(const std::string& line) {
+  if (std::fputs((line + "\n").c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
+    throw MachineError("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+  }
+}
+
+void MetricsLog::on_start(int64_t first_step, int64_t total_steps) {
+  nlohmann::ordered_json line = {{"event", first_step == 1 ? "start" : "resume"},
+                                 {"time", unix_seconds()},
+                                 {"first_step", first_step},
+                                 {"total_steps", total_steps}};
+  write(line.dump());
+}
+
+void MetricsLog::on_step(const StepRecord& r) {
+  auto targets = static_cast<double>(r.targets);
+  nlohmann::ordered_json line = {{"event", "step"},
+                                 {"time", unix_seconds()},
+                                 {"step", r.step},
+                                 {"epoch", r.epoch},
+                                 {"train/loss", r.loss},
+                                 {"train/nll", r.nll},
+                                 {"train/perplexity", std::exp(std::min(r.nll, 100.0))},
+                                 {"train/accuracy", r.accuracy},
+                                 {"train/learning_rate", r.lr},
+                                 {"train/gradient_norm", r.gradient_norm},
+                                 {"speed/targets_per_second", targets / r.seconds},
+                                 {"batch/targets", r.targets},
+                                 {"batch/sources", r.sources},
+                                 {"batch/items", r.items},
+                                 {"time/step_seconds", r.seconds},
+                                 {"time/compute_seconds", r.compute_seconds},
+                                 {"time/wait_seconds", r.wait_seconds},
+                                 {"time/data_seconds", r.data_seconds},
+                                 {"comm/sent_bytes", r.sent_bytes}};
+  write(line.dump());
+}
+
+void MetricsLog::on_evaluation(const EvaluationRecord& r) {
+  nlohmann::ordered_json line = {{"event", "evaluation"}, {"time", unix_seconds()},
+                                 {"step", r.step},        {"epoch", r.epoch},
+                                 {"seconds", r.seconds},  {"best", r.is_best}};
+  for (const auto& [name, value] : r.result->metrics) line["eval/" + name] = value;
+  write(line.dump());
+}
+
+void MetricsLog::on_checkpoint(const CheckpointRecord& r) {
+  nlohmann::ordered_json line = {{"event", "checkpoint"}, {"time", unix_seconds()},
+                                 {"step", r.step},        {"name", r.name},
+                                 {"bytes", r.bytes},      {"seconds", r.seconds}};
+  write(line.dump());
+}
+
+void MetricsLog::on_end() {
+  write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}}.dump());
+}
+
+}  // namespace lockstep

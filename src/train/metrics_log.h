@@ -1,0 +1,31 @@
+// metrics.jsonl: one JSON object a line for every step, evaluation and checkpoint
+// (docs/metrics.md).
+#pragma once
+
+#include <cstdio>
+#include <memory>
+
+#include "base/file.h"
+#include "train/observers.h"
+
+namespace lockstep {
+
+// Appends, so that a resumed run keeps its past. Throws MachineError when the file cannot be
+// written.
+class MetricsLog : public Observer {
+ public:
+  explicit MetricsLog(const fs::path& path);
+  void on_start(int64_t first_step, int64_t total_steps) override;
+  void on_step(const StepRecord& record) override;
+  void on_evaluation(const EvaluationRecord& record) override;
+  void on_checkpoint(const CheckpointRecord& record) override;
+  void on_end() override;
+
+ private:
+  void write(const std::string& line);
+
+  fs::path path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+}  // namespace lockstep

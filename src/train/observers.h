@@ -1,0 +1,56 @@
+// What the loop tells, and who listens: the console line, metrics.jsonl, TensorBoard.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace lockstep {
+
+// One optimizer step. Sums are over all ranks, times are of this rank.
+struct StepRecord {
+  int64_t step = 0, total_steps = 0, epoch = 0;
+  double loss = 0;      // mean over targets, smoothed as it is minimised
+  double nll = 0;       // mean over targets of -log p(target)
+  double accuracy = 0;  // share of targets that are the most likely entry
+  double lr = 0;
+  double gradient_norm = 0;  // of the mean gradient, before clipping
+  int64_t targets = 0, sources = 0, items = 0;
+  double seconds = 0;  // the whole step; = compute + wait + data
+  double compute_seconds = 0;
+  double wait_seconds = 0;  // for other ranks and the network
+  double data_seconds = 0;  // for the next batch
+  int64_t sent_bytes = 0;   // of gradients, by this rank's algorithm share
+};
+
+struct EvaluationRecord {
+  int64_t step = 0, epoch = 0;
+  double seconds = 0;
+  bool is_best = false;
+  const Evaluation* result = nullptr;
+};
+
+struct CheckpointRecord {
+  int64_t step = 0;
+  double seconds = 0;
+  int64_t bytes = 0;
+  std::string name;
+};
+
+// Listeners live on rank 0 only. They may throw MachineError (a full disk).
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_start(int64_t first_step, int64_t total_steps) {}
+  virtual void on_step(const StepRecord& record) {}
+  virtual void on_evaluation(const EvaluationRecord& record) {}
+  virtual void on_checkpoint(const CheckpointRecord& record) {}
+  virtual void on_end() {}
+};
+
+using Observers = std::vector<std::unique_ptr<Observer>>;
+
+}  // namespace lockstep

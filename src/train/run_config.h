@@ -1,0 +1,83 @@
+// The whole configuration of a run: the sections that every run has, and those that its task and
+// its optimizer bring.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/fields.h"
+#include "config/source.h"
+#include "optim/optimizer.h"
+#include "optim/schedules.h"
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct RunSection {
+  std::string folder;
+  int64_t seed = 1;
+  std::string device = "auto";
+  std::string precision = "bf16";
+  bool fused = true;
+  void describe(Fields& f);
+};
+
+struct TrainingSection {
+  int64_t steps = 10000;
+  double minutes = 0;
+  double clip_norm = 1.0;
+  double average_decay = 0;
+  int64_t check_weights_every = 500;
+  int64_t progress_every = 20;
+  void describe(Fields& f);
+};
+
+struct EvaluationSection {
+  int64_t every = 1000;
+  std::string split = "dev";
+  void describe(Fields& f);
+};
+
+struct CheckpointSection {
+  int64_t every = 1000;
+  int64_t keep = 2;
+  void describe(Fields& f);
+};
+
+struct CommSection {
+  std::string hook = "none";
+  double bucket_megabytes = 4;
+  int64_t timeout_seconds = 300;
+  void describe(Fields& f);
+};
+
+// Owns the task and the optimizer's settings. Movable.
+struct RunConfig {
+  RunSection run;
+  TrainingSection training;
+  ScheduleConfig schedule;
+  EvaluationSection evaluation;
+  CheckpointSection checkpoint;
+  CommSection comm;
+  std::string task_name = "translation";
+  std::string optimizer_name = "adam";
+  std::unique_ptr<Task> task;
+  std::unique_ptr<OptimizerConfig> optimizer;
+
+  // Every section in the order of the saved file; also what reads them.
+  void describe(Fields& f);
+  std::string to_toml();  // the effective configuration
+};
+
+// Reads a file and `key=value` words. Throws one ConfigError with all errors.
+RunConfig read_run_config(ConfigSource source);
+RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& words);
+
+// cuda when asked for or, with auto, when there is a GPU for this rank. MachineError when asked for
+// and absent, or when this host has fewer GPUs than ranks.
+torch::Device choose_device(const std::string& name, int local_rank, int local_size);
+// kFloat or kBFloat16 and the kernels to use.
+Numerics choose_numerics(const RunSection& run);
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// A run that is there already: its configuration, its network, the weights of one checkpoint.
+#pragma once
+
+#include <string>
+
+#include "train/run_config.h"
+#include "train/run_folder.h"
+
+namespace lockstep {
+
+struct SavedRun {
+  RunConfig config;
+  fs::path checkpoint;
+};
+
+struct SavedRunOptions {
+  std::string checkpoint = "best";  // or "newest", or "step_N"
+  std::vector<std::string> words;   // key=value, over the saved configuration
+  int local_rank = 0, local_size = 1;
+};
+
+// Opens a run to use its model. The averaged weights are used where there are some.
+// ConfigError: no run. DataError: no complete checkpoint, or one of another architecture.
+SavedRun open_saved_run(const fs::path& folder, const SavedRunOptions& options);
+
+}  // namespace lockstep

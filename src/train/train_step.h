@@ -1,0 +1,46 @@
+// One optimizer step over all ranks: the page that says what training is.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dist/gradient_reducer.h"
+#include "optim/optimizer.h"
+#include "train/observers.h"
+#include "train/run_config.h"
+
+namespace lockstep {
+
+// This rank's share of a step, made ahead of time.
+struct StepBatch {
+  int64_t epoch = 0, step_in_epoch = 0;
+  int64_t targets = 0;                                // of the whole step, over all ranks
+  std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, empty ones left out
+};
+
+// What a step works on; all outlive it.
+struct Engine {
+  Task& task;
+  World& world;
+  GradientReducer& reducer;
+  Optimizer& optimizer;
+  const RunConfig& config;
+};
+
+// Why a rank wishes the run to end after this step.
+struct StopWish {
+  bool out_of_time = false;
+  bool interrupted = false;  // by a signal
+};
+
+struct StepOutcome {
+  StepRecord record;
+  StopWish stop;  // of any rank; equal on every rank
+};
+
+// step counts from 1. `wish` is this rank's. The gradient is the mean over the targets of all
+// ranks, whatever their shares. Throws DivergedError when the loss or the gradient is not finite,
+// MachineError when a peer is lost.
+StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, const StopWish& wish);
+
+}  // namespace lockstep

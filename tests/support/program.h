@@ -1,0 +1,46 @@
+// Runs the built program as a user would, for tests that need real processes.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lockstep {
+
+struct ProgramResult {
+  int exit_code = 0;
+  std::string output, errors;
+};
+
+// `lockstep ARGUMENTS` through the shell; ended after `seconds` at the latest (exit code 124).
+// `before` goes in front, as "OMP_NUM_THREADS=1".
+inline ProgramResult run_lockstep(const std::string& arguments, const std::string& before = "",
+                                  int seconds = 120) {
+  TemporaryFolder folder;
+  std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
+  std::string command = fmt::format("{} timeout -k 5 {} '{}' {} >'{}' 2>'{}' </dev/null", before,
+                                    seconds, LOCKSTEP_PROGRAM, arguments, output, errors);
+  int status = std::system(command.c_str());
+  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          .output = read_file(output),
+          .errors = read_file(errors)};
+}
+
+// The lines of metrics.jsonl of one kind: "step", "evaluation", ...
+inline std::vector<nlohmann::json> metrics_of(const fs::path& run, const std::string& event) {
+  std::vector<nlohmann::json> out;
+  for (const std::string& line : read_lines(run / "metrics.jsonl")) {
+    nlohmann::json json = nlohmann::json::parse(line);
+    if (json.at("event") == event) out.push_back(json);
+  }
+  return out;
+}
+
+}  // namespace lockstep

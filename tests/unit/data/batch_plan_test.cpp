@@ -1,0 +1,116 @@
+#include "data/batch_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.h"
+#include "data/prefetcher.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<PairLength> some_lengths(int n) {
+  std::vector<PairLength> out;
+  for (int i = 0; i < n; ++i) {
+    auto length = static_cast<int32_t>(2 + random_below(3, static_cast<uint64_t>(i), 40));
+    out.push_back({length + 1, length});
+  }
+  return out;
+}
+
+TEST(PlanEpoch, TakesEveryPairOnceWithinTheBudget) {
+  std::vector<PairLength> lengths = some_lengths(5000);
+  for (bool by_length : {true, false}) {
+    BatchConfig config{.tokens = 300, .by_length = by_length};
+    std::vector<int32_t> seen;
+    for (const StepPlan& step : plan_epoch(lengths, config, 1, 0)) {
+      int64_t tokens = 0;
+      for (int32_t i : step) tokens += lengths[i].target;
+      EXPECT_LE(tokens, 300);
+      seen.insert(seen.end(), step.begin(), step.end());
+    }
+    std::sort(seen.begin(), seen.end());
+    std::vector<int32_t> all(lengths.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(seen, all);
+  }
+}
+
+TEST(PlanEpoch, DependsOnSeedAndEpochAlone) {
+  std::vector<PairLength> lengths = some_lengths(500);
+  BatchConfig config{.tokens = 100};
+  EXPECT_EQ(plan_epoch(lengths, config, 1, 2), plan_epoch(lengths, config, 1, 2));
+  EXPECT_NE(plan_epoch(lengths, config, 1, 2), plan_epoch(lengths, config, 1, 3));
+  EXPECT_NE(plan_epoch(lengths, config, 1, 2), plan_epoch(lengths, config, 2, 2));
+}
+
+TEST(PlanEpoch, KeepsSimilarLengthsTogether) {
+  std::vector<PairLength> lengths = some_lengths(5000);
+  auto spread = [&](bool by_length) {
+    BatchConfig config{.tokens = 500, .by_length = by_length};
+    double sum = 0;
+    auto steps = plan_epoch(lengths, config, 1, 0);
+    for (const StepPlan& step : steps) {
+      auto [low, high] = std::minmax_element(step.begin(), step.end(), [&](int32_t a, int32_t b) {
+        return lengths[a].target < lengths[b].target;
+      });
+      sum += lengths[*high].target - lengths[*low].target;
+    }
+    return sum / static_cast<double>(steps.size());
+  };
+  EXPECT_LT(spread(true), 0.2 * spread(false));
+}
+
+TEST(PlanEpoch, GivesAPairBeyondTheBudgetAStepOfItsOwn) {
+  std::vector<PairLength> lengths = {{5, 5}, {50, 50}, {5, 5}};
+  auto steps = plan_epoch(lengths, {.tokens = 10, .by_length = false}, 1, 0);
+  std::size_t pairs = 0;
+  for (const StepPlan& step : steps) pairs += step.size();
+  EXPECT_EQ(pairs, 3u);
+}
+
+TEST(SplitStep, BalancesTokensAndLosesNothing) {
+  std::vector<PairLength> lengths = some_lengths(100);
+  StepPlan step(100);
+  std::iota(step.begin(), step.end(), 0);
+  auto parts = split_step(step, lengths, 3);
+  std::vector<int64_t> load;
+  std::size_t pairs = 0;
+  for (const auto& part : parts) {
+    int64_t sum = 0;
+    for (int32_t i : part) sum += lengths[i].source + lengths[i].target;
+    load.push_back(sum);
+    pairs += part.size();
+  }
+  EXPECT_EQ(pairs, 100u);
+  auto [low, high] = std::minmax_element(load.begin(), load.end());
+  EXPECT_LT(static_cast<double>(*high - *low), 0.02 * static_cast<double>(*high));
+}
+
+TEST(SplitStep, LeavesPartsEmptyWhenThereAreFewerPairs) {
+  std::vector<PairLength> lengths = {{3, 3}};
+  auto parts = split_step({0}, lengths, 2);
+  EXPECT_EQ(parts[0].size() + parts[1].size(), 1u);
+}
+
+TEST(Prefetcher, GivesItemsInOrderAndPassesOnFailures) {
+  int made = 0;
+  Prefetcher<int> items([&] {
+    if (made == 3) throw std::runtime_error("no more");
+    return made++;
+  });
+  EXPECT_EQ(items.next(), 0);
+  EXPECT_EQ(items.next(), 1);
+  EXPECT_EQ(items.next(), 2);
+  EXPECT_THROW(items.next(), std::runtime_error);
+}
+
+TEST(Prefetcher, StopsWhenItsOwnerGoes) {
+  Prefetcher<int> items([] { return 1; }, 2);
+  EXPECT_EQ(items.next(), 1);
+}
+
+}  // namespace
+}  // namespace lockstep
