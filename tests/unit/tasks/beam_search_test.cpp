@@ -137,6 +137,8 @@ Hypothesis slow_beam(const Small& net, const Ids& source, const BeamOptions& opt
 
 class BeamSearch : public testing::TestWithParam<bool> {
  protected:
+  BeamSearch() { at::set_num_threads(1); }  // nothing here is worth waking a thread
+
   std::vector<Hypothesis> search(const Small& net, const std::vector<Ids>& sources,
                                  const BeamOptions& options,
                                  at::ScalarType compute = at::kFloat) const {
@@ -258,7 +260,6 @@ TEST_P(BeamSearch, DoesNotDependOnBatchesOrThreads) {
   BeamOptions options;
   const std::vector<Hypothesis> together = search(net, sources, options);
   options.batch_tokens = 12;
-  const int threads = at::get_num_threads();
   for (int n : {1, 2}) {
     at::set_num_threads(n);
     const std::vector<Hypothesis> apart = search(net, sources, options);
@@ -269,7 +270,6 @@ TEST_P(BeamSearch, DoesNotDependOnBatchesOrThreads) {
       EXPECT_EQ(apart[i].score, again[i].score);
     }
   }
-  at::set_num_threads(threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(BothWays, BeamSearch, testing::Bool(),
