@@ -3,7 +3,7 @@
 // plain all-reduce.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // A number that tells whether two arrays hold the same bits, for ranks that must agree.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstddef>
 #include <cstdint>

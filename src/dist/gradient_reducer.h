@@ -7,7 +7,7 @@
 // passes go - whatever order the gradients come in, so the ranks' operations always match.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <memory>

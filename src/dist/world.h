@@ -15,7 +15,7 @@
 // second victim). A World that failed once stays failed.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // to all hypotheses and reads the keys and values of the earlier ones from a cache.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <memory>

@@ -10,7 +10,7 @@
 // that is never trained.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <mutex>
 #include <string>

@@ -2,7 +2,7 @@
 // 3.2): every sentence attends within itself or to its source, nothing is computed for padding.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/dropout.h"
 #include "nn/numerics.h"

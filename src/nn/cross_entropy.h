@@ -2,7 +2,7 @@
 // vocabulary, output projection included: logits exist for one chunk of rows at a time.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/numerics.h"
 #include "nn/parameters.h"

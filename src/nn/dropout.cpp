@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.h"
 #include "nn/fused.h"
 #include "nn/plain.h"
 
 namespace lockstep {
 namespace {
-
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection.
-uint64_t mix64(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 torch::Tensor times(const torch::Tensor& x, uint64_t factor) {  // modulo 2^64
   return x * static_cast<int64_t>(factor);

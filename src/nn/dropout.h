@@ -9,7 +9,7 @@
 // p' being the threshold over 65536: p' differs from p by at most 2^-17.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/numerics.h"
 

@@ -1,7 +1,7 @@
 // Token embedding with sinusoidal positions (Vaswani et al. 2017, sections 3.4 and 3.5).
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/dropout.h"
 #include "nn/numerics.h"

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include "kernels/isa.h"
 #include "nn/dropout.h"

@@ -1,7 +1,7 @@
 // Layer normalisation (Ba, Kiros, Hinton 2016), statistics and weights in fp32.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/numerics.h"
 #include "nn/parameters.h"

@@ -1,7 +1,7 @@
 // y = x W^T + b.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/numerics.h"
 #include "nn/parameters.h"

@@ -1,7 +1,7 @@
 // How the operations of nn/ compute: number format and which implementation.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 // walks over: nothing is ever copied between them.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <memory>

@@ -2,7 +2,7 @@
 // pieces that are the reference of the fused ones.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/dropout.h"
 #include "nn/numerics.h"

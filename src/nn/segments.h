@@ -2,7 +2,7 @@
 // [tokens, width] tensor belongs to sentence s when offsets[s] <= r < offsets[s + 1].
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // and its moving average, and leaves the gradient zero for the next step.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // The most likely next tokens of every row, out of a batch's logits.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

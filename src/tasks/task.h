@@ -2,7 +2,7 @@
 // nothing else about what it trains.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <memory>

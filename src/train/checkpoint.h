@@ -3,7 +3,7 @@
 // over (docs/run-folder.md).
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
 #include "optim/adam.h"
 
+#include <torch/torch.h>
 #include <gtest/gtest.h>
 
 #include "optim/catalogue.h"
