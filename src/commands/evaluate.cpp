@@ -17,6 +17,7 @@ struct EvaluateArguments {
   std::vector<std::string> words;
   SavedRunOptions run;
   std::string split = "test", source, reference, output;
+  int64_t limit = 0;
 };
 
 // BLEU of a pair of files; rank 0 prints.
@@ -44,6 +45,9 @@ int evaluate(const Arguments& arguments) {
   app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
   app.add_option("--checkpoint", a.run.checkpoint, "best, newest or step_N")->capture_default_str();
   app.add_option("--split", a.split, "of the run's corpus")->capture_default_str();
+  app.add_option("--limit", a.limit, "items of the split; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   auto source = app.add_option("--source", a.source, "a file of sentences instead (plain or .gz)");
   auto reference = app.add_option("--reference", a.reference, "their translations");
   source->needs(reference);
@@ -66,7 +70,7 @@ int evaluate(const Arguments& arguments) {
     evaluate_files(world, *task, a);
     return kExitOk;
   }
-  Evaluation result = run.config.task->evaluate(world, a.split);
+  Evaluation result = run.config.task->evaluate(world, a.split, a.limit);
   if (world.is_leader()) fmt::print("{}\n", result.summary);
   return kExitOk;
 }

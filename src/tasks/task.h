@@ -81,9 +81,9 @@ class Task {
 
   // step counts from 1 and seeds dropout.
   virtual LossParts loss(const Batch& batch, int64_t step) = 0;
-  // On the named split, sharded over the ranks; equal result on every rank. The present weights
-  // are used as they are.
-  virtual Evaluation evaluate(World& world, const std::string& split) = 0;
+  // On the first `limit` items (0: all) of the named split, sharded over the ranks; equal result on
+  // every rank. The present weights are used as they are.
+  virtual Evaluation evaluate(World& world, const std::string& split, int64_t limit) = 0;
 
   // Copies into the run folder what using the model needs besides its weights.
   virtual void save_assets(const fs::path& run_folder) = 0;

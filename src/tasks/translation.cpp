@@ -26,8 +26,6 @@ struct DataSection {
   TranslationConfig& config;
   void describe(Fields& f) {
     f("corpus", &config.corpus, Any{}, "folder made by lockstep prepare");
-    f("evaluation_sentences", &config.evaluation_sentences, AtLeast{0},
-      "sentences decoded for BLEU, from the start of the split; 0: all");
   }
 };
 
@@ -205,17 +203,20 @@ void Translation::measure_loss(World& world, const std::string& split, Evaluatio
   out.metrics["accuracy"] = sums[2] / sums[3];
 }
 
-Evaluation Translation::evaluate(World& world, const std::string& split) {
+Evaluation Translation::evaluate(World& world, const std::string& split, int64_t limit) {
   Manifest manifest = read_manifest(config_.corpus);
   auto text = [&](const std::string& language) {
     return read_lines(fs::path(config_.corpus) / (split + "." + language));
   };
   std::vector<std::string> source = text(manifest.source_language);
   std::vector<std::string> reference = text(manifest.target_language);
-  auto limit = static_cast<std::size_t>(config_.evaluation_sentences);
-  if (limit > 0 && source.size() > limit) {
-    source.resize(limit);
-    reference.resize(limit);
+  if (source.size() != reference.size()) {
+    throw DataError("{}: {} has {} source and {} target lines", config_.corpus, split,
+                    source.size(), reference.size());
+  }
+  if (limit > 0 && static_cast<int64_t>(source.size()) > limit) {
+    source.resize(static_cast<std::size_t>(limit));
+    reference.resize(static_cast<std::size_t>(limit));
   }
   Evaluation out{.main_metric = "bleu"};
   measure_loss(world, split, out);

@@ -19,7 +19,6 @@ namespace lockstep {
 struct TranslationConfig {
   std::string corpus;
   double label_smoothing = 0.1;  // Vaswani et al. 2017, section 5.4
-  int64_t evaluation_sentences = 0;
   TransformerConfig model;
   BatchConfig batch;
   BeamOptions decoding;
@@ -42,7 +41,7 @@ class Translation : public Task {
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   LossParts loss(const Batch& batch, int64_t step) override;
-  Evaluation evaluate(World& world, const std::string& split) override;
+  Evaluation evaluate(World& world, const std::string& split, int64_t limit) override;
   void save_assets(const fs::path& run_folder) override;
 
   // One translation a line; empty lines stay empty.

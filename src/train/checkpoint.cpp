@@ -1,7 +1,7 @@
 #include "train/checkpoint.h"
 
-#include <algorithm>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 

@@ -59,6 +59,7 @@ void TrainingSection::describe(Fields& f) {
 void EvaluationSection::describe(Fields& f) {
   f("every", &every, AtLeast{0}, "steps between evaluations; 0: at the end only");
   f("split", &split, Any{}, "which split of the corpus");
+  f("limit", &limit, AtLeast{0}, "items of the split that are decoded; 0: all");
 }
 
 void CheckpointSection::describe(Fields& f) {

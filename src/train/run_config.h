@@ -36,6 +36,7 @@ struct TrainingSection {
 struct EvaluationSection {
   int64_t every = 1000;
   std::string split = "dev";
+  int64_t limit = 0;
   void describe(Fields& f);
 };
 

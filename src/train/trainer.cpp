@@ -205,7 +205,7 @@ void Trainer::evaluate() {
   Evaluation result;
   {
     UseAverage use_average(task_.parameters(), average_);
-    result = task_.evaluate(world_, config_.evaluation.split);
+    result = task_.evaluate(world_, config_.evaluation.split, config_.evaluation.limit);
   }
   double value = result.metrics.at(result.main_metric);
   bool better =

@@ -34,7 +34,7 @@ inline void make_tiny_corpus(const fs::path& folder, int pairs = 600) {
   write_file(folder / "text.de", target);
   ProgramResult prepared = run_lockstep(
       fmt::format("prepare text {0}/text.en {0}/text.de --out {0}/corpus --vocab 64 "
-                  "--dev-size 40 --test-size 40",
+                  "--dev-size 30 --test-size 30 --near-copy 2",
                   folder.string()));
   ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
 }
