@@ -15,13 +15,8 @@ struct TrainArguments {
   bool resume = false, dry_run = false, verbose = false;
 };
 
-// Makes the run folder, or with --resume takes the one that is there. A configuration that changed
-// since is kept under a number.
-void prepare_folder(const RunFolder& folder, const std::string& config, bool resume) {
-  if (!resume || !fs::exists(folder.config())) {
-    folder.create(config, version_text());
-    return;
-  }
+// After a resume that worked: a configuration that changed is kept under a number.
+void update_config(const RunFolder& folder, const std::string& config) {
   if (read_file(folder.config()) == config) return;
   int number = 1;
   auto kept = [&] { return folder.path() / fmt::format("config.{}.toml", number); };
@@ -54,6 +49,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment, bool r
   World world(environment, options);
   configure_log({.console = world.is_leader(), .file = folder.log_of(world.rank())});
   Trainer trainer(config, world, folder, resume);
+  if (world.is_leader()) update_config(folder, config.to_toml());
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
@@ -80,7 +76,8 @@ int train(const Arguments& arguments) {
   }
   prepare_process(environment);
   RunFolder folder(config.run.folder);
-  if (leader) prepare_folder(folder, config.to_toml(), parsed.resume);
+  bool goes_on = parsed.resume && fs::exists(folder.config());
+  if (leader && !goes_on) folder.create(config.to_toml(), version_text());
   handle_stop_signals();
   try {
     return run_training(config, environment, parsed.resume);

@@ -2,8 +2,6 @@
 // German words.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <string>
 
@@ -12,15 +10,16 @@
 
 namespace lockstep {
 
-// Writes `pairs` aligned lines to FOLDER/text.en and text.de and prepares FOLDER/corpus.
-inline void make_tiny_corpus(const fs::path& folder, int pairs = 600) {
+// `pairs` aligned lines to FOLDER/NAME.en and NAME.de; another `seed`, other sentences.
+inline void write_tiny_text(const fs::path& folder, const std::string& name, int pairs,
+                            uint64_t seed) {
   const std::array<const char*, 10> en = {"one", "two",   "three", "four", "five",
                                           "six", "seven", "eight", "nine", "ten"};
   const std::array<const char*, 10> de = {"eins",  "zwei",   "drei", "vier", "fünf",
                                           "sechs", "sieben", "acht", "neun", "zehn"};
   std::string source, target;
   for (int i = 0; i < pairs; ++i) {
-    auto key = static_cast<uint64_t>(i);
+    uint64_t key = combine_keys(seed, static_cast<uint64_t>(i));
     uint64_t words = 3 + random_below(key, 0, 8);
     for (uint64_t w = 1; w <= words; ++w) {
       uint64_t number = random_below(key, w, 10);
@@ -30,13 +29,20 @@ inline void make_tiny_corpus(const fs::path& folder, int pairs = 600) {
     source += "\n";
     target += "\n";
   }
-  write_file(folder / "text.en", source);
-  write_file(folder / "text.de", target);
-  ProgramResult prepared = run_lockstep(
-      fmt::format("prepare text {0}/text.en {0}/text.de --out {0}/corpus --vocab 64 "
-                  "--dev-size 30 --test-size 30 --near-copy 2",
-                  folder.string()));
-  ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
+  write_file(folder / (name + ".en"), source);
+  write_file(folder / (name + ".de"), target);
+}
+
+// Prepares FOLDER/corpus. What the program said when it failed, else nothing.
+inline std::string make_tiny_corpus(const fs::path& folder) {
+  write_tiny_text(folder, "train", 600, 1);
+  write_tiny_text(folder, "dev", 30, 2);
+  write_tiny_text(folder, "test", 30, 3);
+  ProgramResult prepared =
+      run_lockstep(fmt::format("prepare text {0}/train.en {0}/train.de --dev {0}/dev.en {0}/dev.de "
+                               "--test {0}/test.en {0}/test.de --out {0}/corpus --vocab 64",
+                               folder.string()));
+  return prepared.exit_code == 0 ? "" : prepared.errors + "failed";
 }
 
 // A configuration that trains on it in a moment.

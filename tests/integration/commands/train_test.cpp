@@ -15,9 +15,11 @@ class TrainTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder();
-    make_tiny_corpus(folder_->path());
+    failure_ = make_tiny_corpus(folder_->path());
     write_tiny_config(folder_->path());
   }
+  // Here and not above: a test whose suite failed to start would count as skipped.
+  void SetUp() override { ASSERT_EQ(failure_, ""); }
   static void TearDownTestSuite() {
     delete folder_;
     folder_ = nullptr;
@@ -28,8 +30,8 @@ class TrainTest : public ::testing::Test {
   // Trains into run(name) with `ranks` ranks of one thread each.
   ProgramResult train(const std::string& name, int ranks, const std::string& words = "",
                       const std::string& before = "OMP_NUM_THREADS=1") const {
-    std::string train = fmt::format("train {}/tiny.toml run.folder={} {}",
-                                    folder_->path().string(), run(name).string(), words);
+    std::string train = fmt::format("train {}/tiny.toml run.folder={} {}", folder_->path().string(),
+                                    run(name).string(), words);
     if (ranks > 1) train = fmt::format("launch -n {} -- {}", ranks, train);
     return run_lockstep(train, before);
   }
@@ -46,8 +48,10 @@ class TrainTest : public ::testing::Test {
   }
 
   static TemporaryFolder* folder_;
+  static std::string failure_;
 };
 TemporaryFolder* TrainTest::folder_ = nullptr;
+std::string TrainTest::failure_;
 
 // The step averages over the same sentences in each case; only the order of fp32 additions differs.
 // After 20 steps of Adam, which divides by the root of tiny second moments, 2e-3 of the loss is
@@ -143,8 +147,8 @@ TEST_F(TrainTest, KilledRankEndsTheJobWithExitCodeFour) {
                                fmt::format("({}) >/dev/null 2>&1 & OMP_NUM_THREADS=1", stopper));
   EXPECT_EQ(result.exit_code, 4) << result.errors;
   EXPECT_NE(result.errors.find("SIGKILL"), std::string::npos) << result.errors;
-  std::string left = fmt::format("pgrep -f -- '[l]ockstep train .*run.folder={} '",
-                                 run("killed").string());
+  std::string left =
+      fmt::format("pgrep -f -- '[l]ockstep train .*run.folder={} '", run("killed").string());
   EXPECT_NE(std::system((left + " >/dev/null").c_str()), 0) << "a process was left behind";
 }
 
@@ -162,9 +166,9 @@ TEST_F(TrainTest, LearnsTheTinyLanguageAndEvaluatesAlikeForAnyNumberOfRanks) {
   EXPECT_GT(std::stod(one.output.substr(at + 3)), 60.0) << one.output;
 
   write_file(run("in.txt"), "one two three\n\nten nine\n");
-  std::string command = fmt::format("'{}' translate {} < {} > {} 2>/dev/null", LOCKSTEP_PROGRAM,
-                                    run("learnt").string(), run("in.txt").string(),
-                                    run("out.txt").string());
+  std::string command =
+      fmt::format("'{}' translate {} < {} > {} 2>/dev/null", LOCKSTEP_PROGRAM,
+                  run("learnt").string(), run("in.txt").string(), run("out.txt").string());
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::vector<std::string> lines = read_lines(run("out.txt"));
   ASSERT_EQ(lines.size(), 3u);
@@ -193,8 +197,8 @@ TEST_F(TrainTest, LeavesACompleteRunFolder) {
     EXPECT_GT(step.at("comm/sent_bytes").get<double>(), 0);
   }
   // The saved configuration is a configuration.
-  ProgramResult again = run_lockstep("train " + (run("complete") / "config.toml").string() +
-                                     " --dry-run");
+  ProgramResult again =
+      run_lockstep("train " + (run("complete") / "config.toml").string() + " --dry-run");
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(again.output, read_file(run("complete") / "config.toml"));
 }
