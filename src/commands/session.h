@@ -13,7 +13,8 @@ namespace lockstep {
 // keeps its memory. Call before the first tensor.
 void prepare_process(const LaunchEnvironment& environment);
 
-// SIGTERM and SIGINT set stop_signal; a second one ends the process at once.
+// SIGTERM and SIGINT set stop_signal; one more, later than a second after, ends the
+// process at once.
 void handle_stop_signals();
 
 // Words with a '=' before any '/' or blank are settings; the rest stay.

@@ -38,7 +38,8 @@ RunConfig read_config(const TrainArguments& arguments) {
   return read_run_config(words.front(), settings);
 }
 
-int run_training(RunConfig& config, const LaunchEnvironment& environment, bool resume) {
+int run_training(RunConfig& config, const LaunchEnvironment& environment,
+                 const TrainArguments& arguments) {
   RunFolder folder(config.run.folder);
   WorldOptions options;
   options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
@@ -47,9 +48,12 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment, bool r
       choose_device(config.run.device, environment.local_rank, environment.local_size);
   options.device = device.is_cuda() ? "cuda" : "cpu";
   World world(environment, options);
-  configure_log({.console = world.is_leader(), .file = folder.log_of(world.rank())});
-  Trainer trainer(config, world, folder, resume);
+  configure_log({.console = world.is_leader(),
+                 .level = arguments.verbose ? LogLevel::kDebug : LogLevel::kInfo,
+                 .file = folder.log_of(world.rank())});
+  Trainer trainer(config, world, folder, arguments.resume);
   if (world.is_leader()) update_config(folder, config.to_toml());
+  handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
@@ -69,7 +73,13 @@ int train(const Arguments& arguments) {
 
   LaunchEnvironment environment = detect_launch_environment();
   bool leader = environment.rank == 0;
-  RunConfig config = read_config(parsed);
+  RunConfig config;
+  try {
+    config = read_config(parsed);
+  } catch (const ConfigError&) {
+    if (environment.local_rank == 0) throw;
+    return kExitConfig;  // the host's first rank says the same
+  }
   if (parsed.dry_run) {
     if (leader) fmt::print("{}", config.to_toml());
     return kExitOk;
@@ -78,9 +88,8 @@ int train(const Arguments& arguments) {
   RunFolder folder(config.run.folder);
   bool goes_on = parsed.resume && fs::exists(folder.config());
   if (leader && !goes_on) folder.create(config.to_toml(), version_text());
-  handle_stop_signals();
   try {
-    return run_training(config, environment, parsed.resume);
+    return run_training(config, environment, parsed);
   } catch (const Error& error) {
     std::error_code ignored;
     fs::create_directories(folder.logs(), ignored);

@@ -127,7 +127,7 @@ TEST_F(TrainTest, SigtermSavesACheckpointAndExits143) {
   // The shell tells the program to stop once it has taken a step.
   std::string stopper = fmt::format(
       "for i in $(seq 600); do grep -q '\"step\":3,' {0}/metrics.jsonl 2>/dev/null && break; "
-      "sleep 0.1; done; pkill -TERM -f -- '[l]ockstep train .*run.folder={0} '",
+      "sleep 0.1; done; pkill -TERM -n -f -- '[l]ockstep train .*run.folder={0} '",
       run("stopped").string());
   std::string before = fmt::format("({}) >/dev/null 2>&1 & OMP_NUM_THREADS=1", stopper);
   ProgramResult result = run_lockstep(command, before);
@@ -154,7 +154,9 @@ TEST_F(TrainTest, KilledRankEndsTheJobWithExitCodeFour) {
 
 TEST_F(TrainTest, LearnsTheTinyLanguageAndEvaluatesAlikeForAnyNumberOfRanks) {
   ProgramResult trained =
-      train("learnt", 2, "training.steps=400 evaluation.every=200 training.average_decay=0.98");
+      train("learnt", 2,
+            "training.steps=1000 evaluation.every=500 training.average_decay=0.98 "
+            "model.dropout=0 optimizer.lr=8e-3 schedule.warmup_steps=100");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   ProgramResult one = run_lockstep("evaluate " + run("learnt").string());
   ProgramResult two = run_lockstep("launch -n 2 -- evaluate " + run("learnt").string());
