@@ -12,6 +12,7 @@ find_package(Torch REQUIRED)
 get_filename_component(LOCKSTEP_TORCH_HOME "${torch_prefix}/../.." ABSOLUTE)
 
 find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -34,6 +35,7 @@ target_link_libraries(lockstep_flags INTERFACE Threads::Threads)
 # Torch as a SYSTEM dependency, with one precompiled header for all folders that use it:
 # <torch/torch.h> costs about 20 s a file without.
 add_library(lockstep_torch STATIC "${CMAKE_SOURCE_DIR}/cmake/torch_header.cpp")
-target_link_libraries(lockstep_torch PUBLIC lockstep_flags torch)
+# OpenMP: without it at::parallel_for runs in one thread, silently.
+target_link_libraries(lockstep_torch PUBLIC lockstep_flags torch OpenMP::OpenMP_CXX)
 target_include_directories(lockstep_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 target_precompile_headers(lockstep_torch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_header.h")
