@@ -3,8 +3,8 @@
 // with the same weights.
 #include "models/transformer.h"
 
-#include <torch/torch.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <cmath>
 

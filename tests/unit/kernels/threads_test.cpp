@@ -1,4 +1,5 @@
-// libtorch's at::parallel_for is a serial loop in programs compiled without OpenMP, and says nothing.
+// libtorch's at::parallel_for is a serial loop in programs compiled without OpenMP, and says
+// nothing.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "optim/adam.h"
 
-#include <torch/torch.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include "optim/catalogue.h"
 

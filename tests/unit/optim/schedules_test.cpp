@@ -26,8 +26,8 @@ TEST(Schedules, InverseSqrtHasNoamsShapeWithPeakOne) {
   ScheduleContext context{.width = 512, .total_steps = 100000};
   double peak = value("noam", 500, 500, context);
   for (int64_t step : {1, 250, 500, 2000}) {
-    EXPECT_NEAR(value("inverse_sqrt", step, 500, context),
-                value("noam", step, 500, context) / peak, 1e-9);
+    EXPECT_NEAR(value("inverse_sqrt", step, 500, context), value("noam", step, 500, context) / peak,
+                1e-9);
   }
 }
 
