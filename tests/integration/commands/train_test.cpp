@@ -1,9 +1,9 @@
 // Whole runs of the built program on a tiny corpus: what must hold whatever the number of ranks,
 // interruptions and threads.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
-#include <fstream>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/program.h"
 #include "support/tiny_corpus.h"
@@ -150,6 +150,28 @@ TEST_F(TrainTest, KilledRankEndsTheJobWithExitCodeFour) {
   std::string left =
       fmt::format("pgrep -f -- '[l]ockstep train .*run.folder={} '", run("killed").string());
   EXPECT_NE(std::system((left + " >/dev/null").c_str()), 0) << "a process was left behind";
+}
+
+TEST_F(TrainTest, NamesAPortThatIsTaken) {
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  int port = ntohs(address.sin_port);
+  ProgramResult result = train("port", 1, "",
+                               fmt::format("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "
+                                           "MASTER_ADDR=127.0.0.1 MASTER_PORT={}",
+                                           port));
+  close(listener);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.errors.find(fmt::format("cannot listen on 127.0.0.1:{}", port)),
+            std::string::npos)
+      << result.errors;
+  EXPECT_TRUE(fs::exists(run("port") / "logs/rank00.error"));
 }
 
 TEST_F(TrainTest, LearnsTheTinyLanguageAndEvaluatesAlikeForAnyNumberOfRanks) {
