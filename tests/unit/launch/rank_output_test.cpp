@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <termios.h>
 
@@ -110,14 +111,20 @@ TEST(RankOutput, PutsOtherRanksAboveTheProgressLineOnATerminal) {
   output.take(1, kStandardOutput, "hello\n");
   output.take(0, kStandardError, "\rstep 3\n");
   output.take(1, kStandardOutput, "bye\n");
-  char bytes[1000];
-  ssize_t size = ::read(ours, bytes, sizeof bytes);
-  ASSERT_GT(size, 0);
-  EXPECT_EQ(std::string(bytes, size),
-            "\rstep 1\rstep 2"
-            "\r\x1b[K[rank 1] hello\n\rstep 2"
-            "\rstep 3\n"
-            "[rank 1] bye\n");
+  const std::string expected =
+      "\rstep 1\rstep 2"
+      "\r\x1b[K[rank 1] hello\n\rstep 2"
+      "\rstep 3\n"
+      "[rank 1] bye\n";
+  std::string seen;  // the terminal hands on what was written when it likes
+  pollfd ready{.fd = ours, .events = POLLIN, .revents = 0};
+  while (seen.size() < expected.size() && ::poll(&ready, 1, 5000) == 1) {
+    char bytes[1000];
+    ssize_t size = ::read(ours, bytes, sizeof bytes);
+    ASSERT_GT(size, 0);
+    seen.append(bytes, static_cast<std::size_t>(size));
+  }
+  EXPECT_EQ(seen, expected);
 }
 
 }  // namespace
