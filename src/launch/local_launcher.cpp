@@ -136,9 +136,8 @@ void Watch::start() {
       fmt::format("{:x}-{}", std::chrono::system_clock::now().time_since_epoch().count(), getpid());
   for (int i = 0; i < launch_.ranks; ++i) {
     Rank& rank = ranks_[i];
-    rank.process = start_rank(command_of(i, store, run_id));
+    rank.process = start_rank(command_of(i, store, run_id), warden_);
     rank.running = true;
-    warden_.watch(rank.process.pid);
   }
 }
 

@@ -64,6 +64,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 struct Start {
   std::vector<char*> arguments, environment;
   int output[2], inherited, failure;
+  Warden* warden;
   pid_t launcher;
   bool pinned;
   cpu_set_t cores;
@@ -78,6 +79,7 @@ void fail_start(const Start& start) {
 
 [[noreturn]] void become_rank(Start& start) {
   ::setpgid(0, 0);
+  start.warden->watch(::getpid());
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != start.launcher) ::_exit(127);  // it died before prctl could tell us
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -98,7 +100,7 @@ void fail_start(const Start& start) {
 }
 
 // Waits until exec has closed the pipe, or reads why it did not happen.
-void check_started(Channel& failure, pid_t pid, const std::string& program) {
+void check_started(Channel& failure, pid_t pid, Warden& warden, const std::string& program) {
   failure.theirs.close();
   int cause = 0;
   ssize_t size = 0;
@@ -106,6 +108,7 @@ void check_started(Channel& failure, pid_t pid, const std::string& program) {
     size = ::read(failure.ours.get(), &cause, sizeof cause);
   } while (size < 0 && errno == EINTR);
   if (size != sizeof cause) return;
+  warden.forget(pid);
   ::waitpid(pid, nullptr, 0);
   throw MachineError("{}: cannot be started: {}", program, std::strerror(cause));
 }
@@ -128,7 +131,7 @@ std::string find_program(const std::string& name) {
   throw ConfigError("no program \"{}\" in PATH", name);
 }
 
-RankProcess start_rank(const RankCommand& command) {
+RankProcess start_rank(const RankCommand& command, Warden& warden) {
   Channel streams[2];
   for (int i : {0, 1}) streams[i] = command.terminal[i] ? open_terminal(i + 1) : open_pipe();
   Channel failure = open_pipe();
@@ -138,6 +141,7 @@ RankProcess start_rank(const RankCommand& command) {
   for (int i : {0, 1}) start.output[i] = streams[i].theirs.get();
   start.inherited = command.inherited;
   start.failure = failure.theirs.get();
+  start.warden = &warden;
   start.launcher = ::getpid();
   start.pinned = !command.cores.empty();
   CPU_ZERO(&start.cores);
@@ -147,7 +151,7 @@ RankProcess start_rank(const RankCommand& command) {
   if (pid == 0) become_rank(start);
   if (pid < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
   ::setpgid(pid, pid);  // by whoever comes first; the other call changes nothing
-  check_started(failure, pid, command.words.front());
+  check_started(failure, pid, warden, command.words.front());
   RankProcess process;
   process.pid = pid;
   for (int i : {0, 1}) process.output[i] = std::move(streams[i].ours);

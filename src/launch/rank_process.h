@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "launch/descriptor.h"
+#include "launch/warden.h"
 
 namespace lockstep {
 
@@ -31,7 +32,8 @@ std::string find_program(const std::string& name);
 
 // The rank reads nothing (/dev/null) and starts with no signal blocked or ignored.
 // REQUIRES: called by the thread that stays alive as long as the rank (PR_SET_PDEATHSIG).
+// The warden watches it before its program runs; whoever reaps it tells the warden to forget it.
 // Throws MachineError when there is no process, pipe or terminal to be had or exec fails.
-RankProcess start_rank(const RankCommand& command);
+RankProcess start_rank(const RankCommand& command, Warden& warden);
 
 }  // namespace lockstep

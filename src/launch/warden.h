@@ -20,7 +20,7 @@ class Warden {
   Warden(const Warden&) = delete;
   Warden& operator=(const Warden&) = delete;
 
-  void watch(pid_t group);
+  void watch(pid_t group);   // safe between fork and exec
   void forget(pid_t group);  // before its leader is reaped: the number may be used again after that
 
  private:

@@ -180,6 +180,20 @@ TEST_F(LocalLauncher, LeavesNothingBehindWhenItIsKilledItself) {
   }
 }
 
+TEST_F(LocalLauncher, LeavesNothingBehindWhenARankKillsItAtOnce) {
+  for (int i = 0; i < 10; ++i) {
+    std::string name = "child" + std::to_string(i);
+    pid_t launcher =
+        in_background(shell(1, "sleep 60 & echo $! > $1/" + name + "; kill -KILL $PPID; wait"));
+    status_of(launcher);
+    pid_t child = pid_in(name);
+    ASSERT_GT(child, 0);
+    bool over = wait_until([&] { return ended(child); });
+    EXPECT_TRUE(over) << name;
+    if (!over) ::kill(child, SIGKILL);
+  }
+}
+
 TEST_F(LocalLauncher, GivesRanksTimeForACheckpointWhenInterrupted) {
   pid_t launcher =
       in_background(shell(2,
