@@ -44,6 +44,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   WorldOptions options;
   options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
   options.connect_timeout = options.timeout;
+  options.shared_memory = config.comm.shared_memory;
   torch::Device device =
       choose_device(config.run.device, environment.local_rank, environment.local_size);
   options.device = device.is_cuda() ? "cuda" : "cpu";

@@ -1,18 +1,23 @@
 // The ranks of a run: agreement and collective operations. One World a process.
 //
 // Every rank calls the same operations in the same order. Several may be under way at once, but all
-// are started by one thread at a time, in that same order on every rank. CPU tensors go
-// through Gloo, CUDA tensors through NCCL. A World of one rank opens no connection and its
-// operations do nothing.
+// are started by one thread at a time, in that same order on every rank. CUDA tensors go through
+// NCCL. CPU tensors go through shared memory when all ranks are on one machine (local_group.h) and
+// through Gloo otherwise; sums over several machines are taken on each machine through shared
+// memory first, so that one rank of each talks over the network. A World of one rank opens no
+// connection and its operations do nothing.
 //
-// What holds for sums: every rank gets the same bits. With two ranks a sum does not depend on how
-// an array is cut into operations (a + b = b + a); with more, the order of summation follows each
-// element's place in the ring, so the bits repeat from run to run only for the same number of ranks
-// and the same cuts.
+// What holds for sums: every rank gets the same bits. On one machine they are taken in the order of
+// the ranks, 16-bit types in fp32 with one rounding, so they do not depend on how an array is cut
+// into operations. Over the network that holds for two machines, or two ranks without shared memory
+// (a + b = b + a); with more, the order of summation follows each element's place in the ring, so
+// the bits repeat from run to run only for the same places of the ranks and the same cuts. A 16-bit
+// sum over machines is rounded on each machine and again between them.
 //
 // Errors: a dead peer, a cut network or a timeout is a MachineError that names operation, its
-// number, this rank and what the transport said (which names an address at most, often that of a
-// second victim). A World that failed once stays failed.
+// number, this rank and what the transport said: through shared memory the rank that died or hangs,
+// through the network an address at most, often that of a second victim. A World that failed once
+// stays failed.
 #pragma once
 
 #include <torch/types.h>
@@ -33,6 +38,9 @@ struct WorldOptions {
   std::chrono::seconds timeout{1800};  // of one operation: longer than the slowest checkpoint
   std::chrono::seconds connect_timeout{300};  // for all ranks to appear and connect
   std::string device = "cpu";                 // "cpu" or "cuda": what gradients live on
+  // Ranks of one machine exchange CPU tensors through shared memory instead of the network.
+  bool shared_memory = true;
+  std::string machine;  // ranks that say the same are on one machine; empty: found out
 };
 
 struct Operation {
@@ -43,6 +51,8 @@ struct Operation {
 // Waits for one started operation and makes its result visible; call exactly once.
 // Throws MachineError. For CUDA it orders the current stream behind the operation instead.
 using Completion = std::function<void()>;
+
+class Connections;
 
 class World {
  public:
@@ -73,6 +83,10 @@ class World {
 
   // `tensor` of every rank becomes that of `root`.
   void broadcast(const torch::Tensor& tensor, int root);
+  // `flat` [cuts.back()], contiguous, any type: rank r holds the right elements [cuts[r], cuts[r +
+  // 1]); on return every rank has all of them. `cuts`: size() + 1 entries, ascending from 0, alike
+  // on all ranks; slices may be empty and of different lengths.
+  void all_gather_slices(const torch::Tensor& flat, std::span<const int64_t> cuts);
   // Any bytes from each rank, lengths may differ; the result is indexed by rank, alike on all.
   std::vector<std::string> all_gather_strings(const std::string& mine);
   void barrier();
@@ -87,10 +101,9 @@ class World {
   Operation last_operation() const;
 
  private:
-  struct Connections;
-
-  void connect(const WorldOptions& options);
   Completion start_bf16_exchange(const torch::Tensor& tensor, const std::string& label);
+  Completion start_broadcast(const torch::Tensor& tensor, int root, const std::string& label);
+  void reduce(const std::string& name, std::span<double> values, bool largest);
 
   LaunchEnvironment environment_;
   std::unique_ptr<Connections> connections_;  // none for one rank

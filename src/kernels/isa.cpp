@@ -18,6 +18,7 @@ namespace detail {
   void fill_embedding(Kernels& table);     \
   void fill_decoding(Kernels& table);      \
   void fill_adam(Kernels& table);          \
+  void fill_sum(Kernels& table);           \
   inline void fill(Kernels& table) {       \
     fill_elementwise(table);               \
     fill_layer_norm(table);                \
@@ -26,6 +27,7 @@ namespace detail {
     fill_embedding(table);                 \
     fill_decoding(table);                  \
     fill_adam(table);                      \
+    fill_sum(table);                       \
   }                                        \
   }
 LOCKSTEP_DECLARE(generic)

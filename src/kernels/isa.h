@@ -213,6 +213,13 @@ struct TypedKernels {
                           int64_t end);
 };
 
+// out[i] = inputs[0][i] + inputs[1][i] + ... in this order, for `count` arrays of n elements; `out`
+// may be one of them. 16-bit types are added in fp32 and rounded once, to nearest even.
+using SumFunction = void (*)(const void* const* inputs, int64_t count, void* out, int64_t n);
+struct SumKernels {
+  SumFunction fp32, fp64, fp16, bf16, int64;
+};
+
 struct Kernels {
   const char* isa;  // "generic", "avx2" or "avx512"
   TypedKernels<float> fp32;
@@ -224,6 +231,7 @@ struct Kernels {
   void (*to_bf16)(const float* x, Bf16* y, int64_t n);  // round to nearest, ties to even
   void (*to_float)(const Bf16* x, float* y, int64_t n);
   void (*add_bf16)(const Bf16* x, float* sum, int64_t n);  // sum += x
+  SumKernels sum;
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   double (*sum_of_squares)(const float* x, int64_t n);
   void (*exponential)(const float* x, float* y, int64_t n);  // the exp of the kernels, for its test

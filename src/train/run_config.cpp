@@ -71,6 +71,8 @@ void CommSection::describe(Fields& f) {
   f("hook", &hook, OneOf{comm_hooks().names()}, "what is done to gradients on the wire");
   f("bucket_megabytes", &bucket_megabytes, Above{0}, "gradients exchanged at a time");
   f("timeout_seconds", &timeout_seconds, AtLeast{1}, "how long to wait for another rank");
+  f("shared_memory", &shared_memory, Any{},
+    "ranks of one machine exchange through shared memory instead of the network");
 }
 
 void RunConfig::describe(Fields& f) {

@@ -50,6 +50,7 @@ struct CommSection {
   std::string hook = "none";
   double bucket_megabytes = 4;
   int64_t timeout_seconds = 300;
+  bool shared_memory = true;
   void describe(Fields& f);
 };
 
