@@ -21,7 +21,7 @@
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/layer_norm.h"
-#include "nn/linear.h"
+#include "nn/linear_epilogues.h"
 
 namespace lockstep {
 namespace {
@@ -44,7 +44,7 @@ double median_ms(const std::function<void()>& body) {
 
 struct Bench {
   Parameters parameters;
-  ParameterRef table, inner_weight, inner_bias, norm_weight, norm_bias;
+  ParameterRef table, inner_weight, inner_bias, outer_weight, outer_bias, norm_weight, norm_bias;
   Segments segments;
   Dropout dropout;
   torch::Tensor positions, tokens, position;
@@ -53,6 +53,8 @@ struct Bench {
     table = parameters.add("table", {kVocabulary, kWidth}, normal(0.06));
     inner_weight = parameters.add("inner.weight", {kInner, kWidth}, xavier_uniform());
     inner_bias = parameters.add("inner.bias", {kInner}, zeros());
+    outer_weight = parameters.add("outer.weight", {kWidth, kInner}, xavier_uniform());
+    outer_bias = parameters.add("outer.bias", {kWidth}, zeros());
     norm_weight = parameters.add("norm.weight", {kWidth}, ones());
     norm_bias = parameters.add("norm.bias", {kWidth}, zeros());
     parameters.allocate(torch::kCPU, true, 1);
@@ -99,10 +101,12 @@ void report_all(Bench& b, at::ScalarType type) {
   const Linear to_inner{b.inner_weight, b.inner_bias};
   const LayerNorm norm{b.norm_weight, b.norm_bias};
   report("linear 256 -> 1024", type, [&](const Numerics& n) { return linear(x, to_inner, n); });
-  report("add_dropout", type,
-         [&](const Numerics& n) { return add_dropout(stream, x, b.dropout, n); });
-  report("relu_dropout 1024", type,
-         [&](const Numerics& n) { return relu_dropout(inner, b.dropout, n); });
+  report("linear_relu 1024", type,
+         [&](const Numerics& n) { return linear_relu(x, to_inner, b.dropout, n); });
+  const Linear from_inner{b.outer_weight, b.outer_bias};
+  report("linear_residual_norm", type, [&](const Numerics& n) {
+    return linear_residual_norm(stream, inner, from_inner, b.dropout, norm, n).normed;
+  });
   report("layer_norm", type, [&](const Numerics& n) { return layer_norm(stream, norm, n); });
   report("embed", type, [&](const Numerics& n) {
     return embed({b.tokens, b.position}, *b.table, b.positions, b.dropout, n);

@@ -33,7 +33,10 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::string expectation(const FieldRef& value, const Rule& rule) {
-  if (auto names = std::get_if<OneOf>(&rule)) return "one of " + join(names->names, ", ");
+  if (auto names = std::get_if<OneOf>(&rule)) {
+    bool list = std::holds_alternative<std::vector<std::string>*>(value);
+    return (list ? "a list of some of " : "one of ") + join(names->names, ", ");
+  }
   std::string type = std::visit(
       Overload{[](bool*) { return "true or false"; }, [](int64_t*) { return "a whole number"; },
                [](double*) { return "a number"; }, [](std::string*) { return "a string"; },

@@ -49,10 +49,14 @@ bool satisfies(double value, const Rule& rule) {
 bool satisfies(const FieldRef& target, const Rule& rule) {
   if (auto v = std::get_if<int64_t*>(&target)) return satisfies(static_cast<double>(**v), rule);
   if (auto v = std::get_if<double*>(&target)) return satisfies(**v, rule);
-  auto text = std::get_if<std::string*>(&target);
   auto allowed = std::get_if<OneOf>(&rule);
-  if (text == nullptr || allowed == nullptr) return true;
-  return std::find(allowed->names.begin(), allowed->names.end(), **text) != allowed->names.end();
+  if (allowed == nullptr) return true;
+  auto is_allowed = [&](const std::string& name) {
+    return std::find(allowed->names.begin(), allowed->names.end(), name) != allowed->names.end();
+  };
+  if (auto text = std::get_if<std::string*>(&target)) return is_allowed(**text);
+  auto list = std::get_if<std::vector<std::string>*>(&target);
+  return list == nullptr || std::all_of((*list)->begin(), (*list)->end(), is_allowed);
 }
 
 }  // namespace
@@ -150,6 +154,15 @@ void ConfigSource::Reader::field(const std::string& key, FieldRef value, const R
   auto allowed = std::get_if<OneOf>(&rule);
   auto text = std::get_if<std::string>(&found->second.value);
   if (allowed && text) hint = did_you_mean(*text, allowed->names);
+  auto list = std::get_if<std::vector<std::string>>(&found->second.value);
+  if (allowed && list) {
+    for (const std::string& name : *list) {
+      if (!satisfies(&const_cast<std::string&>(name), rule)) {
+        hint = did_you_mean(name, allowed->names);
+        break;
+      }
+    }
+  }
   source_.add_error(key, fmt::format("expected {}, got {}{}", expectation(value, rule), got, hint));
 }
 

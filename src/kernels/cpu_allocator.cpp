@@ -23,6 +23,8 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArena = std::size_t{64} << 20;
 constexpr std::size_t kOwnMapping = kArena / 4;  // blocks from this size on are mapped alone
 constexpr std::size_t kClasses = 160;            // the last has 2^46 bytes
+constexpr std::size_t kLargerClasses = 2;        // how many classes up a free block may come from
+constexpr std::size_t kLargerFrom = 64 << 10;    // bytes: smaller blocks keep to their class
 
 // Lies before every block, in a cache line of its own.
 struct alignas(kUnit) Header {
@@ -82,25 +84,31 @@ class CachingAllocator final : public c10::Allocator {
   };
 
   void* take(std::size_t bytes) {
-    TORCH_CHECK(bytes < (std::size_t{1} << 46), "a tensor of ", bytes, " bytes");
+    TORCH_CHECK(bytes < (std::size_t{1} << 45), "a tensor of ", bytes, " bytes");
     const std::size_t size_class = class_of((bytes + sizeof(Header) + kUnit - 1) / kUnit);
-    const auto size = static_cast<int64_t>(bytes_of(size_class));
-    Header* header = nullptr;
-    {
-      FreeList& list = lists_[size_class];
-      std::lock_guard<std::mutex> guard(list.lock);
-      header = list.first;
-      if (header != nullptr) list.first = header->next;
+    Header* header = pop(size_class);
+    // Fresh pages cost more than a block that is half again as large: batches differ in length.
+    for (std::size_t larger = 1; header == nullptr && larger <= kLargerClasses; ++larger) {
+      if (bytes >= kLargerFrom) header = pop(size_class + larger);
     }
     if (header != nullptr) {
       hits_.fetch_add(1, std::memory_order_relaxed);
     } else {
       header = make(size_class);
       misses_.fetch_add(1, std::memory_order_relaxed);
-      held_.fetch_add(size, std::memory_order_relaxed);
+      held_.fetch_add(static_cast<int64_t>(bytes_of(size_class)), std::memory_order_relaxed);
     }
-    in_use_.fetch_add(size, std::memory_order_relaxed);
+    in_use_.fetch_add(static_cast<int64_t>(bytes_of(header->size_class)),
+                      std::memory_order_relaxed);
     return header + 1;
+  }
+
+  Header* pop(std::size_t size_class) {
+    FreeList& list = lists_[size_class];
+    std::lock_guard<std::mutex> guard(list.lock);
+    Header* header = list.first;
+    if (header != nullptr) list.first = header->next;
+    return header;
   }
 
   static void release(void* data);

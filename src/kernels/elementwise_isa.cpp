@@ -25,17 +25,21 @@ void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     const float* residual = a.residual + r * a.width;
     const T* x = a.x + r * a.width;
+    const T* bias = a.bias;
     float* out = a.out + r * a.width;
     if (threshold == 0) {
 #pragma omp simd
-      for (int64_t j = 0; j < a.width; ++j) out[j] = residual[j] + to_float(x[j]);
+      for (int64_t j = 0; j < a.width; ++j) {
+        out[j] = residual[j] + (to_float(x[j]) + to_float(bias[j]));
+      }
       continue;
     }
     for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
         const float kept = half[j] >= threshold ? scale : 0.0f;
-        out[column + j] = residual[column + j] + to_float(x[column + j]) * kept;
+        const float v = to_float(x[column + j]) + to_float(bias[column + j]);
+        out[column + j] = residual[column + j] + v * kept;
       }
     });
   }
@@ -68,22 +72,22 @@ void relu_dropout(const ReluDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
   const float scale = a.dropout.scale;
   for (int64_t r = begin; r < end; ++r) {
-    const T* x = a.x + r * a.width;
-    T* y = a.y + r * a.width;
+    T* __restrict x = a.x + r * a.width;
+    const T* __restrict bias = a.bias;
     if (threshold == 0) {
 #pragma omp simd
       for (int64_t j = 0; j < a.width; ++j) {
-        const float v = to_float(x[j]);
-        y[j] = from_float<T>(v < 0 ? 0.0f : v);  // a NaN goes on
+        const float v = to_float(x[j]) + to_float(bias[j]);
+        x[j] = from_float<T>(v < 0 ? 0.0f : v);  // a NaN goes on
       }
       continue;
     }
     for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
-        const float v = to_float(x[column + j]);
+        const float v = to_float(x[column + j]) + to_float(bias[column + j]);
         const float kept = half[j] >= threshold ? scale : 0.0f;
-        y[column + j] = from_float<T>((v < 0 ? 0.0f : v) * kept);
+        x[column + j] = from_float<T>((v < 0 ? 0.0f : v) * kept);
       }
     });
   }
@@ -99,6 +103,16 @@ void relu_dropout_backward(const ReluDropoutBackwardArgs<T>& a, int64_t begin, i
   for (int64_t i = begin; i < end; ++i) {
     const float kept = to_float(y[i]) > 0 ? scale : 0.0f;
     d_x[i] = from_float<T>(to_float(d_y[i]) * kept);
+  }
+}
+
+template <class T>
+void add_bias(T* x, const T* bias, int64_t width, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    T* row = x + r * width;
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j)
+      row[j] = from_float<T>(to_float(row[j]) + to_float(bias[j]));
   }
 }
 
@@ -151,6 +165,7 @@ void fill_typed(TypedKernels<T>& table) {
   table.add_dropout_backward = add_dropout_backward<T>;
   table.relu_dropout = relu_dropout<T>;
   table.relu_dropout_backward = relu_dropout_backward<T>;
+  table.add_bias = add_bias<T>;
   table.add_column_sums = add_column_sums<T>;
 }
 

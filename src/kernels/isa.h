@@ -21,9 +21,10 @@ struct DropoutRows {
 };
 
 template <class T>
-struct AddDropoutArgs {  // out = residual + dropout(x)
+struct AddDropoutArgs {  // out = residual + dropout(x + bias)
   const float* residual;
   const T* x;
+  const T* bias;  // [width]
   float* out;
   int64_t width;
   DropoutRows dropout;
@@ -38,9 +39,9 @@ struct AddDropoutBackwardArgs {  // d_x = dropout'(d_out)
 };
 
 template <class T>
-struct ReluDropoutArgs {  // y = dropout(relu(x))
-  const T* x;
-  T* y;
+struct ReluDropoutArgs {  // x = dropout(relu(x + bias))
+  T* x;
+  const T* bias;  // [width]
   int64_t width;
   DropoutRows dropout;
 };
@@ -72,6 +73,7 @@ struct LayerNormBackwardArgs {
   const float* weight;
   const float* mean;
   const float* rstd;
+  const float* d_residual;  // added to d_x; may be null
   float* d_x;
   float* d_weight;  // [width]: the sums over the rows of the call are added
   float* d_bias;    // [width]: the same
@@ -199,6 +201,7 @@ struct TypedKernels {
   void (*relu_dropout)(const ReluDropoutArgs<T>&, int64_t begin, int64_t end);
   // [begin, end) counts elements here.
   void (*relu_dropout_backward)(const ReluDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
+  void (*add_bias)(T* x, const T* bias, int64_t width, int64_t begin, int64_t end);
   void (*layer_norm)(const LayerNormArgs<T>&, int64_t begin, int64_t end);
   void (*layer_norm_backward)(const LayerNormBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*cross_entropy)(const CrossEntropyArgs<T>&, int64_t begin, int64_t end);

@@ -59,10 +59,19 @@ void layer_norm_backward(const LayerNormBackwardArgs<T>& a, int64_t begin, int64
       sum_gn += g * n;
     }
     const float mean_g = sum_g * inverse, mean_gn = sum_gn * inverse;
+    if (a.d_residual == nullptr) {
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) {
+        const float n = (x[j] - mean) * rstd;
+        d_x[j] = rstd * (d_x[j] - mean_g - n * mean_gn);
+      }
+      continue;
+    }
+    const float* d_residual = a.d_residual + r * width;
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) {
       const float n = (x[j] - mean) * rstd;
-      d_x[j] = rstd * (d_x[j] - mean_g - n * mean_gn);
+      d_x[j] = d_residual[j] + rstd * (d_x[j] - mean_g - n * mean_gn);
     }
   }
 }

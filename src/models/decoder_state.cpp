@@ -23,7 +23,7 @@ DecoderState::DecoderState(const Transformer& model,
   for (const DecoderLayer& layer : model.decoder()) {
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
-  const bool packed = detail::runs_fused(numerics, encoded);
+  const bool packed = detail::runs_fused(numerics, FusedOperation::kAttention, encoded);
   cache_ = packed ? make_packed_cache(std::move(memory)) : make_padded_cache(std::move(memory));
 }
 
@@ -31,23 +31,23 @@ Tensor DecoderState::step(const Tensor& tokens) {
   c10::InferenceMode inference;
   TORCH_CHECK(tokens.size(0) == rows_, tokens.size(0), " tokens for ", rows_, " rows");
   const Tensor position = torch::full_like(tokens, length_);
-  Tensor x =
+  Tensor start =
       embed({tokens, position}, model_.table(), model_.positions(length_ + 1), {}, numerics_);
   ForwardContext context;
   context.numerics = numerics_;
-  for (std::size_t i = 0; i < model_.decoder().size(); ++i) {
-    const DecoderLayer& layer = model_.decoder()[i];
-    const SelfAttentionBlock& self = layer.attention;
-    const Tensor qkv = linear(layer_norm(x, self.norm, numerics_), self.qkv, numerics_);
-    x = add_dropout(x, linear(cache_->attend_self(i, qkv), self.out, numerics_), {}, numerics_);
-    const CrossAttentionBlock& cross = layer.cross;
-    const Tensor query = linear(layer_norm(x, cross.norm, numerics_), cross.query, numerics_);
-    x = add_dropout(x, linear(cache_->attend_memory(i, query), cross.out, numerics_), {},
-                    numerics_);
-    x = model_.feed_forward(layer.feed_forward, x, {}, context);
+  const std::vector<DecoderLayer>& layers = model_.decoder();
+  Tensor normed = layer_norm(start, layers.front().attention.norm, numerics_);
+  ResidualNorm x{std::move(start), std::move(normed)};
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto& [self, cross, inner] = layers[i];
+    const Tensor own = cache_->attend_self(i, linear(x.normed, self.qkv, numerics_));
+    x = model_.finish_block(x, own, {self.out, 0, cross.norm}, {}, context);
+    const Tensor other = cache_->attend_memory(i, linear(x.normed, cross.query, numerics_));
+    x = model_.finish_block(x, other, {cross.out, 0, inner.norm}, {}, context);
+    x = model_.feed_forward({inner, model_.norm_after_decoder_layer(i)}, x, {}, context);
   }
   ++length_;
-  return layer_norm(x, model_.decoder_norm(), numerics_);
+  return x.normed;
 }
 
 void DecoderState::select(const std::vector<int32_t>& rows) {

@@ -141,22 +141,38 @@ FeedForwardBlock Transformer::add_feed_forward(const std::string& layer, const s
 
 Tensor Transformer::forward(const TranslationInput& input, const ForwardContext& context) const {
   const Tensor memory = encode(input.source, context);
-  Tensor x = embed_side(input.target, target_site_, context);
-  for (const DecoderLayer& layer : decoder_) {
-    x = attend_self(layer.attention, x, input.target, true, context);
-    x = attend_memory(layer.cross, x, memory, input, context);
-    x = feed_forward(layer.feed_forward, x, input.target.rows, context);
+  const PackedSentences& target = input.target;
+  Tensor start = embed_side(target, target_site_, context);
+  Tensor normed = layer_norm(start, decoder_.front().attention.norm, context.numerics);
+  ResidualNorm x{std::move(start), std::move(normed)};
+  for (std::size_t i = 0; i < decoder_.size(); ++i) {
+    const auto& [self, cross, inner] = decoder_[i];
+    const Tensor own = attend_self(self, x.normed, target, true, context);
+    x = finish_block(x, own, {self.out, self.residual_site, cross.norm}, target.rows, context);
+    const Tensor other = attend_memory(cross, x.normed, memory, input, context);
+    x = finish_block(x, other, {cross.out, cross.residual_site, inner.norm}, target.rows, context);
+    x = feed_forward({inner, norm_after_decoder_layer(i)}, x, target.rows, context);
   }
-  return layer_norm(x, decoder_norm_, context.numerics);
+  return x.normed;
 }
 
 Tensor Transformer::encode(const PackedSentences& source, const ForwardContext& context) const {
-  Tensor x = embed_side(source, source_site_, context);
-  for (const EncoderLayer& layer : encoder_) {
-    x = attend_self(layer.attention, x, source, false, context);
-    x = feed_forward(layer.feed_forward, x, source.rows, context);
+  Tensor start = embed_side(source, source_site_, context);
+  Tensor normed = layer_norm(start, encoder_.front().attention.norm, context.numerics);
+  ResidualNorm x{std::move(start), std::move(normed)};
+  for (std::size_t i = 0; i < encoder_.size(); ++i) {
+    const auto& [self, inner] = encoder_[i];
+    const LayerNorm& next =
+        i + 1 < encoder_.size() ? encoder_[i + 1].attention.norm : encoder_norm_;
+    const Tensor own = attend_self(self, x.normed, source, false, context);
+    x = finish_block(x, own, {self.out, self.residual_site, inner.norm}, source.rows, context);
+    x = feed_forward({inner, next}, x, source.rows, context);
   }
-  return layer_norm(x, encoder_norm_, context.numerics);
+  return x.normed;
+}
+
+const LayerNorm& Transformer::norm_after_decoder_layer(std::size_t layer) const {
+  return layer + 1 < decoder_.size() ? decoder_[layer + 1].attention.norm : decoder_norm_;
 }
 
 Tensor Transformer::embed_side(const PackedSentences& side, int64_t site,
@@ -165,45 +181,44 @@ Tensor Transformer::embed_side(const PackedSentences& side, int64_t site,
                dropout_at(site, config_.dropout, side.rows, context), context.numerics);
 }
 
-Tensor Transformer::attend_self(const SelfAttentionBlock& block, const Tensor& x,
+Tensor Transformer::attend_self(const SelfAttentionBlock& block, const Tensor& normed,
                                 const PackedSentences& side, bool causal,
                                 const ForwardContext& context) const {
-  const Numerics& numerics = context.numerics;
   AttentionOptions options;
   options.heads = config_.heads;
   options.causal = causal;
   options.dropout = dropout_at(block.weights_site, config_.attention_dropout, side.rows, context);
-  const Tensor qkv = linear(layer_norm(x, block.norm, numerics), block.qkv, numerics);
-  const Tensor y =
-      linear(self_attention(qkv, side.segments, options, numerics), block.out, numerics);
-  return add_dropout(x, y, dropout_at(block.residual_site, config_.dropout, side.rows, context),
-                     numerics);
+  const Tensor qkv = linear(normed, block.qkv, context.numerics);
+  return self_attention(qkv, side.segments, options, context.numerics);
 }
 
-Tensor Transformer::attend_memory(const CrossAttentionBlock& block, const Tensor& x,
+Tensor Transformer::attend_memory(const CrossAttentionBlock& block, const Tensor& normed,
                                   const Tensor& memory, const TranslationInput& input,
                                   const ForwardContext& context) const {
-  const Numerics& numerics = context.numerics;
-  const Tensor& rows = input.target.rows;
   AttentionOptions options;
   options.heads = config_.heads;
-  options.dropout = dropout_at(block.weights_site, config_.attention_dropout, rows, context);
-  const Tensor query = linear(layer_norm(x, block.norm, numerics), block.query, numerics);
-  const Tensor key_value = linear(memory, block.memory, numerics);  // [source tokens, 2 * d_model]
-  const Tensor attended = cross_attention(query, key_value, input.target.segments,
-                                          input.source.segments, options, numerics);
-  return add_dropout(x, linear(attended, block.out, numerics),
-                     dropout_at(block.residual_site, config_.dropout, rows, context), numerics);
+  options.dropout =
+      dropout_at(block.weights_site, config_.attention_dropout, input.target.rows, context);
+  const Tensor query = linear(normed, block.query, context.numerics);
+  const Tensor key_value = linear(memory, block.memory, context.numerics);
+  return cross_attention(query, key_value, input.target.segments, input.source.segments, options,
+                         context.numerics);
 }
 
-Tensor Transformer::feed_forward(const FeedForwardBlock& block, const Tensor& x, const Tensor& rows,
-                                 const ForwardContext& context) const {
-  const Numerics& numerics = context.numerics;
-  const Tensor inner = linear(layer_norm(x, block.norm, numerics), block.up, numerics);
-  const Tensor kept = relu_dropout(
-      inner, dropout_at(block.relu_site, config_.relu_dropout, rows, context), numerics);
-  return add_dropout(x, linear(kept, block.down, numerics),
-                     dropout_at(block.residual_site, config_.dropout, rows, context), numerics);
+ResidualNorm Transformer::feed_forward(const FeedForwardEnd& block, const ResidualNorm& x,
+                                       const Tensor& rows, const ForwardContext& context) const {
+  const FeedForwardBlock& b = block.block;
+  const Dropout dropout = dropout_at(b.relu_site, config_.relu_dropout, rows, context);
+  const Tensor inner = linear_relu(x.normed, b.up, dropout, context.numerics);
+  return finish_block(x, inner, {b.down, b.residual_site, block.next}, rows, context);
+}
+
+ResidualNorm Transformer::finish_block(const ResidualNorm& x, const Tensor& branch,
+                                       const BlockEnd& end, const Tensor& rows,
+                                       const ForwardContext& context) const {
+  return linear_residual_norm(x.stream, branch, end.out,
+                              dropout_at(end.residual_site, config_.dropout, rows, context),
+                              end.next, context.numerics);
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {

@@ -20,6 +20,7 @@
 #include "nn/attention.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
+#include "nn/linear_epilogues.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 #include "nn/segments.h"
@@ -143,10 +144,25 @@ class Transformer {
   const LayerNorm& decoder_norm() const { return decoder_norm_; }
   torch::Device device() const { return table_->value.device(); }
 
-  // x + dropout(down(dropout(relu(up(norm(x)))))): x fp32 [tokens, d_model] -> the same.
-  // `rows` are keys of dropout, or undefined outside training.
-  torch::Tensor feed_forward(const FeedForwardBlock& block, const torch::Tensor& x,
-                             const torch::Tensor& rows, const ForwardContext& context) const;
+  const LayerNorm& norm_after_decoder_layer(std::size_t layer) const;
+
+  // The end of a block: the stream + dropout(out(branch)), and the norm that the next block reads.
+  // `rows` are keys of dropout, or undefined outside training. branch: [tokens, out's input].
+  struct BlockEnd {
+    const Linear& out;
+    int64_t residual_site;
+    const LayerNorm& next;
+  };
+  ResidualNorm finish_block(const ResidualNorm& x, const torch::Tensor& branch, const BlockEnd& end,
+                            const torch::Tensor& rows, const ForwardContext& context) const;
+
+  // down(dropout(relu(up(x.normed)))) as a block of its own.
+  struct FeedForwardEnd {
+    const FeedForwardBlock& block;
+    const LayerNorm& next;
+  };
+  ResidualNorm feed_forward(const FeedForwardEnd& block, const ResidualNorm& x,
+                            const torch::Tensor& rows, const ForwardContext& context) const;
 
  private:
   SelfAttentionBlock add_self_attention(const std::string& layer, Parameters& parameters);
@@ -156,10 +172,11 @@ class Transformer {
 
   torch::Tensor embed_side(const PackedSentences& side, int64_t site,
                            const ForwardContext& context) const;
-  torch::Tensor attend_self(const SelfAttentionBlock& block, const torch::Tensor& x,
+  // normed: what the block reads, [tokens, d_model] in the compute type -> the same shape.
+  torch::Tensor attend_self(const SelfAttentionBlock& block, const torch::Tensor& normed,
                             const PackedSentences& side, bool causal,
                             const ForwardContext& context) const;
-  torch::Tensor attend_memory(const CrossAttentionBlock& block, const torch::Tensor& x,
+  torch::Tensor attend_memory(const CrossAttentionBlock& block, const torch::Tensor& normed,
                               const torch::Tensor& memory, const TranslationInput& input,
                               const ForwardContext& context) const;
 

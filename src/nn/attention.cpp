@@ -118,6 +118,7 @@ AttentionArgs<T> make_args(const Layout& in, const AttentionOptions& options,
 std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, const Segments& target,
                                                           const Segments& source,
                                                           const AttentionOptions& options) {
+  RECORD_FUNCTION("lockstep::attention", {});
   torch::Tensor out = torch::empty({target.tokens(), in.width}, in.query.options());
   torch::Tensor log_sum =
       torch::empty({target.tokens(), options.heads}, in.query.options().dtype(at::kFloat));
@@ -142,6 +143,7 @@ struct BackwardInput {
 
 void attention_backward(const BackwardInput& b, const Segments& target, const Segments& source,
                         const AttentionOptions& options) {
+  RECORD_FUNCTION("lockstep::attention_backward", {});
   detail::with_type(b.d_out.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const AttentionArgs<T> args = make_args<T>(b.in, options, b.log_sum);
@@ -249,7 +251,8 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
   TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens(), "qkv ",
               qkv.sizes(), " for ", segments.tokens(), " tokens");
   check_heads(qkv.size(1) / 3, options.heads);
-  if (detail::runs_fused(numerics, qkv)) return FusedSelfAttention::apply(qkv, segments, options);
+  if (detail::runs_fused(numerics, FusedOperation::kAttention, qkv))
+    return FusedSelfAttention::apply(qkv, segments, options);
   std::vector<torch::Tensor> parts = qkv.chunk(3, 1);
   return plain_attention({parts[0], parts[1], parts[2], segments, segments}, options);
 }
@@ -265,7 +268,7 @@ torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& m
                   memory.scalar_type() == query.scalar_type(),
               "query ", query.sizes(), " and memory ", memory.sizes(), " do not match");
   check_heads(query.size(1), options.heads);
-  if (detail::runs_fused(numerics, query)) {
+  if (detail::runs_fused(numerics, FusedOperation::kAttention, query)) {
     return FusedCrossAttention::apply(query, memory, target, source, options);
   }
   std::vector<torch::Tensor> parts = memory.chunk(2, 1);

@@ -44,6 +44,7 @@ struct LossRows {           // one entry a token
 // `gradient`.
 void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const LossRows& out,
                    int64_t first, std::pair<double, bool> smoothing_and_gradient) {
+  RECORD_FUNCTION("lockstep::cross_entropy", {});
   detail::with_type(logits.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const CrossEntropyArgs<T> args{detail::pointer<T>(logits),
@@ -125,7 +126,7 @@ CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Par
                   hidden.scalar_type() == numerics.compute,
               "cross-entropy: hidden is ", hidden.scalar_type(), " ", hidden.sizes(), ", expected ",
               numerics.compute, " [tokens, ", table.shape[1], "]");
-  if (!detail::runs_fused(numerics, hidden)) {
+  if (!detail::runs_fused(numerics, FusedOperation::kCrossEntropy, hidden)) {
     return plain_cross_entropy(hidden, table, targets, smoothing, numerics.compute);
   }
   const bool gradient =

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "nn/fused.h"
 #include "nn/plain.h"
 
 namespace lockstep {
@@ -62,102 +61,5 @@ torch::Tensor plain_dropout(const torch::Tensor& x, const Dropout& dropout) {
 }
 
 }  // namespace detail
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
-using torch::autograd::variable_list;
-
-struct FusedAddDropout : Function<FusedAddDropout> {
-  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& residual,
-                               const torch::Tensor& x, const Dropout& dropout) {
-    detail::save_dropout(ctx, dropout);
-    ctx->saved_data["type"] = static_cast<int64_t>(x.scalar_type());
-    torch::Tensor in = residual.contiguous(), add = x.contiguous();
-    torch::Tensor out = torch::empty_like(in);
-    detail::with_type(x.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const AddDropoutArgs<T> args{detail::pointer<float>(in), detail::pointer<T>(add),
-                                   detail::pointer<float>(out), in.size(1),
-                                   detail::dropout_rows(dropout, in.size(0))};
-      const auto kernel = kernels().typed<T>().add_dropout;
-      detail::parallel_rows(in.size(0), in.size(1),
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    return out;
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    auto type = static_cast<at::ScalarType>(ctx->saved_data["type"].toInt());
-    const Dropout dropout = detail::saved_dropout(ctx);
-    torch::Tensor d_out = grads[0].contiguous();
-    if (!dropout.active() && type == at::kFloat) return {d_out, d_out, {}};
-    torch::Tensor d_x = torch::empty(d_out.sizes(), d_out.options().dtype(type));
-    detail::with_type(type, [&](auto zero) {
-      using T = decltype(zero);
-      const AddDropoutBackwardArgs<T> args{detail::pointer<float>(d_out), detail::pointer<T>(d_x),
-                                           d_out.size(1),
-                                           detail::dropout_rows(dropout, d_out.size(0))};
-      const auto kernel = kernels().typed<T>().add_dropout_backward;
-      detail::parallel_rows(d_out.size(0), d_out.size(1),
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    return {d_out, d_x, {}};
-  }
-};
-
-struct FusedReluDropout : Function<FusedReluDropout> {
-  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
-                               const Dropout& dropout) {
-    torch::Tensor in = x.contiguous();
-    torch::Tensor y = torch::empty_like(in);
-    const DropoutRows rows = detail::dropout_rows(dropout, in.size(0));
-    detail::with_type(x.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const ReluDropoutArgs<T> args{detail::pointer<T>(in), detail::pointer<T>(y), in.size(1),
-                                    rows};
-      const auto kernel = kernels().typed<T>().relu_dropout;
-      detail::parallel_rows(in.size(0), in.size(1),
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    ctx->saved_data["scale"] = static_cast<double>(rows.scale);
-    ctx->save_for_backward({y});  // kept anyway, as the input of the next product
-    return y;
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    const torch::Tensor y = ctx->get_saved_variables()[0];
-    torch::Tensor d_y = grads[0].contiguous();
-    torch::Tensor d_x = torch::empty_like(d_y);
-    detail::with_type(d_y.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const ReluDropoutBackwardArgs<T> args{
-          detail::pointer<T>(d_y), detail::pointer<T>(y), detail::pointer<T>(d_x),
-          static_cast<float>(ctx->saved_data["scale"].toDouble())};
-      const auto kernel = kernels().typed<T>().relu_dropout_backward;
-      detail::parallel_rows(d_y.numel(), 1,
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    return {d_x, {}};
-  }
-};
-
-}  // namespace
-
-torch::Tensor add_dropout(const torch::Tensor& residual, const torch::Tensor& x,
-                          const Dropout& dropout, const Numerics& numerics) {
-  TORCH_CHECK(
-      residual.dim() == 2 && residual.sizes() == x.sizes() && residual.scalar_type() == at::kFloat,
-      "residual ", residual.sizes(), " and x ", x.sizes(), " must be alike");
-  if (detail::runs_fused(numerics, x)) return FusedAddDropout::apply(residual, x, dropout);
-  return residual + detail::plain_dropout(x.to(torch::kFloat), dropout);
-}
-
-torch::Tensor relu_dropout(const torch::Tensor& x, const Dropout& dropout,
-                           const Numerics& numerics) {
-  if (detail::runs_fused(numerics, x)) return FusedReluDropout::apply(x, dropout);
-  return detail::plain_dropout(torch::relu(x), dropout);
-}
 
 }  // namespace lockstep

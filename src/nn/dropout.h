@@ -29,13 +29,4 @@ uint64_t dropout_key(uint64_t seed, int64_t step, int64_t site);
 // bool [rows, width]: true where kept. The reference for the fused kernels.
 torch::Tensor dropout_mask(const Dropout& dropout, int64_t width);
 
-// residual + dropout(x): residual fp32 [tokens, width], x [tokens, width] in the compute type
-// -> fp32 [tokens, width].
-torch::Tensor add_dropout(const torch::Tensor& residual, const torch::Tensor& x,
-                          const Dropout& dropout, const Numerics& numerics);
-
-// dropout(relu(x)): [tokens, width] in the compute type.
-torch::Tensor relu_dropout(const torch::Tensor& x, const Dropout& dropout,
-                           const Numerics& numerics);
-
 }  // namespace lockstep

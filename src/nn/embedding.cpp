@@ -40,6 +40,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
                              width,
                              std::sqrt(static_cast<float>(width)),
                              detail::dropout_rows(dropout, rows)};
+    RECORD_FUNCTION("lockstep::embed", {});
     const auto kernel = kernels().embedding;
     detail::parallel_rows(rows, width,
                           [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
@@ -49,6 +50,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    RECORD_FUNCTION("lockstep::embed_backward", {});
     constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
     const variable_list saved = ctx->get_saved_variables();
     const torch::Tensor d_table = detail::gradient_of(saved[0]);
@@ -83,7 +85,7 @@ torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device
 torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
                     const torch::Tensor& positions, const Dropout& dropout,
                     const Numerics& numerics) {
-  if (detail::runs_fused(numerics, table.value)) {
+  if (detail::runs_fused(numerics, FusedOperation::kEmbedding, table.value)) {
     return FusedEmbedding::apply(table.value, input, positions, dropout);
   }
   double scale = std::sqrt(static_cast<double>(table.shape[1]));

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
 
 #include "kernels/isa.h"
 #include "nn/dropout.h"
+#include "nn/linear.h"
 #include "nn/plain.h"
 
 namespace lockstep::detail {
@@ -79,5 +81,58 @@ inline torch::Tensor gradient_of(const torch::Tensor& value) {
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x);
 // gradient [width] += sum over the rows of x [rows, width].
 void add_column_sums(torch::Tensor gradient, const torch::Tensor& x);
+
+// What a product x W^T + b reads: weight and bias in the compute type; the bias may be undefined.
+// Autograd does not know these: it is given the fp32 values, into whose gradients backward adds.
+struct LinearTensors {
+  torch::Tensor used, used_bias;
+};
+LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute);
+
+// From d_y, and the saved x, used weight, weight and bias (the first four of `saved`): adds the
+// gradients of weight and bias, returns d_x, undefined unless `wants_x`.
+torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch::Tensor>& saved,
+                              bool wants_x);
+
+struct NormBackward {
+  torch::Tensor d_y;  // in the compute type
+  torch::Tensor x, weight, bias, mean, rstd;
+  torch::Tensor d_residual;  // what is added to d_x; may be undefined
+  torch::Tensor d_x;         // out, fp32
+};
+
+// Adds the gradients of weight and bias. Calls finish(begin, end) for the rows whose d_x was just
+// written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
+// order. The blocks do not depend on the number of threads, so neither does the result.
+template <class T, class Finish>
+void layer_norm_backward(const NormBackward& norm, const Finish& finish) {
+  constexpr int64_t kBlock = 64;
+  const int64_t rows = norm.x.size(0), width = norm.x.size(1);
+  const int64_t blocks = (rows + kBlock - 1) / kBlock;
+  const torch::Tensor partial = torch::zeros({2, blocks, width}, norm.x.options());
+  const LayerNormBackwardArgs<T> args{pointer<T>(norm.d_y),
+                                      pointer<float>(norm.x),
+                                      pointer<float>(norm.weight),
+                                      pointer<float>(norm.mean),
+                                      pointer<float>(norm.rstd),
+                                      pointer<float>(norm.d_residual),
+                                      pointer<float>(norm.d_x),
+                                      pointer<float>(partial),
+                                      pointer<float>(partial) + blocks * width,
+                                      width};
+  const auto kernel = kernels().typed<T>().layer_norm_backward;
+  parallel_rows(blocks, kBlock * width, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      LayerNormBackwardArgs<T> own = args;
+      own.d_weight += block * width;
+      own.d_bias += block * width;
+      const int64_t last = std::min(rows, (block + 1) * kBlock);
+      kernel(own, block * kBlock, last);
+      finish(block * kBlock, last);
+    }
+  });
+  if (norm.weight.requires_grad()) add_column_sums(gradient_of(norm.weight), partial[0]);
+  if (norm.bias.requires_grad()) add_column_sums(gradient_of(norm.bias), partial[1]);
+}
 
 }  // namespace lockstep::detail

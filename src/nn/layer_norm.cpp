@@ -14,6 +14,7 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
                                const torch::Tensor& weight, const torch::Tensor& bias,
                                double epsilon, at::ScalarType compute) {
+    RECORD_FUNCTION("lockstep::layer_norm", {});
     const torch::Tensor x = input.contiguous();
     const int64_t rows = x.size(0), width = x.size(1);
     torch::Tensor y = torch::empty({rows, width}, x.options().dtype(compute));
@@ -40,38 +41,14 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     // Each block of rows sums the weights' gradients for itself; the blocks are then added in
     // order. The blocks do not depend on the number of threads, so neither does the result.
-    constexpr int64_t kBlock = 64;
+    RECORD_FUNCTION("lockstep::layer_norm_backward", {});
     const variable_list saved = ctx->get_saved_variables();
-    const torch::Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
-    const int64_t rows = x.size(0), width = x.size(1), blocks = (rows + kBlock - 1) / kBlock;
-    const torch::Tensor d_y = grads[0].contiguous();
-    torch::Tensor d_x = torch::empty_like(x);
-    torch::Tensor partial = torch::zeros({2, blocks, width}, x.options());
-    float* d_weight = detail::pointer<float>(partial);
-    float* d_bias = d_weight + blocks * width;
-    detail::with_type(d_y.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const LayerNormBackwardArgs<T> args{detail::pointer<T>(d_y),
-                                          detail::pointer<float>(x),
-                                          detail::pointer<float>(weight),
-                                          detail::pointer<float>(saved[3]),
-                                          detail::pointer<float>(saved[4]),
-                                          detail::pointer<float>(d_x),
-                                          d_weight,
-                                          d_bias,
-                                          width};
-      const auto kernel = kernels().typed<T>().layer_norm_backward;
-      detail::parallel_rows(blocks, kBlock * width, [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) {
-          LayerNormBackwardArgs<T> own = args;
-          own.d_weight += block * width;
-          own.d_bias += block * width;
-          kernel(own, block * kBlock, std::min(rows, (block + 1) * kBlock));
-        }
-      });
+    const torch::Tensor d_x = torch::empty_like(saved[0]);
+    const detail::NormBackward norm{
+        grads[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], {}, d_x};
+    detail::with_type(norm.d_y.scalar_type(), [&](auto zero) {
+      detail::layer_norm_backward<decltype(zero)>(norm, [](int64_t, int64_t) {});
     });
-    if (weight.requires_grad()) detail::add_column_sums(detail::gradient_of(weight), partial[0]);
-    if (bias.requires_grad()) detail::add_column_sums(detail::gradient_of(bias), partial[1]);
     return {d_x, {}, {}, {}, {}};
   }
 };
@@ -82,7 +59,7 @@ torch::Tensor layer_norm(const torch::Tensor& x, const LayerNorm& layer, const N
   TORCH_CHECK(x.dim() == 2 && x.size(1) == layer.weight->numel && x.scalar_type() == at::kFloat,
               "layer_norm: x is ", x.scalar_type(), " ", x.sizes(), ", expected fp32 [tokens, ",
               layer.weight->numel, "]");
-  if (detail::runs_fused(numerics, x)) {
+  if (detail::runs_fused(numerics, FusedOperation::kLayerNorm, x)) {
     return FusedLayerNorm::apply(x, layer.weight->value, layer.bias->value, layer.epsilon,
                                  numerics.compute);
   }

@@ -9,6 +9,7 @@ namespace lockstep {
 namespace detail {
 
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x) {
+  RECORD_FUNCTION("lockstep::add_weight_gradient", {});
   if (x.scalar_type() == at::kFloat) {
     gradient.addmm_(d_y.t(), x);
     return;
@@ -24,6 +25,7 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
 }
 
 void add_column_sums(torch::Tensor gradient, const torch::Tensor& x) {
+  RECORD_FUNCTION("lockstep::add_column_sums", {});
   constexpr int64_t kStrip = 64;  // columns: a whole number of cache lines
   const int64_t rows = x.size(0), width = x.size(1);
   const torch::Tensor dense = x.contiguous();
@@ -36,6 +38,22 @@ void add_column_sums(torch::Tensor gradient, const torch::Tensor& x) {
       kernel(from, rows, width, to, begin * kStrip, std::min(end * kStrip, width));
     });
   });
+}
+
+LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute) {
+  LinearTensors out{layer.weight->as(compute), {}};
+  if (layer.bias) out.used_bias = layer.bias->as(compute);
+  return out;
+}
+
+torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch::Tensor>& saved,
+                              bool wants_x) {
+  const torch::Tensor &x = saved[0], &used = saved[1], &weight = saved[2], &bias = saved[3];
+  torch::Tensor d_x;
+  if (wants_x) d_x = at::mm(d_y, used);
+  if (weight.requires_grad()) add_weight_gradient(gradient_of(weight), d_y, x);
+  if (bias.defined() && bias.requires_grad()) add_column_sums(gradient_of(bias), d_y);
+  return d_x;
 }
 
 }  // namespace detail
@@ -52,28 +70,38 @@ torch::Tensor plain_linear(const torch::Tensor& x, const Linear& layer, at::Scal
   return at::linear(x, weight, detail::plain_weight(*layer.bias, compute));
 }
 
-// weight and bias are the fp32 values: what autograd knows, and where the gradients go.
 struct FusedLinear : Function<FusedLinear> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
                                const torch::Tensor& weight,
-                               const std::optional<torch::Tensor>& bias, const Linear& layer) {
-    const torch::Tensor& used = layer.weight->as(x.scalar_type());
-    ctx->save_for_backward({x, used, weight, bias.value_or(torch::Tensor())});
-    if (!layer.bias) return at::mm(x, used.t());
-    return at::addmm(layer.bias->as(x.scalar_type()), x, used.t());
+                               const std::optional<torch::Tensor>& bias,
+                               const detail::LinearTensors& layer) {
+    ctx->save_for_backward({x, layer.used, weight, bias.value_or(torch::Tensor())});
+    torch::Tensor y = at::mm(x, layer.used.t());
+    if (layer.used_bias.defined()) add_bias(y, layer.used_bias);
+    return y;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    const variable_list saved = ctx->get_saved_variables();
-    const torch::Tensor &x = saved[0], &used = saved[1], &weight = saved[2], &bias = saved[3];
-    const torch::Tensor d_y = grads[0].contiguous();
-    torch::Tensor d_x;
-    if (ctx->needs_input_grad(0)) d_x = at::mm(d_y, used);
-    if (weight.requires_grad()) detail::add_weight_gradient(detail::gradient_of(weight), d_y, x);
-    if (bias.defined() && bias.requires_grad()) {
-      detail::add_column_sums(detail::gradient_of(bias), d_y);
-    }
-    return {d_x, {}, {}, {}};
+    const bool wants_x = ctx->needs_input_grad(0);
+    return {detail::linear_backward(grads[0].contiguous(), ctx->get_saved_variables(), wants_x),
+            {},
+            {},
+            {}};
+  }
+
+ private:
+  // In a pass of its own: at::addmm copies the bias into the result first and adds to that.
+  static void add_bias(const torch::Tensor& y, const torch::Tensor& bias) {
+    RECORD_FUNCTION("lockstep::add_bias", {});
+    detail::with_type(y.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      T* rows = detail::pointer<T>(y);
+      const T* addend = detail::pointer<T>(bias);
+      const auto kernel = kernels().typed<T>().add_bias;
+      detail::parallel_rows(y.size(0), y.size(1), [&](int64_t begin, int64_t end) {
+        kernel(rows, addend, y.size(1), begin, end);
+      });
+    });
   }
 };
 
@@ -84,10 +112,13 @@ torch::Tensor linear(const torch::Tensor& x, const Linear& layer, const Numerics
       x.dim() == 2 && x.size(1) == layer.weight->shape[1] && x.scalar_type() == numerics.compute,
       "linear: x is ", x.scalar_type(), " ", x.sizes(), ", expected ", numerics.compute,
       " [tokens, ", layer.weight->shape[1], "]");
-  if (!detail::runs_fused(numerics, x)) return plain_linear(x, layer, numerics.compute);
+  if (!detail::runs_fused(numerics, FusedOperation::kLinear, x)) {
+    return plain_linear(x, layer, numerics.compute);
+  }
   std::optional<torch::Tensor> bias;
   if (layer.bias) bias = layer.bias->value;
-  return FusedLinear::apply(x, layer.weight->value, bias, layer);
+  return FusedLinear::apply(x, layer.weight->value, bias,
+                            detail::linear_tensors(layer, numerics.compute));
 }
 
 }  // namespace lockstep

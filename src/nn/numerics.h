@@ -3,7 +3,25 @@
 
 #include <torch/types.h>
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+
 namespace lockstep {
+
+// The operations with kernels of lockstep's own; their names are what run.plain_operations lists.
+enum class FusedOperation {
+  kLinear,
+  kLinearRelu,
+  kLinearResidualNorm,
+  kLayerNorm,
+  kEmbedding,
+  kAttention,
+  kCrossEntropy,
+};
+inline constexpr std::array<std::string_view, 7> kFusedOperationNames = {
+    "linear",    "linear_relu", "linear_residual_norm", "layer_norm",
+    "embedding", "attention",   "cross_entropy"};
 
 struct Numerics {
   // Activations between layers and matrix products: kFloat or kBFloat16. The residual stream,
@@ -12,6 +30,11 @@ struct Numerics {
   // True: lockstep's own kernels where there is one for the device. False: plain libtorch
   // operations and autograd, the reference that tests compare with.
   bool fused = true;
+  uint32_t plain = 0;  // bits of the FusedOperations that run plain though the others are fused
+
+  bool is_fused(FusedOperation operation) const {
+    return fused && (plain >> static_cast<int>(operation) & 1u) == 0;
+  }
 };
 
 }  // namespace lockstep

@@ -11,8 +11,8 @@
 namespace lockstep::detail {
 
 // The fused kernels are for the CPU and the two compute types; all else is plain.
-inline bool runs_fused(const Numerics& numerics, const torch::Tensor& x) {
-  return numerics.fused && x.device().is_cpu();
+inline bool runs_fused(const Numerics& numerics, FusedOperation operation, const torch::Tensor& x) {
+  return numerics.is_fused(operation) && x.device().is_cpu();
 }
 
 // The weight in the compute type, rounded through autograd: value.grad() receives its gradient.

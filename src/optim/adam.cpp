@@ -1,5 +1,7 @@
 #include "optim/adam.h"
 
+#include <ATen/record_function.h>
+
 #include <cmath>
 
 #include "kernels/adam.h"
@@ -39,6 +41,7 @@ float* data(const torch::Tensor& t) { return t.defined() ? t.mutable_data_ptr<fl
 
 void Adam::step(const StepSize& size) {
   torch::NoGradGuard no_grad;
+  RECORD_FUNCTION("lockstep::adam", {});
   ++steps_done;
   if (!arrays_.values.is_cpu()) {
     plain_step(size);
@@ -89,6 +92,7 @@ void Adam::plain_step(const StepSize& size) {
 }
 
 double euclidean_norm(const torch::Tensor& flat) {
+  RECORD_FUNCTION("lockstep::euclidean_norm", {});
   if (!flat.is_cpu()) return flat.norm().item<double>();
   return std::sqrt(sum_of_squares(flat.const_data_ptr<float>(), flat.numel()));
 }

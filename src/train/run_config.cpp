@@ -43,6 +43,9 @@ void RunSection::describe(Fields& f) {
   f("device", &device, OneOf{{"auto", "cpu", "cuda"}}, "auto: a GPU for each rank if there is one");
   f("precision", &precision, OneOf{{"fp32", "bf16"}}, "bf16: activations and matrix products");
   f("fused", &fused, Any{}, "lockstep's own kernels; false: plain libtorch, to compare");
+  f("plain_operations", &plain_operations,
+    OneOf{{kFusedOperationNames.begin(), kFusedOperationNames.end()}},
+    "single operations that run as plain libtorch, to compare");
 }
 
 void TrainingSection::describe(Fields& f) {
@@ -125,7 +128,13 @@ torch::Device choose_device(const std::string& name, int local_rank, int local_s
 }
 
 Numerics choose_numerics(const RunSection& run) {
-  return {.compute = run.precision == "bf16" ? at::kBFloat16 : at::kFloat, .fused = run.fused};
+  Numerics numerics{.compute = run.precision == "bf16" ? at::kBFloat16 : at::kFloat,
+                    .fused = run.fused};
+  for (const std::string& name : run.plain_operations) {
+    auto found = std::find(kFusedOperationNames.begin(), kFusedOperationNames.end(), name);
+    numerics.plain |= 1u << (found - kFusedOperationNames.begin());
+  }
+  return numerics;
 }
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@ struct RunSection {
   std::string device = "auto";
   std::string precision = "bf16";
   bool fused = true;
+  std::vector<std::string> plain_operations;
   void describe(Fields& f);
 };
 

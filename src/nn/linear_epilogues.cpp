@@ -1,0 +1,181 @@
+#include "nn/linear_epilogues.h"
+
+#include "nn/fused.h"
+#include "nn/plain.h"
+
+namespace lockstep {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+struct FusedLinearRelu : Function<FusedLinearRelu> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
+                               const torch::Tensor& weight, const torch::Tensor& bias,
+                               const detail::LinearTensors& layer, const Dropout& dropout) {
+    torch::Tensor y = at::mm(x, layer.used.t());
+    RECORD_FUNCTION("lockstep::relu_dropout", {});
+    const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
+    detail::with_type(y.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      const ReluDropoutArgs<T> args{detail::pointer<T>(y), detail::pointer<T>(layer.used_bias),
+                                    y.size(1), rows};
+      const auto kernel = kernels().typed<T>().relu_dropout;
+      detail::parallel_rows(y.size(0), y.size(1),
+                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    });
+    ctx->saved_data["scale"] = static_cast<double>(rows.scale);
+    ctx->save_for_backward({x, layer.used, weight, bias, y});
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const torch::Tensor d_y = grads[0].contiguous();
+    torch::Tensor d_product = torch::empty_like(d_y);
+    detail::with_type(d_y.scalar_type(), [&](auto zero) {
+      RECORD_FUNCTION("lockstep::relu_dropout_backward", {});
+      using T = decltype(zero);
+      const ReluDropoutBackwardArgs<T> args{
+          detail::pointer<T>(d_y), detail::pointer<T>(saved[4]), detail::pointer<T>(d_product),
+          static_cast<float>(ctx->saved_data["scale"].toDouble())};
+      const auto kernel = kernels().typed<T>().relu_dropout_backward;
+      detail::parallel_rows(d_y.numel(), 1,
+                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    });
+    const bool wants_x = ctx->needs_input_grad(0);
+    return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}};
+  }
+};
+
+// What autograd need not know of a residual block.
+struct ResidualBlock {
+  detail::LinearTensors layer;
+  Dropout dropout;
+  double epsilon;
+};
+
+// Forward and backward go over the rows in blocks: what one kernel leaves in the cache the next
+// one takes up.
+struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
+  static variable_list forward(AutogradContext* ctx, const torch::Tensor& residual_input,
+                               const torch::Tensor& x, const torch::Tensor& weight,
+                               const torch::Tensor& bias, const torch::Tensor& norm_weight,
+                               const torch::Tensor& norm_bias, const ResidualBlock& block) {
+    const torch::Tensor residual = residual_input.contiguous();
+    const torch::Tensor product = at::mm(x, block.layer.used.t());
+    RECORD_FUNCTION("lockstep::residual_norm", {});
+    const int64_t rows = product.size(0), width = product.size(1);
+    torch::Tensor stream = torch::empty_like(residual);
+    torch::Tensor normed = torch::empty_like(product);
+    torch::Tensor mean = torch::empty({rows}, residual.options());
+    torch::Tensor rstd = torch::empty({rows}, residual.options());
+    detail::with_type(x.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      const AddDropoutArgs<T> add{detail::pointer<float>(residual),
+                                  detail::pointer<T>(product),
+                                  detail::pointer<T>(block.layer.used_bias),
+                                  detail::pointer<float>(stream),
+                                  width,
+                                  detail::dropout_rows(block.dropout, rows)};
+      const LayerNormArgs<T> normalise{detail::pointer<float>(stream),
+                                       detail::pointer<float>(norm_weight),
+                                       detail::pointer<float>(norm_bias),
+                                       detail::pointer<T>(normed),
+                                       detail::pointer<float>(mean),
+                                       detail::pointer<float>(rstd),
+                                       width,
+                                       static_cast<float>(block.epsilon)};
+      const TypedKernels<T>& table = kernels().typed<T>();
+      detail::parallel_rows(rows, width, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          table.add_dropout(add, row, row + 1);
+          table.layer_norm(normalise, row, row + 1);
+        }
+      });
+    });
+    ctx->save_for_backward(
+        {x, block.layer.used, weight, bias, stream, norm_weight, norm_bias, mean, rstd});
+    detail::save_dropout(ctx, block.dropout);
+    ctx->set_materialize_grads(false);
+    return {stream, normed};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const torch::Tensor &x = saved[0], &stream = saved[4];
+    const int64_t width = stream.size(1);
+    const Dropout dropout = detail::saved_dropout(ctx);
+    torch::Tensor d_stream = grads[0].defined() ? grads[0].contiguous() : torch::Tensor();
+    torch::Tensor d_product;
+    {
+      RECORD_FUNCTION("lockstep::residual_norm_backward", {});
+      d_product = torch::empty(stream.sizes(), x.options());
+      torch::Tensor d_sum = d_stream;
+      if (grads[1].defined()) d_sum = torch::empty_like(stream);
+      detail::with_type(x.scalar_type(), [&](auto zero) {
+        using T = decltype(zero);
+        const AddDropoutBackwardArgs<T> drop{detail::pointer<float>(d_sum),
+                                             detail::pointer<T>(d_product), width,
+                                             detail::dropout_rows(dropout, stream.size(0))};
+        const auto kernel = kernels().typed<T>().add_dropout_backward;
+        auto finish = [&](int64_t begin, int64_t end) { kernel(drop, begin, end); };
+        if (!grads[1].defined()) {
+          detail::parallel_rows(stream.size(0), width, finish);
+          return;
+        }
+        const detail::NormBackward norm{
+            grads[1].contiguous(), stream, saved[5], saved[6], saved[7], saved[8], d_stream, d_sum};
+        detail::layer_norm_backward<T>(norm, finish);
+      });
+      d_stream = d_sum;
+    }
+    const bool wants_x = ctx->needs_input_grad(1);
+    return {d_stream, detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}, {}};
+  }
+};
+
+void check_linear(const torch::Tensor& x, const Linear& layer, const Numerics& numerics) {
+  TORCH_CHECK(
+      x.dim() == 2 && x.size(1) == layer.weight->shape[1] && x.scalar_type() == numerics.compute,
+      "linear: x is ", x.scalar_type(), " ", x.sizes(), ", expected ", numerics.compute,
+      " [tokens, ", layer.weight->shape[1], "]");
+  TORCH_CHECK(layer.bias, "a product with an epilogue needs a bias");
+}
+
+}  // namespace
+
+torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics) {
+  check_linear(x, layer, numerics);
+  if (detail::runs_fused(numerics, FusedOperation::kLinearRelu, x)) {
+    return FusedLinearRelu::apply(x, layer.weight->value, layer.bias->value,
+                                  detail::linear_tensors(layer, numerics.compute), dropout);
+  }
+  return detail::plain_dropout(torch::relu(linear(x, layer, numerics)), dropout);
+}
+
+ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
+                                  const Linear& layer, const Dropout& dropout,
+                                  const LayerNorm& norm, const Numerics& numerics) {
+  check_linear(x, layer, numerics);
+  const int64_t width = layer.weight->shape[0];
+  TORCH_CHECK(residual.dim() == 2 && residual.size(0) == x.size(0) && residual.size(1) == width &&
+                  residual.scalar_type() == at::kFloat && norm.weight->numel == width,
+              "residual ", residual.scalar_type(), " ", residual.sizes(), ", expected fp32 [",
+              x.size(0), ", ", width, "]");
+  if (detail::runs_fused(numerics, FusedOperation::kLinearResidualNorm, x)) {
+    const ResidualBlock block{detail::linear_tensors(layer, numerics.compute), dropout,
+                              norm.epsilon};
+    variable_list out =
+        FusedLinearResidualNorm::apply(residual, x, layer.weight->value, layer.bias->value,
+                                       norm.weight->value, norm.bias->value, block);
+    return {out[0], out[1]};
+  }
+  const torch::Tensor branch = linear(x, layer, numerics).to(torch::kFloat);
+  const torch::Tensor stream = residual + detail::plain_dropout(branch, dropout);
+  return {stream, layer_norm(stream, norm, numerics)};
+}
+
+}  // namespace lockstep
