@@ -45,9 +45,9 @@ std::string failure_of(const Work& work) {
     work();
     return "";
   } catch (const Error& error) {
-    std::string text = error.describe();
-    std::replace(text.begin(), text.end(), '\n', ';');
-    return text;
+    std::vector<std::string> lines;
+    for (const std::string& line : split(error.describe(), '\n')) lines.emplace_back(trim(line));
+    return join(lines, "; ");
   }
 }
 

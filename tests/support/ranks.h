@@ -32,6 +32,7 @@ struct RankResult {
 struct RanksOptions {
   std::chrono::seconds limit{30};  // for all ranks together
   WorldOptions world{std::chrono::seconds{10}, std::chrono::seconds{10}, "cpu"};
+  std::vector<std::string> machines = {};  // by rank, when the ranks shall seem to be on several
 };
 
 namespace detail {
@@ -144,7 +145,9 @@ inline std::vector<RankResult> run_processes(
 inline std::vector<RankResult> run_ranks(int size, const std::function<void(World&)>& body,
                                          const RanksOptions& options = {}) {
   auto with_world = [&](const LaunchEnvironment& environment) {
-    World world(environment, options.world);
+    WorldOptions world_options = options.world;
+    if (!options.machines.empty()) world_options.machine = options.machines.at(environment.rank);
+    World world(environment, world_options);
     body(world);
   };
   return run_processes(size, with_world, options.limit);

@@ -1,0 +1,216 @@
+// Sums and gathers of a World on every path: shared memory, network, several machines.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "dist/world.h"
+#include "support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+// Around one and several chunks of shared memory (256 KiB) for each width of element.
+const std::vector<int64_t> kSizes{0, 1, 7, 32767, 65536, 65537, 131073, 300001};
+const std::vector<torch::ScalarType> kTypes{torch::kFloat32, torch::kFloat64, torch::kFloat16,
+                                            torch::kBFloat16, torch::kInt64};
+
+// What a rank brings in: alike wherever it is computed.
+torch::Tensor addend_of(int rank, int64_t numel, torch::ScalarType type) {
+  torch::manual_seed(static_cast<uint64_t>(1000 * rank + numel));
+  if (type == torch::kInt64) return torch::randint(-1000000, 1000000, {numel}, type);
+  return torch::randn({numel}).to(type);
+}
+
+torch::ScalarType wide_of(torch::ScalarType type) {
+  return type == torch::kFloat16 || type == torch::kBFloat16 ? torch::kFloat32 : type;
+}
+
+// In the order of the ranks, rounded once.
+torch::Tensor sum_in_order(int ranks, int64_t numel, torch::ScalarType type) {
+  torch::Tensor sum = addend_of(0, numel, type).to(wide_of(type));
+  for (int r = 1; r < ranks; ++r) sum = sum + addend_of(r, numel, type).to(wide_of(type));
+  return sum.to(type);
+}
+
+class SumsOnOneMachine : public testing::TestWithParam<int> {};
+
+TEST_P(SumsOnOneMachine, AreTakenInTheOrderOfTheRanks) {
+  const int ranks = GetParam();
+  expect_all_well(run_ranks(ranks, [ranks](World& world) {
+    for (torch::ScalarType type : kTypes) {
+      for (int64_t numel : kSizes) {
+        torch::Tensor mine = addend_of(world.rank(), numel, type);
+        world.all_reduce_sum(mine);
+        EXPECT_TRUE(torch::equal(mine, sum_in_order(ranks, numel, type))) << type << " " << numel;
+      }
+    }
+  }));
+}
+
+TEST_P(SumsOnOneMachine, DoNotDependOnTheCuts) {
+  const int ranks = GetParam();
+  expect_all_well(run_ranks(ranks, [ranks](World& world) {
+    constexpr int64_t kNumel = 300001;
+    torch::Tensor mine = addend_of(world.rank(), kNumel, torch::kFloat32);
+    std::vector<Completion> running;
+    for (int64_t first = 0, length = 1; first < kNumel; first += length, length = length * 3 + 1) {
+      int64_t numel = std::min(length, kNumel - first);
+      running.push_back(world.start_all_reduce_sum(mine.narrow(0, first, numel), "slice"));
+    }
+    for (const Completion& completion : running) completion();
+    EXPECT_TRUE(torch::equal(mine, sum_in_order(ranks, kNumel, torch::kFloat32)));
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SumsOnOneMachine, testing::Values(2, 3, 4));
+
+TEST(WorldSums, OfTwoRanksAreTheSameOverTheNetwork) {
+  RanksOptions options;
+  options.world.shared_memory = false;
+  auto body = [](World& world) {
+    for (torch::ScalarType type : kTypes) {
+      for (int64_t numel : {1, 7, 65537}) {
+        torch::Tensor mine = addend_of(world.rank(), numel, type);
+        world.all_reduce_sum(mine);
+        EXPECT_TRUE(torch::equal(mine, sum_in_order(2, numel, type))) << type << " " << numel;
+      }
+    }
+  };
+  expect_all_well(run_ranks(2, body, options));
+}
+
+TEST(WorldSums, ManyQueuedAndImmediateOperationsKeepTheirOrder) {
+  for (int ranks : {2, 3}) {
+    expect_all_well(run_ranks(ranks, [ranks](World& world) {
+      const int r = world.rank();
+      for (int round = 0; round < 20; ++round) {
+        std::vector<torch::Tensor> tensors;
+        std::vector<Completion> running;
+        for (int i = 0; i < 12; ++i) {
+          tensors.push_back(addend_of(r, (i * 7919) % 90000 + 1, kTypes[i % kTypes.size()]));
+          running.push_back(world.start_all_reduce_sum(tensors.back(), "bucket"));
+          if (i % 5 == 4) {
+            double figures[] = {1.0 * r, 2.0};
+            world.all_reduce_sum(figures);
+            EXPECT_EQ(figures[0], ranks * (ranks - 1) / 2);
+            EXPECT_EQ(figures[1], 2 * ranks);
+            world.barrier();
+          }
+        }
+        auto strings = world.all_gather_strings(std::string(static_cast<std::size_t>(r), 'x'));
+        EXPECT_EQ(strings.back().size(), static_cast<std::size_t>(ranks - 1));
+        for (const Completion& completion : running) completion();
+        if (round % 10 != 0) continue;
+        for (const torch::Tensor& t : tensors) {
+          EXPECT_TRUE(torch::equal(t, sum_in_order(ranks, t.numel(), t.scalar_type())));
+        }
+      }
+    }));
+  }
+}
+
+// Rank r's right elements are r + 1 times their index; the others hold rubbish.
+void expect_gathered(World& world, const std::vector<int64_t>& cuts, torch::ScalarType type) {
+  torch::Tensor flat = torch::full({cuts.back()}, -1, type);
+  torch::Tensor expected = torch::empty({cuts.back()}, type);
+  for (int r = 0; r < world.size(); ++r) {
+    torch::Tensor slice = (torch::arange(cuts[r], cuts[r + 1]) * (r + 1)).to(type);
+    expected.narrow(0, cuts[r], cuts[r + 1] - cuts[r]).copy_(slice);
+    if (r != world.rank()) continue;
+    flat.narrow(0, cuts[r], cuts[r + 1] - cuts[r]).copy_(slice);
+  }
+  world.all_gather_slices(flat, cuts);
+  EXPECT_TRUE(torch::equal(flat, expected)) << type;
+}
+
+void expect_gathers(World& world) {
+  for (torch::ScalarType type : {torch::kFloat32, torch::kBFloat16, torch::kUInt8}) {
+    expect_gathered(world, {0, 5, 5, 300000}, type);
+    expect_gathered(world, {0, 200000, 400001, 400002}, type);
+    expect_gathered(world, {0, 0, 0, 1}, type);
+    expect_gathered(world, {0, 0, 0, 0}, type);
+  }
+}
+
+TEST(WorldSums, SlicesOfAllRanksAreGathered) {
+  expect_all_well(run_ranks(3, expect_gathers));
+  RanksOptions network;
+  network.world.shared_memory = false;
+  expect_all_well(run_ranks(3, expect_gathers, network));
+}
+
+TEST(WorldSums, CutsThatDoNotFitAreRefused) {
+  World alone(LaunchEnvironment{}, {});
+  torch::Tensor flat = torch::ones({3});
+  alone.all_gather_slices(flat, std::vector<int64_t>{0, 3});
+  EXPECT_ANY_THROW(alone.all_gather_slices(flat, std::vector<int64_t>{0, 2}));
+  EXPECT_ANY_THROW(alone.all_gather_slices(flat, std::vector<int64_t>{0, 1, 3}));
+}
+
+// Small whole numbers: every order of summation gives the same.
+void expect_exchanges(World& world) {
+  const int n = world.size(), r = world.rank();
+  for (torch::ScalarType type : kTypes) {
+    for (int64_t numel : {int64_t{1}, int64_t{70001}}) {
+      torch::Tensor index = torch::arange(numel) % 50;
+      torch::Tensor mine = (index + r).to(type);
+      Completion running = world.start_all_reduce_sum(mine, "bucket");
+      torch::Tensor second = torch::full({numel}, r + 1, type);
+      world.all_reduce_sum(second);
+      running();
+      EXPECT_TRUE(torch::equal(mine, (index * n + n * (n - 1) / 2).to(type))) << type;
+      EXPECT_TRUE(torch::equal(second, torch::full({numel}, n * (n + 1) / 2, type))) << type;
+    }
+  }
+  double figures[] = {1.0 + r};
+  world.all_reduce_max(figures);
+  EXPECT_EQ(figures[0], n);
+  torch::Tensor weights = torch::full({1000}, r);
+  world.broadcast(weights, n - 1);
+  EXPECT_EQ(weights.min().item<float>(), n - 1);
+  EXPECT_EQ(world.all_gather_strings(std::to_string(r)).back(), std::to_string(n - 1));
+  EXPECT_TRUE(world.all_equal(std::vector<uint64_t>{7}).empty());
+  world.barrier();
+}
+
+// Random numbers: whatever the order of summation, all ranks have the same bits.
+void expect_equal_bits(World& world) {
+  for (torch::ScalarType type : {torch::kFloat32, torch::kBFloat16}) {
+    torch::Tensor mine = addend_of(world.rank(), 70001, type);
+    world.all_reduce_sum(mine);
+    torch::Tensor first = mine.clone();
+    world.broadcast(first, 0);
+    EXPECT_TRUE(torch::equal(first, mine));
+    torch::Tensor error = (mine - sum_in_order(world.size(), 70001, type)).abs().max();
+    EXPECT_LT(error.item<double>(), type == torch::kFloat32 ? 1e-5 : 0.1);
+  }
+}
+
+TEST(WorldSums, GoByMachineWhenThereAreSeveral) {
+  const std::vector<std::vector<std::string>> clusters{
+      {"a", "a", "b", "b"}, {"a", "b", "b", "a"}, {"a", "a", "b"}, {"a", "b", "b"}, {"a", "b"}};
+  for (const std::vector<std::string>& machines : clusters) {
+    RanksOptions options;
+    options.machines = machines;
+    auto body = [](World& world) {
+      expect_exchanges(world);
+      expect_equal_bits(world);
+      if (world.size() == 3) expect_gathers(world);
+    };
+    expect_all_well(run_ranks(static_cast<int>(machines.size()), body, options));
+  }
+}
+
+TEST(WorldSums, GoOverTheNetworkWhereOneRankRefusesSharedMemory) {
+  expect_all_well(run_processes(3, [](const LaunchEnvironment& environment) {
+    WorldOptions options;
+    options.shared_memory = environment.rank != 1;
+    World world(environment, options);
+    expect_exchanges(world);
+    expect_equal_bits(world);
+  }));
+}
+
+}  // namespace
+}  // namespace lockstep
