@@ -15,18 +15,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kSlotBytes = std::size_t{256} << 10;
+constexpr std::size_t kSlotBytes = std::size_t{512} << 10;
 // Up to here each member adds up everything itself: one wait less than summing in parts.
 constexpr int64_t kWholeBytes = 32 << 10;
-// Some microseconds: longer would take a core from those waited for, when there are more ranks (and
-// their backward passes) than cores.
-constexpr int kSpins = 200;
+// Longer would take a core from those waited for, when there are more threads than cores (ranks
+// with their backward passes).
+constexpr std::chrono::microseconds kSpin{6};
 // How often a sleeper looks whether the process that it waits for is alive.
 constexpr std::chrono::milliseconds kWatch{100};
 
 enum Kind : uint64_t { kAllReduce = 1, kBroadcast, kGather, kBarrier };
 
-void pause() {
+void pause_briefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -128,11 +128,20 @@ bool LocalGroup::has_published(int member) const {
   return static_cast<int32_t>(published - step_) >= 0;
 }
 
+bool LocalGroup::spin_for(int member) const {
+  constexpr int kLooks = 16;  // between two looks at the clock, which cost more
+  const Clock::time_point end = Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (has_published(member)) return true;
+      pause_briefly();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
 void LocalGroup::wait_for(int member) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (has_published(member)) return;
-    pause();
-  }
+  if (spin_for(member)) return;
   Board::Member& other = board_->members[member];
   other.sleepers.fetch_add(1, std::memory_order_seq_cst);
   while (!has_published(member)) {

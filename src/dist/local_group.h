@@ -1,6 +1,6 @@
 // Collective operations of the ranks of one machine through shared memory.
 //
-// Each member has two slots of kSlotBytes that stay in the caches; data passes through them in
+// Each member has two slots of half a megabyte that stay in the caches; data passes through them in
 // steps. In step s a member writes its slot s % 2, counts its step word up, waits until all others
 // have, and reads theirs. Whoever has begun step s + 1 is done with what it read in step s, and
 // nobody gets to step s + 2 before all have begun s + 1: so two slots and one wait a step suffice.
@@ -73,6 +73,7 @@ class LocalGroup {
   void begin(uint64_t kind, uint64_t bytes);
   void step();
   bool has_published(int member) const;
+  bool spin_for(int member) const;
   void wait_for(int member);
   void look_after(int member);
   void wake_members();

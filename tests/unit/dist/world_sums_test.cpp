@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// Around one and several chunks of shared memory (256 KiB) for each width of element.
-const std::vector<int64_t> kSizes{0, 1, 7, 32767, 65536, 65537, 131073, 300001};
+// Around one and several chunks of shared memory (512 KiB) for each width of element.
+const std::vector<int64_t> kSizes{0, 1, 7, 16385, 65535, 65537, 131071, 131073, 262145, 600001};
 const std::vector<torch::ScalarType> kTypes{torch::kFloat32, torch::kFloat64, torch::kFloat16,
                                             torch::kBFloat16, torch::kInt64};
 
@@ -51,7 +51,7 @@ TEST_P(SumsOnOneMachine, AreTakenInTheOrderOfTheRanks) {
 TEST_P(SumsOnOneMachine, DoNotDependOnTheCuts) {
   const int ranks = GetParam();
   expect_all_well(run_ranks(ranks, [ranks](World& world) {
-    constexpr int64_t kNumel = 300001;
+    constexpr int64_t kNumel = 600001;
     torch::Tensor mine = addend_of(world.rank(), kNumel, torch::kFloat32);
     std::vector<Completion> running;
     for (int64_t first = 0, length = 1; first < kNumel; first += length, length = length * 3 + 1) {
@@ -70,7 +70,7 @@ TEST(WorldSums, OfTwoRanksAreTheSameOverTheNetwork) {
   options.world.shared_memory = false;
   auto body = [](World& world) {
     for (torch::ScalarType type : kTypes) {
-      for (int64_t numel : {1, 7, 65537}) {
+      for (int64_t numel : {1, 7, 131073}) {
         torch::Tensor mine = addend_of(world.rank(), numel, type);
         world.all_reduce_sum(mine);
         EXPECT_TRUE(torch::equal(mine, sum_in_order(2, numel, type))) << type << " " << numel;
@@ -88,7 +88,7 @@ TEST(WorldSums, ManyQueuedAndImmediateOperationsKeepTheirOrder) {
         std::vector<torch::Tensor> tensors;
         std::vector<Completion> running;
         for (int i = 0; i < 12; ++i) {
-          tensors.push_back(addend_of(r, (i * 7919) % 90000 + 1, kTypes[i % kTypes.size()]));
+          tensors.push_back(addend_of(r, (i * 7919) % 190000 + 1, kTypes[i % kTypes.size()]));
           running.push_back(world.start_all_reduce_sum(tensors.back(), "bucket"));
           if (i % 5 == 4) {
             double figures[] = {1.0 * r, 2.0};
@@ -126,8 +126,8 @@ void expect_gathered(World& world, const std::vector<int64_t>& cuts, torch::Scal
 
 void expect_gathers(World& world) {
   for (torch::ScalarType type : {torch::kFloat32, torch::kBFloat16, torch::kUInt8}) {
-    expect_gathered(world, {0, 5, 5, 300000}, type);
-    expect_gathered(world, {0, 200000, 400001, 400002}, type);
+    expect_gathered(world, {0, 5, 5, 600000}, type);
+    expect_gathered(world, {0, 600000, 1200001, 1200002}, type);
     expect_gathered(world, {0, 0, 0, 1}, type);
     expect_gathered(world, {0, 0, 0, 0}, type);
   }
@@ -152,7 +152,7 @@ TEST(WorldSums, CutsThatDoNotFitAreRefused) {
 void expect_exchanges(World& world) {
   const int n = world.size(), r = world.rank();
   for (torch::ScalarType type : kTypes) {
-    for (int64_t numel : {int64_t{1}, int64_t{70001}}) {
+    for (int64_t numel : {int64_t{1}, int64_t{140001}}) {
       torch::Tensor index = torch::arange(numel) % 50;
       torch::Tensor mine = (index + r).to(type);
       Completion running = world.start_all_reduce_sum(mine, "bucket");
@@ -177,12 +177,12 @@ void expect_exchanges(World& world) {
 // Random numbers: whatever the order of summation, all ranks have the same bits.
 void expect_equal_bits(World& world) {
   for (torch::ScalarType type : {torch::kFloat32, torch::kBFloat16}) {
-    torch::Tensor mine = addend_of(world.rank(), 70001, type);
+    torch::Tensor mine = addend_of(world.rank(), 140001, type);
     world.all_reduce_sum(mine);
     torch::Tensor first = mine.clone();
     world.broadcast(first, 0);
     EXPECT_TRUE(torch::equal(first, mine));
-    torch::Tensor error = (mine - sum_in_order(world.size(), 70001, type)).abs().max();
+    torch::Tensor error = (mine - sum_in_order(world.size(), 140001, type)).abs().max();
     EXPECT_LT(error.item<double>(), type == torch::kFloat32 ? 1e-5 : 0.1);
   }
 }
