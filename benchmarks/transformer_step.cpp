@@ -246,23 +246,23 @@ void run(const Options& options) {
   for (const std::string& word : options.settings) source.override_with(word);
   source.set("run.precision", options.precision, "--precision");
   RunConfig config = read_run_config(std::move(source));
-  World world(detect_launch_environment(), {});
+  WorldOptions world_options;
+  world_options.shared_memory = config.comm.shared_memory;
+  World world(detect_launch_environment(), world_options);
   std::vector<Lengths> lengths =
       read_lengths(options.lengths, world, options.warmup + options.steps);
   Shape shape =
       options.size == "small" ? Shape{256, 3, 4, 1024, 8000} : Shape{512, 6, 8, 2048, 32000};
   StepTask task(shape, choose_numerics(config.run));
   Parameters& parameters = task.parameters();
-  auto optimizer = config.optimizer->make({.values = parameters.values(),
-                                           .gradients = parameters.gradients(),
-                                           .low = parameters.low(),
-                                           .average = {}});
+  WeightUpdate update(world, parameters, *config.optimizer,
+                      {.sharded = config.training.shard_optimizer});
   auto hook = make_comm_hook(world, config.comm.hook);
   std::vector<ReducedParameter> reduced;
   for (const ParameterRef& p : parameters.list())
     reduced.push_back({p->value, p->offset, p->numel});
   GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
-  Engine engine{task, world, reducer, *optimizer, config};
+  Engine engine{task, world, reducer, update, config};
 
   std::vector<double> times, waits;
   int64_t misses = 0;

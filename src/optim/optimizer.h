@@ -27,6 +27,11 @@ struct StepSize {
   double average_decay = 0;   // of the moving average in this step
 };
 
+struct OptimizerState {
+  std::vector<std::pair<std::string, torch::Tensor>> arrays;  // flat, in a fixed order
+  int64_t steps_done = 0;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

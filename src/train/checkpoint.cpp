@@ -61,9 +61,10 @@ void write_flat(const fs::path& path, const Parameters& parameters,
   write_tensor_file(path, entries, {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
 }
 
-std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(Optimizer& optimizer) {
+std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(
+    const OptimizerState& optimizer) {
   std::vector<std::pair<std::string, torch::Tensor>> out;
-  for (auto& [name, flat] : optimizer.state()) out.emplace_back(name + ".", flat);
+  for (const auto& [name, flat] : optimizer.arrays) out.emplace_back(name + ".", flat);
   return out;
 }
 
@@ -75,7 +76,7 @@ Json position_json(const CheckpointContent& content) {
                {"epoch", p.epoch},
                {"step_in_epoch", p.step_in_epoch},
                {"targets_seen", p.targets_seen},
-               {"optimizer_steps", content.optimizer->steps_done},
+               {"optimizer_steps", content.optimizer.steps_done},
                {"best_step", p.best_step}};
   if (p.best_metric) json["best_metric"] = *p.best_metric;
   return json;
@@ -141,7 +142,7 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
     if (content.average.defined()) {
       write_flat(aside / "average.safetensors", parameters, {{"", content.average}});
     }
-    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(*content.optimizer));
+    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
     write_file(aside / "state.json", position_json(content).dump(1) + "\n");
     int64_t bytes = write_done(aside);
     sync_folder(aside);
@@ -210,7 +211,7 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     read_entries(TensorFile(source), parameters, "", content.average);
   }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
-  for (auto& [prefix, flat] : optimizer_arrays(*content.optimizer)) {
+  for (auto& [prefix, flat] : optimizer_arrays(content.optimizer)) {
     read_entries(optimizer_file, parameters, prefix, flat);
   }
   fs::path state = checkpoint / "state.json";
@@ -223,7 +224,7 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     p.targets_seen = json.at("targets_seen");
     p.best_step = json.at("best_step");
     if (json.contains("best_metric")) p.best_metric = json.at("best_metric").get<double>();
-    content.optimizer->steps_done = json.at("optimizer_steps");
+    content.optimizer.steps_done = json.at("optimizer_steps");
   } catch (const Json::exception& error) {
     throw DataError("{}: {}", state.string(), error.what());
   }

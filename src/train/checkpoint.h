@@ -29,8 +29,8 @@ struct RunPosition {
 struct CheckpointContent {
   RunPosition position;
   const Parameters* parameters = nullptr;
-  torch::Tensor average;  // fp32 [total] or undefined
-  Optimizer* optimizer = nullptr;
+  torch::Tensor average;     // fp32 [total] or undefined
+  OptimizerState optimizer;  // its arrays [total] are read into
 };
 
 // "step_1200".

@@ -54,6 +54,8 @@ void TrainingSection::describe(Fields& f) {
   f("clip_norm", &clip_norm, AtLeast{0}, "largest norm of the mean gradient; 0: no clipping");
   f("average_decay", &average_decay, Between{0, 1},
     "of the moving average of the weights that is evaluated and saved; 0: none");
+  f("shard_optimizer", &shard_optimizer, Any{},
+    "each rank updates a share of the weights and keeps the optimizer's arrays of that share only");
   f("check_weights_every", &check_weights_every, AtLeast{0},
     "steps between checks that all ranks hold equal weights; 0: at the start only");
   f("progress_every", &progress_every, AtLeast{1}, "steps between progress lines");

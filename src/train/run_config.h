@@ -29,6 +29,7 @@ struct TrainingSection {
   double minutes = 0;
   double clip_norm = 1.0;
   double average_decay = 0;
+  bool shard_optimizer = false;
   int64_t check_weights_every = 500;
   int64_t progress_every = 20;
   void describe(Fields& f);

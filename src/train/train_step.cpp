@@ -79,9 +79,9 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
   ScheduleContext schedule{.width = engine.task.width(), .total_steps = training.steps};
   double lr =
       engine.config.optimizer->lr() * schedule_value(step, engine.config.schedule, schedule);
-  engine.optimizer.step({.lr = lr,
-                         .gradient_scale = (clipped ? training.clip_norm / norm : 1) / targets,
-                         .average_decay = average_decay(training.average_decay, step)});
+  engine.update.step({.lr = lr,
+                      .gradient_scale = (clipped ? training.clip_norm / norm : 1) / targets,
+                      .average_decay = average_decay(training.average_decay, step)});
 
   StepOutcome outcome;
   outcome.stop = {.out_of_time = sums.out_of_time() > 0, .interrupted = sums.interrupted() > 0};

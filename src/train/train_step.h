@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "dist/gradient_reducer.h"
-#include "optim/optimizer.h"
 #include "train/observers.h"
 #include "train/run_config.h"
+#include "train/weight_update.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ struct Engine {
   Task& task;
   World& world;
   GradientReducer& reducer;
-  Optimizer& optimizer;
+  WeightUpdate& update;
   const RunConfig& config;
 };
 

@@ -73,11 +73,10 @@ void Trainer::build_network() {
   context.seed = static_cast<uint64_t>(config_.run.seed);
   task_.open(context);
   Parameters& parameters = task_.parameters();
-  if (config_.training.average_decay > 0) average_ = parameters.values().clone();
-  optimizer_ = config_.optimizer->make({.values = parameters.values(),
-                                        .gradients = parameters.gradients(),
-                                        .low = parameters.low(),
-                                        .average = average_});
+  update_ =
+      std::make_unique<WeightUpdate>(world_, parameters, *config_.optimizer,
+                                     UpdateOptions{.average = config_.training.average_decay > 0,
+                                                   .sharded = config_.training.shard_optimizer});
   hook_ = make_comm_hook(world_, config_.comm.hook);
   std::vector<ReducedParameter> reduced;
   for (const ParameterRef& p : parameters.list()) {
@@ -104,14 +103,16 @@ void Trainer::restore() {
              folder_.checkpoints().string());
     return;
   }
-  CheckpointContent content{
-      .parameters = &task_.parameters(), .average = average_, .optimizer = optimizer_.get()};
+  CheckpointContent content{.parameters = &task_.parameters(),
+                            .average = update_->average(),
+                            .optimizer = update_->gather_state()};
   try {
     position_ = load_checkpoint(chosen, content);
   } catch (Error& error) {
     error.add_context("resuming from " + chosen);
     throw;
   }
+  update_->set_state(content.optimizer);
   task_.parameters().refresh_low();
   saved_step_ = evaluated_step_ = position_.step;
   log_info("resumed from {}", chosen);
@@ -167,7 +168,7 @@ StopWish Trainer::stop_wish(double elapsed_seconds) const {
 }
 
 int Trainer::run() {
-  Engine engine{task_, world_, *reducer_, *optimizer_, config_};
+  Engine engine{task_, world_, *reducer_, *update_, config_};
   for (auto& o : observers_) o->on_start(position_.step + 1, config_.training.steps);
   auto due = [&](int64_t every) { return every > 0 && position_.step % every == 0; };
   Stopwatch run_watch;
@@ -204,7 +205,8 @@ void Trainer::evaluate() {
   Stopwatch watch;
   Evaluation result;
   {
-    UseAverage use_average(task_.parameters(), average_);
+    update_->gather_average();
+    UseAverage use_average(task_.parameters(), update_->average());
     result = task_.evaluate(world_, config_.evaluation.split, config_.evaluation.limit);
   }
   double value = result.metrics.at(result.main_metric);
@@ -227,12 +229,14 @@ void Trainer::evaluate() {
 void Trainer::save() {
   if (saved_step_ == position_.step) return;
   saved_step_ = position_.step;
+  update_->gather_average();
+  OptimizerState optimizer = update_->gather_state();
   if (world_.is_leader()) {
     Stopwatch watch;
     CheckpointContent content{.position = position_,
                               .parameters = &task_.parameters(),
-                              .average = average_,
-                              .optimizer = optimizer_.get()};
+                              .average = update_->average(),
+                              .optimizer = std::move(optimizer)};
     int64_t bytes = save_checkpoint(folder_.checkpoints(), content);
     remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep, position_.best_step);
     CheckpointRecord record{.step = position_.step,

@@ -44,8 +44,7 @@ class Trainer {
   RunFolder folder_;
   bool resume_;
   Task& task_;
-  torch::Tensor average_;  // fp32 [total]; undefined without averaging
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<WeightUpdate> update_;
   std::unique_ptr<CommHook> hook_;
   std::unique_ptr<GradientReducer> reducer_;
   RunPosition position_;

@@ -105,6 +105,22 @@ TEST_F(TrainTest, ResumeIsBitExact) {
   }
 }
 
+TEST_F(TrainTest, ShardedOptimizerGivesTheSameBitsAndFitsAnyRun) {
+  std::string words = "schedule.name=constant training.average_decay=0.9 run.precision=bf16";
+  std::string sharded = words + " training.shard_optimizer=true";
+  ASSERT_EQ(train("unsharded", 2, words + " training.steps=8").exit_code, 0);
+  ASSERT_EQ(train("sharded", 2, sharded + " training.steps=5").exit_code, 0);
+  ProgramResult resumed = train("sharded", 2, words + " training.steps=6 --resume");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
+  ASSERT_EQ(train("sharded", 2, sharded + " training.steps=8 --resume").exit_code, 0);
+  for (const char* file : {"weights", "average", "optimizer"}) {
+    auto hash = [&](const char* name) {
+      return sha256_of_file(run(name) / "checkpoints/step_8" / fmt::format("{}.safetensors", file));
+    };
+    EXPECT_EQ(hash("unsharded"), hash("sharded")) << file;
+  }
+}
+
 TEST_F(TrainTest, PassesOverADamagedCheckpointAndSaysSo) {
   std::string words = "training.steps=6 checkpoint.every=3";
   ASSERT_EQ(train("damaged", 1, words).exit_code, 0);

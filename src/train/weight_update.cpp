@@ -1,0 +1,81 @@
+#include "train/weight_update.h"
+
+namespace lockstep {
+
+namespace {
+
+// Shares of nearly equal length that begin with a cache line.
+std::vector<int64_t> cut_shares(int64_t total, int ranks) {
+  std::vector<int64_t> cuts;
+  for (int64_t r = 0; r < ranks; ++r) {
+    cuts.push_back(total * r / ranks / kParameterAlignment * kParameterAlignment);
+  }
+  cuts.push_back(total);
+  return cuts;
+}
+
+}  // namespace
+
+WeightUpdate::WeightUpdate(World& world, Parameters& parameters, const OptimizerConfig& config,
+                           const UpdateOptions& options)
+    : world_(world),
+      parameters_(parameters),
+      sharded_(options.sharded && world.size() > 1),
+      cuts_(cut_shares(parameters.values().numel(), world.size())) {
+  if (options.average) average_ = parameters.values().clone();
+  auto own = [this](const torch::Tensor& flat) {
+    return flat.defined() && sharded_ ? flat.narrow(0, begin(), end() - begin()) : flat;
+  };
+  optimizer_ = config.make({.values = own(parameters.values()),
+                            .gradients = own(parameters.gradients()),
+                            .low = own(parameters.low()),
+                            .average = own(average_)});
+}
+
+void WeightUpdate::step(const StepSize& size) {
+  optimizer_->step(size);
+  if (sharded_) fetch_other_shares();
+}
+
+void WeightUpdate::fetch_other_shares() {
+  torch::NoGradGuard no_grad;
+  world_.all_gather_slices(parameters_.values(), cuts_);
+  for (std::size_t r = 0; r + 1 < cuts_.size(); ++r) {
+    if (static_cast<int>(r) == world_.rank()) continue;
+    auto share = [&](const torch::Tensor& flat) {
+      return flat.narrow(0, cuts_[r], cuts_[r + 1] - cuts_[r]);
+    };
+    share(parameters_.gradients()).zero_();
+    if (parameters_.low().defined()) share(parameters_.low()).copy_(share(parameters_.values()));
+  }
+}
+
+void WeightUpdate::gather_average() {
+  if (sharded_ && average_.defined()) world_.all_gather_slices(average_, cuts_);
+}
+
+OptimizerState WeightUpdate::gather_state() {
+  OptimizerState out{optimizer_->state(), optimizer_->steps_done};
+  if (!sharded_) return out;
+  for (auto& [name, array] : out.arrays) {
+    torch::Tensor whole = torch::empty({cuts_.back()}, array.options());
+    whole.narrow(0, begin(), end() - begin()).copy_(array);
+    world_.all_gather_slices(whole, cuts_);
+    array = whole;
+  }
+  return out;
+}
+
+void WeightUpdate::set_state(const OptimizerState& state) {
+  torch::NoGradGuard no_grad;
+  auto own = optimizer_->state();
+  TORCH_CHECK(own.size() == state.arrays.size(), "state of another optimizer");
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const torch::Tensor& whole = state.arrays[i].second;
+    if (whole.is_same(own[i].second)) continue;
+    own[i].second.copy_(whole.narrow(0, sharded_ ? begin() : 0, own[i].second.numel()));
+  }
+  optimizer_->steps_done = state.steps_done;
+}
+
+}  // namespace lockstep
