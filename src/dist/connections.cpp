@@ -175,7 +175,15 @@ void Connections::remember(const WorkPointer& work) {
 
 Completion Connections::queue(const std::string& name, std::function<void()> operation) {
   std::string what = count(name);
-  std::shared_future<void> done = queue_->add(std::move(operation));
+  auto or_give_up = [this, operation = std::move(operation)] {
+    try {
+      operation();
+    } catch (...) {  // the neighbours learn of it now, not when somebody calls the completion
+      if (local_) local_->give_up();
+      throw;
+    }
+  };
+  std::shared_future<void> done = queue_->add(std::move(or_give_up));
   return [this, what, done] { guard(what, [&] { done.get(); }); };
 }
 

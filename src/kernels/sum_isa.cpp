@@ -38,6 +38,13 @@ Bf16 narrow<Bf16>(float x) {
   return to_bf16(x);
 }
 
+// As to_bf16, in the upper half.
+inline uint32_t rounded_bits(float x) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
+  const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
+}
+
 // int64_t wraps around, as tensors do.
 inline float sum_of(float a, float b) { return a + b; }
 inline double sum_of(double a, double b) { return a + b; }
@@ -45,32 +52,48 @@ inline int64_t sum_of(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-template <class T>
-void sum_two(const T* a, const T* b, T* out, int64_t n) {
+// out = narrow(a + b), each converted to what its sums are kept in. `out` may be a or b.
+template <class T, class A, class B>
+void add(const A* a, const B* b, T* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = narrow<T>(sum_of(widen(a[i]), widen(b[i])));
 }
 
+// Two at a time, in the halves of a word: without the shuffles between 16 and 32 bits this is twice
+// as fast.
+template <>
+void add(const Bf16* a, const Bf16* b, Bf16* out, int64_t n) {
+  typedef uint32_t __attribute__((may_alias, aligned(alignof(Bf16)))) Pair;
+  const Pair* first = reinterpret_cast<const Pair*>(a);
+  const Pair* second = reinterpret_cast<const Pair*>(b);
+  Pair* sums = reinterpret_cast<Pair*>(out);
+  constexpr uint32_t kHigh = 0xffff0000u;
+  auto as_float = [](uint32_t bits) { return __builtin_bit_cast(float, bits); };
+#pragma omp simd
+  for (int64_t i = 0; i < n / 2; ++i) {
+    const float low = as_float(first[i] << 16) + as_float(second[i] << 16);
+    const float high = as_float(first[i] & kHigh) + as_float(second[i] & kHigh);
+    sums[i] = rounded_bits(low) >> 16 | (rounded_bits(high) & kHigh);
+  }
+  if (n % 2 != 0) out[n - 1] = to_bf16(to_float(a[n - 1]) + to_float(b[n - 1]));
+}
+
 template <class T>
 void sum(const void* const* inputs, int64_t count, void* out, int64_t n) {
+  auto input = [&](int64_t i) { return static_cast<const T*>(inputs[i]); };
   T* to = static_cast<T*>(out);
-  if (count == 2) {
-    sum_two(static_cast<const T*>(inputs[0]), static_cast<const T*>(inputs[1]), to, n);
+  if (count == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = input(0)[i];
     return;
   }
-  alignas(64) typename Wide<T>::Type sums[kBlock];
+  if (count == 2) return add<T>(input(0), input(1), to, n);
+  using Sum = typename Wide<T>::Type;
+  alignas(64) Sum sums[kBlock];
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t size = smaller(kBlock, n - begin);
-    const T* first = static_cast<const T*>(inputs[0]) + begin;
-#pragma omp simd
-    for (int64_t i = 0; i < size; ++i) sums[i] = widen(first[i]);
-    for (int64_t input = 1; input < count; ++input) {
-      const T* next = static_cast<const T*>(inputs[input]) + begin;
-#pragma omp simd
-      for (int64_t i = 0; i < size; ++i) sums[i] = sum_of(sums[i], widen(next[i]));
-    }
-#pragma omp simd
-    for (int64_t i = 0; i < size; ++i) to[begin + i] = narrow<T>(sums[i]);
+    add<Sum>(input(0) + begin, input(1) + begin, sums, size);
+    for (int64_t i = 2; i < count - 1; ++i) add<Sum>(sums, input(i) + begin, sums, size);
+    add<T>(sums, input(count - 1) + begin, to + begin, size);
   }
 }
 
