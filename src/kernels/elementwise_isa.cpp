@@ -86,7 +86,8 @@ void relu_dropout(const ReluDropoutArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
         const float v = to_float(x[column + j]) + to_float(bias[column + j]);
-        const float kept = half[j] >= threshold ? scale : 0.0f;
+        // A product and not a choice: of that g++ 12 makes a branch, and no vectors.
+        const float kept = static_cast<float>(half[j] >= threshold) * scale;
         x[column + j] = from_float<T>((v < 0 ? 0.0f : v) * kept);
       }
     });
