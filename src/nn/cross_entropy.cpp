@@ -2,6 +2,7 @@
 
 #include "nn/fused.h"
 #include "nn/plain.h"
+#include "nn/product.h"
 
 namespace lockstep {
 namespace {
@@ -62,10 +63,10 @@ void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const Lo
 }
 
 // Rows whose logits are made at once: so many that the products run at speed and the addition of
-// the table's gradient is rare, and no more than 32 MB of them.
-int64_t chunk_rows(int64_t rows, int64_t vocabulary, int64_t element_bytes) {
-  constexpr int64_t kChunkBytes = 32 << 20;
-  const int64_t most = std::max<int64_t>(64, kChunkBytes / (vocabulary * element_bytes));
+// the table's gradient is rare, and no more than 16 million of them.
+int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
+  constexpr int64_t kLogits = 16 << 20;
+  const int64_t most = std::max<int64_t>(64, kLogits / vocabulary);
   const int64_t chunks = (rows + most - 1) / most;
   return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
 }
@@ -85,17 +86,14 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
                        torch::empty({rows}, fp32.dtype(at::kByte))};
     torch::Tensor d_hidden;
     if (gradient) d_hidden = torch::empty_like(hidden);
-    const int64_t step = chunk_rows(rows, vocabulary, hidden.element_size());
-    torch::Tensor memory = torch::empty({std::min(step, rows), vocabulary}, hidden.options());
+    const int64_t step = chunk_rows(rows, vocabulary);
     for (int64_t first = 0; first < rows; first += step) {
       const int64_t count = std::min(step, rows - first);
       const torch::Tensor chunk = hidden.narrow(0, first, count);
-      torch::Tensor logits = memory.narrow(0, 0, count);
-      at::mm_out(logits, chunk, used.t());
+      const torch::Tensor logits = detail::product_transposed(chunk, used);
       loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, smoothing_and_gradient);
       if (!gradient) continue;
-      torch::Tensor d_chunk = d_hidden.narrow(0, first, count);
-      at::mm_out(d_chunk, logits, used);
+      d_hidden.narrow(0, first, count).copy_(detail::product(logits, used));
       if (value.requires_grad()) {
         detail::add_weight_gradient(detail::gradient_of(value), logits, chunk);
       }

@@ -4,6 +4,7 @@
 
 #include "nn/fused.h"
 #include "nn/plain.h"
+#include "nn/product.h"
 
 namespace lockstep {
 namespace detail {
@@ -50,7 +51,7 @@ torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch:
                               bool wants_x) {
   const torch::Tensor &x = saved[0], &used = saved[1], &weight = saved[2], &bias = saved[3];
   torch::Tensor d_x;
-  if (wants_x) d_x = at::mm(d_y, used);
+  if (wants_x) d_x = product(d_y, used);
   if (weight.requires_grad()) add_weight_gradient(gradient_of(weight), d_y, x);
   if (bias.defined() && bias.requires_grad()) add_column_sums(gradient_of(bias), d_y);
   return d_x;
@@ -76,7 +77,7 @@ struct FusedLinear : Function<FusedLinear> {
                                const std::optional<torch::Tensor>& bias,
                                const detail::LinearTensors& layer) {
     ctx->save_for_backward({x, layer.used, weight, bias.value_or(torch::Tensor())});
-    torch::Tensor y = at::mm(x, layer.used.t());
+    torch::Tensor y = detail::product_transposed(x, layer.used);
     if (layer.used_bias.defined()) add_bias(y, layer.used_bias);
     return y;
   }

@@ -2,6 +2,7 @@
 
 #include "nn/fused.h"
 #include "nn/plain.h"
+#include "nn/product.h"
 
 namespace lockstep {
 namespace {
@@ -14,7 +15,7 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
                                const torch::Tensor& weight, const torch::Tensor& bias,
                                const detail::LinearTensors& layer, const Dropout& dropout) {
-    torch::Tensor y = at::mm(x, layer.used.t());
+    torch::Tensor y = detail::product_transposed(x, layer.used);
     RECORD_FUNCTION("lockstep::relu_dropout", {});
     const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
     detail::with_type(y.scalar_type(), [&](auto zero) {
@@ -64,7 +65,7 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                const torch::Tensor& bias, const torch::Tensor& norm_weight,
                                const torch::Tensor& norm_bias, const ResidualBlock& block) {
     const torch::Tensor residual = residual_input.contiguous();
-    const torch::Tensor product = at::mm(x, block.layer.used.t());
+    const torch::Tensor product = detail::product_transposed(x, block.layer.used);
     RECORD_FUNCTION("lockstep::residual_norm", {});
     const int64_t rows = product.size(0), width = product.size(1);
     torch::Tensor stream = torch::empty_like(residual);

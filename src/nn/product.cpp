@@ -1,0 +1,46 @@
+#include "nn/product.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+namespace lockstep::detail {
+namespace {
+
+// In fp32 libtorch takes MKL, which reaches two thirds of the peak on AMD's CPUs; oneDNN, behind
+// the operation that torch.compile uses, nine tenths (docs/experiments.md). In bf16 at::mm is
+// oneDNN.
+bool prefers_onednn(const torch::Tensor& x) {
+#if defined(__x86_64__)
+  static const bool is_amd = __builtin_cpu_is("amd") != 0;
+#else
+  static const bool is_amd = false;
+#endif
+  return is_amd && x.scalar_type() == at::kFloat && at::globalContext().userEnabledMkldnn() &&
+         x.size(0) > 1;
+}
+
+using Pointwise = torch::Tensor(const torch::Tensor&, const torch::Tensor&,
+                                const std::optional<torch::Tensor>&, std::string_view,
+                                torch::List<std::optional<at::Scalar>>,
+                                std::optional<std::string_view>);
+
+torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight) {
+  static const auto operation = c10::Dispatcher::singleton()
+                                    .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
+                                    .typed<Pointwise>();
+  RECORD_FUNCTION("lockstep::mm", std::vector<c10::IValue>({x, weight.t()}));
+  return operation.call(x, weight, std::nullopt, "none", torch::List<std::optional<at::Scalar>>(),
+                        "");
+}
+
+}  // namespace
+
+torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {
+  return prefers_onednn(x) ? onednn_linear(x, weight) : at::mm(x, weight.t());
+}
+
+torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight) {
+  return prefers_onednn(d_y) ? onednn_linear(d_y, weight.t()) : at::mm(d_y, weight);
+}
+
+}  // namespace lockstep::detail
