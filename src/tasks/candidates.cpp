@@ -58,7 +58,8 @@ Candidates fused_candidates(const torch::Tensor& logits, int64_t per_row,
 
 Candidates best_candidates(const torch::Tensor& logits, int64_t per_row,
                            const std::vector<int32_t>& excluded, const Numerics& numerics) {
-  if (!detail::runs_fused(numerics, FusedOperation::kCrossEntropy, logits)) return plain_candidates(logits, per_row, excluded);
+  if (!detail::runs_fused(numerics, FusedOperation::kCrossEntropy, logits))
+    return plain_candidates(logits, per_row, excluded);
   if (logits.scalar_type() == at::kBFloat16) {
     return fused_candidates<Bf16>(logits, per_row, excluded);
   }
