@@ -1,17 +1,21 @@
-// Sizes are rounded up to classes, four to a power of two (at most a quarter more than asked). A
-// class has its own lock and list, so threads meet only when they want the same size at the same
-// time. New blocks are cut from arenas of 64 MB in huge pages; larger ones are mapped alone.
+// Small requests are rounded up to size classes, four to a power of two (at most a quarter more
+// than asked). A class has its own lock and list, so threads meet only when they want the same size
+// at the same time. Large ones come from one heap, best fit, whose neighbouring free blocks become
+// one: batches differ in length, and lists by size would each keep the most that was ever wanted
+// of them. All memory is cut from arenas in huge pages.
 #include "kernels/cpu_allocator.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
 
@@ -21,15 +25,21 @@ namespace {
 constexpr std::size_t kUnit = 64;  // bytes: a cache line, and the alignment of tensors
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArena = std::size_t{64} << 20;
-constexpr std::size_t kOwnMapping = kArena / 4;  // blocks from this size on are mapped alone
-constexpr std::size_t kClasses = 160;            // the last has 2^46 bytes
-constexpr std::size_t kLargerClasses = 2;        // how many classes up a free block may come from
-constexpr std::size_t kLargerFrom = 64 << 10;    // bytes: smaller blocks keep to their class
+constexpr std::size_t kLarge = std::size_t{256} << 10;  // requests from here on go to the heap
+constexpr std::size_t kPage = 4096;                     // large blocks are a multiple of it
+constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest of a block stays with it
+constexpr std::size_t kClasses = 80;                    // the last has 2^26 bytes
+constexpr std::size_t kInHeap = kClasses;
 
 // Lies before every block, in a cache line of its own.
 struct alignas(kUnit) Header {
-  Header* next = nullptr;  // in the list of its class, while free
-  std::size_t size_class = 0;
+  std::size_t size_class = 0;  // or kInHeap
+  std::size_t size = 0;        // bytes, this header included
+  Header* next = nullptr;      // in the list of its class, while free
+  // In the heap: the blocks that lie beside it in its arena.
+  Header* before = nullptr;
+  Header* after = nullptr;
+  bool free = false;
 };
 static_assert(sizeof(Header) == kUnit);
 
@@ -62,6 +72,75 @@ std::byte* map_pages(std::size_t bytes) {
   return pages;
 }
 
+// Best fit over arenas, the lowest address among equals.
+class Heap {
+ public:
+  // A block of at least `size` bytes; `grown` receives the bytes of a new arena, or 0.
+  Header* take(std::size_t size, std::size_t& grown) {
+    std::lock_guard<std::mutex> guard(lock_);
+    grown = 0;
+    auto found = free_.lower_bound({size, nullptr});
+    if (found == free_.end()) {
+      grown = std::max(kArena, (size + kHugePage - 1) / kHugePage * kHugePage);
+      Header* arena = new (map_pages(grown)) Header;
+      arena->size_class = kInHeap;
+      arena->size = grown;
+      add(arena);
+      found = free_.lower_bound({size, nullptr});
+    }
+    Header* block = found->second;
+    remove(block);
+    if (block->size - size >= kSmallestRest) split(block, size);
+    return block;
+  }
+
+  void put(Header* block) {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (block->after != nullptr && block->after->free) join_with_next(block);
+    if (block->before != nullptr && block->before->free) {
+      block = block->before;
+      remove(block);
+      merge(block);
+    }
+    add(block);
+  }
+
+ private:
+  void add(Header* block) {
+    block->free = true;
+    free_.insert({block->size, block});
+  }
+  void remove(Header* block) {
+    block->free = false;
+    free_.erase({block->size, block});
+  }
+  void split(Header* block, std::size_t size) {
+    Header* rest = new (reinterpret_cast<std::byte*>(block) + size) Header;
+    rest->size_class = kInHeap;
+    rest->size = block->size - size;
+    rest->before = block;
+    rest->after = block->after;
+    if (rest->after != nullptr) rest->after->before = rest;
+    block->after = rest;
+    block->size = size;
+    add(rest);
+  }
+  void join_with_next(Header* block) {
+    remove(block->after);
+    merge(block);
+  }
+  // Neither of the two is in the list of free blocks.
+  static void merge(Header* block) {
+    Header* gone = block->after;
+    block->size += gone->size;
+    block->after = gone->after;
+    if (block->after != nullptr) block->after->before = block;
+  }
+
+  std::mutex lock_;
+  std::set<std::pair<std::size_t, Header*>> free_;
+};
+
 class CachingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -84,50 +163,46 @@ class CachingAllocator final : public c10::Allocator {
   };
 
   void* take(std::size_t bytes) {
-    TORCH_CHECK(bytes < (std::size_t{1} << 45), "a tensor of ", bytes, " bytes");
-    const std::size_t size_class = class_of((bytes + sizeof(Header) + kUnit - 1) / kUnit);
-    Header* header = pop(size_class);
-    // Fresh pages cost more than a block that is half again as large: batches differ in length.
-    for (std::size_t larger = 1; header == nullptr && larger <= kLargerClasses; ++larger) {
-      if (bytes >= kLargerFrom) header = pop(size_class + larger);
-    }
-    if (header != nullptr) {
-      hits_.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      header = make(size_class);
-      misses_.fetch_add(1, std::memory_order_relaxed);
-      held_.fetch_add(static_cast<int64_t>(bytes_of(size_class)), std::memory_order_relaxed);
-    }
-    in_use_.fetch_add(static_cast<int64_t>(bytes_of(header->size_class)),
-                      std::memory_order_relaxed);
+    TORCH_CHECK(bytes < (std::size_t{1} << 46), "a tensor of ", bytes, " bytes");
+    const std::size_t size = bytes + sizeof(Header);
+    std::size_t grown = 0;
+    Header* header = size < kLarge ? take_small(size, grown)
+                                   : heap_.take((size + kPage - 1) / kPage * kPage, grown);
+    (grown == 0 ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
+    held_.fetch_add(static_cast<int64_t>(grown), std::memory_order_relaxed);
+    in_use_.fetch_add(static_cast<int64_t>(header->size), std::memory_order_relaxed);
     return header + 1;
   }
 
-  Header* pop(std::size_t size_class) {
-    FreeList& list = lists_[size_class];
-    std::lock_guard<std::mutex> guard(list.lock);
-    Header* header = list.first;
-    if (header != nullptr) list.first = header->next;
+  Header* take_small(std::size_t size, std::size_t& grown) {
+    const std::size_t size_class = class_of((size + kUnit - 1) / kUnit);
+    {
+      FreeList& list = lists_[size_class];
+      std::lock_guard<std::mutex> guard(list.lock);
+      if (Header* header = list.first) {
+        list.first = header->next;
+        return header;
+      }
+    }
+    grown = bytes_of(size_class);
+    Header* header = new (cut(grown)) Header;
+    header->size_class = size_class;
+    header->size = grown;
     return header;
   }
 
   static void release(void* data);
 
   void put(Header* header) {
-    in_use_.fetch_sub(static_cast<int64_t>(bytes_of(header->size_class)),
-                      std::memory_order_relaxed);
+    in_use_.fetch_sub(static_cast<int64_t>(header->size), std::memory_order_relaxed);
+    if (header->size_class == kInHeap) {
+      heap_.put(header);
+      return;
+    }
     FreeList& list = lists_[header->size_class];
     std::lock_guard<std::mutex> guard(list.lock);
     header->next = list.first;
     list.first = header;
-  }
-
-  Header* make(std::size_t size_class) {
-    const std::size_t bytes = bytes_of(size_class);
-    std::byte* memory = bytes >= kOwnMapping ? map_pages(bytes) : cut(bytes);
-    Header* header = new (memory) Header;
-    header->size_class = size_class;
-    return header;
   }
 
   std::byte* cut(std::size_t bytes) {
@@ -142,6 +217,7 @@ class CachingAllocator final : public c10::Allocator {
     return memory;
   }
 
+  Heap heap_;
   std::array<FreeList, kClasses> lists_;
   std::mutex arena_lock_;
   std::byte* arena_ = nullptr;

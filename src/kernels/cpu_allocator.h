@@ -1,6 +1,6 @@
-// Memory of CPU tensors that stays: freed blocks are kept by size and given out again, never
-// returned to the system. A page that the kernel must supply costs microseconds; a training step
-// asks for the same few hundred sizes every time, so after the first steps there are no new pages.
+// Memory of CPU tensors that stays: freed blocks are kept and given out again, never returned to
+// the system. A page that the kernel must supply costs microseconds; a training step asks for the
+// same few hundred sizes every time, so after the first steps there are no new pages.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace lockstep {
 void use_caching_allocator();
 
 struct AllocatorStatistics {
-  int64_t bytes_held = 0;    // blocks made so far, in use or free; they are never given back
+  int64_t bytes_held = 0;    // taken from the system so far, in use or free; never given back
   int64_t bytes_in_use = 0;  // of these, blocks that belong to a tensor now
-  int64_t hits = 0;          // requests served by a freed block
-  int64_t misses = 0;        // requests that needed a new block
+  int64_t hits = 0;          // requests served from what was held
+  int64_t misses = 0;        // requests that needed more
 };
 AllocatorStatistics allocator_statistics();
 

@@ -39,6 +39,31 @@ TEST(CachingAllocator, AlignsAndNeverOverlapsBlocksOfAnySize) {
   EXPECT_LE(statistics.bytes_in_use, statistics.bytes_held);
 }
 
+TEST(CachingAllocator, HoldsNoMoreThanTheLargestBatchWantsWhateverTheSizesAre) {
+  use_caching_allocator();
+  auto step = [](int64_t tokens) {  // what layers of a batch keep, freed in another order
+    std::vector<torch::Tensor> kept;
+    for (int64_t i = 0; i < 24; ++i) {
+      kept.push_back(torch::empty({tokens * (i % 4 + 1) * 256}, torch::kBFloat16));
+      kept.back().fill_(i);
+    }
+    for (int64_t i = 0; i < 24; ++i) {
+      EXPECT_EQ(kept[static_cast<std::size_t>(i)][0].item<float>(), static_cast<float>(i));
+      EXPECT_EQ(kept[static_cast<std::size_t>(i)][-1].item<float>(), static_cast<float>(i));
+    }
+    while (!kept.empty()) {
+      std::swap(kept[kept.size() / 2], kept.back());
+      kept.pop_back();
+    }
+  };
+  step(2000);
+  const int64_t held = allocator_statistics().bytes_held,
+                used = allocator_statistics().bytes_in_use;
+  for (int64_t i = 0; i < 200; ++i) step(1000 + i * 7919 % 1000);
+  EXPECT_EQ(allocator_statistics().bytes_held, held);
+  EXPECT_EQ(allocator_statistics().bytes_in_use, used);
+}
+
 TEST(CachingAllocator, EmptyTensorsNeedNoBlock) {
   use_caching_allocator();
   const AllocatorStatistics before = allocator_statistics();
