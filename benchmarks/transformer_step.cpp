@@ -195,6 +195,11 @@ class Profile {
       frame->flops = 2.0 * static_cast<double>(a[0] * a[1] * b[1]);
       frame->name += fmt::format(" {} x {}", shape(a), shape(b));
     }
+    if (frame->name == "mkldnn::_linear_pointwise" && shapes.size() >= 2) {  // x W^T
+      const auto &a = shapes[0], &b = shapes[1];
+      frame->flops = 2.0 * static_cast<double>(a[0] * a[1] * b[0]);
+      frame->name += fmt::format(" {} x {}^T", shape(a), shape(b));
+    }
     frame->outer = innermost_;
     innermost_ = frame.get();
     frame->start = std::chrono::steady_clock::now();

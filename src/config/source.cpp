@@ -155,12 +155,12 @@ void ConfigSource::Reader::field(const std::string& key, FieldRef value, const R
   auto text = std::get_if<std::string>(&found->second.value);
   if (allowed && text) hint = did_you_mean(*text, allowed->names);
   auto list = std::get_if<std::vector<std::string>>(&found->second.value);
-  if (allowed && list) {
-    for (const std::string& name : *list) {
-      if (!satisfies(&const_cast<std::string&>(name), rule)) {
-        hint = did_you_mean(name, allowed->names);
-        break;
-      }
+  if (allowed && list) {  // of its first name that is not allowed
+    auto bad = std::find_if(list->begin(), list->end(), [&](const std::string& name) {
+      return std::find(allowed->names.begin(), allowed->names.end(), name) == allowed->names.end();
+    });
+    if (bad != list->end()) {
+      hint = fmt::format(" with \"{}\"{}", *bad, did_you_mean(*bad, allowed->names));
     }
   }
   source_.add_error(key, fmt::format("expected {}, got {}{}", expectation(value, rule), got, hint));

@@ -1,7 +1,6 @@
 #include "nn/product.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/record_function.h>
 
 namespace lockstep::detail {
 namespace {
@@ -28,7 +27,6 @@ torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight)
   static const auto operation = c10::Dispatcher::singleton()
                                     .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
                                     .typed<Pointwise>();
-  RECORD_FUNCTION("lockstep::mm", std::vector<c10::IValue>({x, weight.t()}));
   return operation.call(x, weight, std::nullopt, "none", torch::List<std::optional<at::Scalar>>(),
                         "");
 }

@@ -12,13 +12,14 @@ struct Small {
   int64_t steps = 10;
   std::string device = "auto";
   bool fast = true;
-  std::vector<std::string> hosts;
+  std::vector<std::string> hosts, plain;
   void describe(Fields& f) {
     f("lr", &lr, Above{0}, "peak learning rate");
     f("steps", &steps, AtLeast{1}, "how many");
     f("device", &device, OneOf{{"auto", "cpu", "cuda"}}, "where");
     f("fast", &fast, Any{}, "own kernels");
     f("hosts", &hosts, Any{}, "machines");
+    f("plain", &plain, OneOf{{"linear", "attention"}}, "not fused");
   }
 };
 
@@ -96,6 +97,15 @@ TEST(TomlWriter, WritesWhatReadsBackEqual) {
   source.finish();
   EXPECT_EQ(read.optimizer.lr, 0.1);
   EXPECT_EQ(read.optimizer.hosts, config.optimizer.hosts);
+}
+
+TEST(ConfigSource, ChecksEveryNameOfAListAndSuggestsForTheFirstBadOne) {
+  EXPECT_EQ(error_of("[optimizer]\nplain = [\"attention\", \"linear\"]"), "");
+  std::string error = error_of("[optimizer]\nplain = [\"linear\", \"atention\"]");
+  EXPECT_NE(error.find("nmt.toml:2"), std::string::npos) << error;
+  EXPECT_NE(error.find("a list of some of linear, attention"), std::string::npos) << error;
+  EXPECT_NE(error.find("got a list with \"atention\"; did you mean attention?"), std::string::npos)
+      << error;
 }
 
 }  // namespace
