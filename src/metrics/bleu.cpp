@@ -1,21 +1,19 @@
 #include "metrics/bleu.h"
 
 #include <fmt/ranges.h>
-#include <unicode/locid.h>
-#include <unicode/unistr.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "metrics/line_text.h"
 #include "metrics/ngram_counter.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr const char* kSemantics = "2.6.0";  // the version of sacreBLEU that is followed
-constexpr double kLogOfZero = -9999999999;   // sacreBLEU's: its exponential is 0
+constexpr double kLogOfZero = -9999999999;  // sacreBLEU's: its exponential is 0
 
 struct Smoothing {
   std::optional<double> default_value;  // of the parameter; none when it takes none
@@ -34,6 +32,51 @@ const Catalogue<Smoothing>& smoothings() {
 }
 
 double log_or_floor(double value) { return value == 0 ? kLogOfZero : std::log(value); }
+
+// Precisions are computed in `Real`, with the operations of sacreBLEU in their order.
+template <typename Real>
+BleuScore compute(const BleuConfig& config, const BleuStatistics& statistics,
+                  Arithmetic arithmetic) {
+  BleuScore out;
+  out.statistics = statistics;
+  out.precisions.assign(static_cast<std::size_t>(config.max_order), 0.0);
+  auto length = static_cast<double>(statistics.hypothesis_tokens);
+  auto reference = static_cast<double>(statistics.reference_tokens);
+  out.brevity_penalty = length >= reference ? 1.0
+                        : length > 0        ? std::exp(1 - reference / length)
+                                            : 0;
+  bool any = std::any_of(statistics.matches.begin(), statistics.matches.end(),
+                         [](int64_t count) { return count != 0; });
+  if (!any) return out;
+
+  const double smoothing = config.smoothing_value.value_or(0);
+  // An array of whole numbers, as approximate randomization has, takes the whole part only.
+  const Real added =
+      static_cast<Real>(arithmetic == Arithmetic::kInteger ? std::trunc(smoothing) : smoothing);
+  Real halvings = 1;
+  int orders = config.max_order;
+  for (int n = 0; n < config.max_order; ++n) {
+    auto matches = static_cast<Real>(statistics.matches[n]);
+    auto total = static_cast<Real>(statistics.totals[n]);
+    if (config.smoothing == "add-k" && n > 0) {
+      matches += added;
+      total += added;
+    }
+    if (total == 0) break;
+    if (config.effective_order) orders = n + 1;
+    if (matches != 0) {
+      out.precisions[n] = 100 * matches / total;
+    } else if (config.smoothing == "exp") {
+      out.precisions[n] = 100 / ((halvings *= 2) * total);
+    } else if (config.smoothing == "floor") {
+      out.precisions[n] = static_cast<Real>(100 * smoothing) / total;
+    }
+  }
+  double sum = 0;
+  for (int n = 0; n < orders; ++n) sum += log_or_floor(out.precisions[n]);
+  out.score = out.brevity_penalty * std::exp(sum / orders);
+  return out;
+}
 
 }  // namespace
 
@@ -80,9 +123,7 @@ Bleu::Bleu(const BleuConfig& config)
 
 std::string Bleu::prepare(const std::string& segment) const {
   if (!config_.lowercase) return tokenizer_(strip_right(segment));
-  std::string lower;
-  icu::UnicodeString::fromUTF8(segment).toLower(icu::Locale::getRoot()).toUTF8String(lower);
-  return tokenizer_(strip_right(lower));
+  return tokenizer_(strip_right(lower_case(segment)));
 }
 
 BleuStatistics Bleu::segment_statistics(const std::string& hypothesis,
@@ -95,72 +136,81 @@ BleuStatistics Bleu::segment_statistics(const std::string& hypothesis,
 BleuStatistics Bleu::corpus_statistics(
     const std::vector<std::string>& hypotheses,
     const std::vector<std::vector<std::string>>& references) const {
-  if (references.empty()) throw DataError("BLEU: no references");
-  for (const std::vector<std::string>& set : references) {
-    if (set.size() == hypotheses.size()) continue;
-    throw DataError("BLEU: {} hypotheses but {} references", hypotheses.size(), set.size());
-  }
-  NgramCounter counter;
+  return statistics_of(corpus_sums(*this, hypotheses, references));
+}
+
+BleuStatistics Bleu::statistics_of(std::span<const double> sums) const {
   BleuStatistics out;
+  out.hypothesis_tokens = static_cast<int64_t>(sums[0]);
+  out.reference_tokens = static_cast<int64_t>(sums[1]);
+  for (int n = 0; n < config_.max_order; ++n) {
+    out.matches[n] = static_cast<int64_t>(sums[2 + n]);
+    out.totals[n] = static_cast<int64_t>(sums[2 + config_.max_order + n]);
+  }
+  return out;
+}
+
+std::vector<double> Bleu::statistics(const std::vector<std::string>& hypotheses,
+                                     const std::vector<std::vector<std::string>>& references,
+                                     std::size_t begin, std::size_t end) const {
+  NgramCounter counter;
   std::vector<std::string> prepared(references.size());
-  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+  std::vector<double> out;
+  out.reserve((end - begin) * value_count());
+  for (std::size_t i = begin; i < end; ++i) {
     for (std::size_t r = 0; r < references.size(); ++r) prepared[r] = prepare(references[r][i]);
     std::string hypothesis = prepare(hypotheses[i]);
-    out += counter.count(hypothesis, prepared, config_.max_order);
+    BleuStatistics segment = counter.count(hypothesis, prepared, config_.max_order);
+    out.push_back(static_cast<double>(segment.hypothesis_tokens));
+    out.push_back(static_cast<double>(segment.reference_tokens));
+    out.insert(out.end(), segment.matches.begin(), segment.matches.begin() + config_.max_order);
+    out.insert(out.end(), segment.totals.begin(), segment.totals.begin() + config_.max_order);
   }
   return out;
 }
 
 BleuScore Bleu::score(const BleuStatistics& statistics) const {
-  BleuScore out;
-  out.statistics = statistics;
-  out.precisions.assign(static_cast<std::size_t>(config_.max_order), 0.0);
-  auto length = static_cast<double>(statistics.hypothesis_tokens);
-  auto reference = static_cast<double>(statistics.reference_tokens);
-  out.brevity_penalty = length >= reference ? 1.0
-                        : length > 0        ? std::exp(1 - reference / length)
-                                            : 0;
-  bool any = std::any_of(statistics.matches.begin(), statistics.matches.end(),
-                         [](int64_t count) { return count != 0; });
-  if (!any) return out;
-
-  double halvings = 1;
-  int orders = config_.max_order;
-  for (int n = 0; n < config_.max_order; ++n) {
-    auto matches = static_cast<double>(statistics.matches[n]);
-    auto total = static_cast<double>(statistics.totals[n]);
-    if (config_.smoothing == "add-k" && n > 0) {
-      matches += *config_.smoothing_value;
-      total += *config_.smoothing_value;
-    }
-    if (total == 0) break;
-    if (config_.effective_order) orders = n + 1;
-    if (matches == 0 && config_.smoothing == "exp") matches = 1 / (halvings *= 2);
-    if (matches == 0 && config_.smoothing == "floor") matches = *config_.smoothing_value;
-    out.precisions[n] = 100 * matches / total;
-  }
-  double sum = 0;
-  for (int n = 0; n < orders; ++n) sum += log_or_floor(out.precisions[n]);
-  out.score = out.brevity_penalty * std::exp(sum / orders);
-  return out;
+  return compute<double>(config_, statistics, Arithmetic::kDouble);
 }
 
-std::string Bleu::signature(int reference_count) const {
+MetricValue Bleu::value(std::span<const double> sums, Arithmetic arithmetic) const {
+  BleuStatistics statistics = statistics_of(sums);
+  // Precisions are float32 where the sums are; the score, made of their logarithms, never is.
+  return {arithmetic == Arithmetic::kSingle
+              ? compute<float>(config_, statistics, arithmetic).score
+              : compute<double>(config_, statistics, arithmetic).score,
+          false};
+}
+
+std::vector<SignaturePart> Bleu::signature_parts() const {
   std::string smoothing = config_.smoothing;
   if (smoothings().get(smoothing).default_value) {
     smoothing += fmt::format("[{:.2f}]", *config_.smoothing_value);
   }
-  return fmt::format("nrefs:{}|case:{}|eff:{}|tok:{}|smooth:{}|version:{}", reference_count,
-                     config_.lowercase ? "lc" : "mixed", config_.effective_order ? "yes" : "no",
-                     config_.tokenizer, smoothing, kSemantics);
+  return {{"case", "c", config_.lowercase ? "lc" : "mixed"},
+          {"eff", "e", config_.effective_order ? "yes" : "no"},
+          {"tok", "tok", config_.tokenizer},
+          {"smooth", "s", smoothing}};
+}
+
+std::string Bleu::signature(int reference_count) const {
+  return signature_text(
+      signature_of(*this, {.references = static_cast<std::size_t>(reference_count)}));
+}
+
+std::string Bleu::details_of(const BleuScore& score) {
+  return fmt::format("{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
+                     fmt::join(score.precisions, "/"), score.brevity_penalty, score.length_ratio(),
+                     score.statistics.hypothesis_tokens, score.statistics.reference_tokens);
+}
+
+std::string Bleu::details(std::span<const double> sums) const {
+  return details_of(score(statistics_of(sums)));
 }
 
 std::string Bleu::format(const BleuScore& score, int reference_count, int decimals) const {
-  return fmt::format(
-      "BLEU|{} = {:.{}f} {:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
-      signature(reference_count), score.score, decimals, fmt::join(score.precisions, "/"),
-      score.brevity_penalty, score.length_ratio(), score.statistics.hypothesis_tokens,
-      score.statistics.reference_tokens);
+  return fmt::format("BLEU|{} = {:.{}f} {}", signature(reference_count), score.score, decimals,
+                     details_of(score));
 }
 
 }  // namespace lockstep

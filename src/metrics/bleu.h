@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "metrics/bleu_tokenizers.h"
+#include "metrics/metric.h"
 
 namespace lockstep {
 
@@ -50,8 +51,9 @@ struct BleuScore {
   double length_ratio() const;  // hypothesis to reference, 0 without reference tokens
 };
 
-// Immutable after construction, so any thread may use it.
-class Bleu {
+// As a TextMetric its statistics are hypothesis and reference tokens, then matches, then totals of
+// orders 1 to max_order.
+class Bleu : public TextMetric {
  public:
   // Throws ConfigError for an unknown tokenizer or smoothing, or an order out of range.
   explicit Bleu(const BleuConfig& config = {});
@@ -75,6 +77,18 @@ class Bleu {
     return score(segment_statistics(hypothesis, references));
   }
 
+  std::string name() const override { return "BLEU"; }
+  std::size_t value_count() const override {
+    return 2 + 2 * static_cast<std::size_t>(config_.max_order);
+  }
+  std::vector<double> statistics(const std::vector<std::string>& hypotheses,
+                                 const std::vector<std::vector<std::string>>& references,
+                                 std::size_t begin, std::size_t end) const override;
+  MetricValue value(std::span<const double> sums,
+                    Arithmetic arithmetic = Arithmetic::kDouble) const override;
+  std::string details(std::span<const double> sums) const override;
+  std::vector<SignaturePart> signature_parts() const override;
+
   // "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0": what a score is comparable to.
   std::string signature(int reference_count = 1) const;
   // The line of sacreBLEU's command: "BLEU|nrefs:1|... = 32.4 66.0/40.1/26.2/17.5 (BP = ...)".
@@ -82,6 +96,8 @@ class Bleu {
 
  private:
   std::string prepare(const std::string& segment) const;  // lower-cased and spaced out
+  BleuStatistics statistics_of(std::span<const double> sums) const;
+  static std::string details_of(const BleuScore& score);
 
   BleuConfig config_;
   BleuTokenizer tokenizer_;

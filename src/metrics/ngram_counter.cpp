@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "metrics/line_text.h"
+
 namespace lockstep {
 
 std::size_t PairNumbering::place(uint64_t key) const {

@@ -20,6 +20,10 @@ class PairNumbering {
   }
   uint32_t size() const { return size_; }
   uint32_t number(uint32_t first, uint32_t second);  // the next unused one for a new pair
+  uint32_t find(uint32_t first, uint32_t second, uint32_t otherwise) const {
+    const Slot& slot = slots_[place(uint64_t{first} << 32 | second)];
+    return slot.generation == generation_ ? slot.number : otherwise;
+  }
 
  private:
   struct Slot {

@@ -1,0 +1,53 @@
+// Random lines that tell text metrics apart.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace lockstep {
+
+// Random lines out of what makes tokenizers differ: punctuation between letters and digits, white
+// space and digits of Unicode, entities, capitals with unusual lower-case forms.
+class RandomText {
+ public:
+  explicit RandomText(uint32_t seed) : random_(seed) {}
+
+  int64_t up_to(int64_t most) { return static_cast<int64_t>(random_() % (most + 1)); }
+
+  std::string line() {
+    std::string out;
+    for (int64_t left = up_to(30); left > 0; --left) out += piece();
+    return out;
+  }
+
+  // The same line with some pieces exchanged, so that n-grams match partly.
+  std::string variant(const std::string& line) {
+    std::string out;
+    for (const std::string& word : split(line, ' ')) {
+      if (up_to(5) != 0) out += (out.empty() ? "" : " ") + (up_to(5) == 0 ? piece() : word);
+    }
+    return out;
+  }
+
+ private:
+  std::string piece() {
+    static const std::vector<std::string> kPieces{
+        "the",      "cat",  "a",  "Haus",   "STRASSE", "ÄÖÜ",    "Größe",   "İstanbul", "ΟΔΟΣ",
+        "Σ",        "ẞ",    "5",  "1,000",  "3.14",    "٣",      "५",       "²",        "½",
+        "Ⅳ",        ".",    ",",  "-",      "--",      "...",    "'",       "\"",       "„",
+        "“",        "–",    "%",  "€",      "$",       "+",      "°",       "@",        "/",
+        "\\",       "_",    "~",  "&quot;", "&amp;",   "&lt;",   "&gt;",    "&",        "<skipped>",
+        "&amp;lt;", "日本", "語", "。",     "\u00A0",  "\u3000", "\u2009",  "\u200B",   "\u0085",
+        "\u2028",   "\x1F", "\t", "-\n",    "\n",      "😀",      "e\u0301", "5-",       "-5",
+        "a.b",      "x,y",  ".5", "5.",     "(",       ")",      "!",       "?",        ":"};
+    std::string out = kPieces[static_cast<std::size_t>(up_to(kPieces.size() - 1))];
+    return up_to(2) == 0 ? out : out + " ";
+  }
+
+  std::mt19937 random_;
+};
+
+}  // namespace lockstep
