@@ -1,8 +1,9 @@
 // Which sentences make which step: a pure function of (seed, epoch), equal on every rank, so that
 // no rank has to be told anything and a resume continues at the exact step.
 //
-// A step is a set of sentences with at most `tokens` target tokens in all, over all ranks and
-// accumulated micro-batches; how it is split among them does not change what it averages over.
+// A step is a set of sentences with at most `tokens` target tokens in all (or of so many
+// sentences), over all ranks and accumulated micro-batches; how it is split among them does not
+// change what it averages over.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,18 @@ struct BatchConfig {
   int64_t accumulate = 1;  // micro-batches that each rank computes one after the other
   bool by_length = true;
   int64_t pool_steps = 50;
+  int64_t sentences = 0;
+  int64_t longest = 0;
 
   void describe(Fields& f) {
     f("tokens", &tokens, AtLeast{1}, "target tokens of one optimizer step, all ranks together");
     f("accumulate", &accumulate, AtLeast{1}, "micro-batches that each rank adds up in one step");
     f("by_length", &by_length, Any{}, "sentences of similar length in one step");
     f("pool_steps", &pool_steps, AtLeast{1}, "steps whose sentences are sorted together");
+    f("sentences", &sentences, AtLeast{0},
+      "sentence pairs of one optimizer step, all ranks together, in place of tokens; 0: by tokens");
+    f("longest", &longest, AtLeast{0},
+      "pieces of a sentence that training keeps, the rest is cut off; 0: all");
   }
 };
 

@@ -18,8 +18,8 @@ inline void for_blocks(const DropoutRows& dropout, int64_t r, int64_t width, con
   }
 }
 
-template <class T>
-void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
+template <class T, bool kBiased>
+void add_dropout_as(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
   const float scale = a.dropout.scale;
   for (int64_t r = begin; r < end; ++r) {
@@ -30,7 +30,7 @@ void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
     if (threshold == 0) {
 #pragma omp simd
       for (int64_t j = 0; j < a.width; ++j) {
-        out[j] = residual[j] + (to_float(x[j]) + to_float(bias[j]));
+        out[j] = residual[j] + (to_float(x[j]) + (kBiased ? to_float(bias[j]) : 0.0f));
       }
       continue;
     }
@@ -38,11 +38,17 @@ void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
         const float kept = half[j] >= threshold ? scale : 0.0f;
-        const float v = to_float(x[column + j]) + to_float(bias[column + j]);
+        const float v = to_float(x[column + j]) + (kBiased ? to_float(bias[column + j]) : 0.0f);
         out[column + j] = residual[column + j] + v * kept;
       }
     });
   }
+}
+
+template <class T>
+void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
+  a.bias == nullptr ? add_dropout_as<T, false>(a, begin, end)
+                    : add_dropout_as<T, true>(a, begin, end);
 }
 
 template <class T>

@@ -11,13 +11,14 @@ void embedding(const EmbeddingArgs& a, int64_t begin, int64_t end) {
   const float kept_scale = a.dropout.scale;
   RandomHalves random;
   for (int64_t r = begin; r < end; ++r) {
-    const float* entry = a.table + a.tokens[r] * a.width;
+    const bool zero = a.tokens[r] < 0;
+    const float* entry = a.table + (zero ? 0 : a.tokens[r]) * a.width;
     const float* position = a.positions + a.position[r] * a.width;
     float* out = a.out + r * a.width;
     const uint64_t row = threshold == 0 ? 0 : row_bits(a.dropout.key, a.dropout.rows[r]);
     for (int64_t first = 0; first < a.width; first += kBlockColumns) {
       const int64_t count = smaller(kBlockColumns, a.width - first);
-      const float scale = a.scale;
+      const float scale = zero ? 0.0f : a.scale;
       if (threshold == 0) {
 #pragma omp simd
         for (int64_t j = first; j < first + count; ++j) out[j] = entry[j] * scale + position[j];
@@ -40,6 +41,7 @@ void embedding_backward(const EmbeddingBackwardArgs& a, int64_t begin, int64_t e
   const uint32_t threshold = a.dropout.threshold;
   RandomHalves random;
   for (int64_t r = 0; r < a.count; ++r) {
+    if (a.tokens[r] < 0) continue;
     const float* d_out = a.d_out + r * a.width;
     float* d_entry = a.d_table + a.tokens[r] * a.width;
     const uint64_t row = threshold == 0 ? 0 : row_bits(a.dropout.key, a.dropout.rows[r]);

@@ -24,7 +24,7 @@ template <class T>
 struct AddDropoutArgs {  // out = residual + dropout(x + bias)
   const float* residual;
   const T* x;
-  const T* bias;  // [width]
+  const T* bias;  // [width], or null: none
   float* out;
   int64_t width;
   DropoutRows dropout;
@@ -155,8 +155,8 @@ struct CrossEntropyArgs {
   uint8_t* correct;  // [rows]: the target is the first of the largest
 };
 
-struct EmbeddingArgs {  // out = dropout(table[token] * scale + positions[position])
-  const int64_t* tokens;
+struct EmbeddingArgs {    // out = dropout(table[token] * scale + positions[position])
+  const int64_t* tokens;  // -1: a row of zeros in place of the table's
   const int64_t* position;
   const float* table;
   const float* positions;
@@ -167,7 +167,7 @@ struct EmbeddingArgs {  // out = dropout(table[token] * scale + positions[positi
 };
 
 struct EmbeddingBackwardArgs {  // d_table[token] += dropout'(d_out) * scale, columns [begin, end)
-  const int64_t* tokens;
+  const int64_t* tokens;        // -1 adds to no row
   int64_t count;
   const float* d_out;
   float* d_table;

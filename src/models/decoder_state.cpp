@@ -25,25 +25,28 @@ DecoderState::DecoderState(const Transformer& model,
   }
   const bool packed = detail::runs_fused(numerics, FusedOperation::kAttention, encoded);
   cache_ = packed ? make_packed_cache(std::move(memory)) : make_padded_cache(std::move(memory));
+  if (!model.config().starts_with_zero()) return;
+  step(torch::full({rows_}, kZeroToken, torch::kInt64).to(model.device()));  // its output is <s>
+  length_ = 0;
 }
 
 Tensor DecoderState::step(const Tensor& tokens) {
   c10::InferenceMode inference;
   TORCH_CHECK(tokens.size(0) == rows_, tokens.size(0), " tokens for ", rows_, " rows");
-  const Tensor position = torch::full_like(tokens, length_);
+  const int64_t place = positions_++;
+  const Tensor position = torch::full_like(tokens, place);
   Tensor start =
-      embed({tokens, position}, model_.table(), model_.positions(length_ + 1), {}, numerics_);
+      embed({tokens, position}, model_.table(), model_.positions(place + 1), {}, numerics_);
   ForwardContext context;
   context.numerics = numerics_;
   const std::vector<DecoderLayer>& layers = model_.decoder();
-  Tensor normed = layer_norm(start, layers.front().attention.norm, numerics_);
-  ResidualNorm x{std::move(start), std::move(normed)};
+  ResidualNorm x = model_.begin_stack(std::move(start), layers.front().attention.norm, numerics_);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto& [self, cross, inner] = layers[i];
     const Tensor own = cache_->attend_self(i, linear(x.normed, self.qkv, numerics_));
-    x = model_.finish_block(x, own, {self.out, 0, cross.norm}, {}, context);
+    x = model_.finish_block(x, own, {self.out, 0, self.norm, cross.norm}, {}, context);
     const Tensor other = cache_->attend_memory(i, linear(x.normed, cross.query, numerics_));
-    x = model_.finish_block(x, other, {cross.out, 0, inner.norm}, {}, context);
+    x = model_.finish_block(x, other, {cross.out, 0, cross.norm, inner.norm}, {}, context);
     x = model_.feed_forward({inner, model_.norm_after_decoder_layer(i)}, x, {}, context);
   }
   ++length_;

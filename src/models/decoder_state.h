@@ -40,8 +40,8 @@ std::unique_ptr<DecoderCache> make_packed_cache(DecoderMemory memory);
 
 class DecoderState {
  public:
-  // Encodes `sources` (pieces with </s>, not empty) and starts one row for each. Runs in inference
-  // mode; `model` must outlive the state. One thread at a time.
+  // Encodes `sources` (as TranslationInput's, not empty) and starts one row for each. Runs in
+  // inference mode; `model` must outlive the state. One thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
                const Numerics& numerics);
 
@@ -61,6 +61,7 @@ class DecoderState {
   const Transformer& model_;
   Numerics numerics_;
   int64_t rows_ = 0, length_ = 0;
+  int64_t positions_ = 0;  // taken so far: length_, and one before with start = "zero"
   std::unique_ptr<DecoderCache> cache_;
 };
 

@@ -12,23 +12,10 @@ namespace {
 
 using torch::Tensor;
 
-LayerNorm add_norm(const std::string& name, int64_t width, Parameters& parameters) {
-  LayerNorm norm;
-  norm.weight = parameters.add(name + ".weight", {width}, ones());
-  norm.bias = parameters.add(name + ".bias", {width}, zeros());
-  return norm;
-}
-
-struct LinearShape {
-  int64_t out, in;
-  int64_t parts = 1;  // matrices stacked in `out`
-};
-
-Linear add_linear(const std::string& name, const LinearShape& shape, Parameters& parameters) {
+Linear add_linear(const std::string& name, int64_t out, int64_t in, Parameters& parameters) {
   Linear linear;
-  linear.weight =
-      parameters.add(name + ".weight", {shape.out, shape.in}, xavier_uniform(shape.parts));
-  linear.bias = parameters.add(name + ".bias", {shape.out}, zeros());
+  linear.weight = parameters.add(name + ".weight", {out, in}, xavier_uniform());
+  linear.bias = parameters.add(name + ".bias", {out}, zeros());
   return linear;
 }
 
@@ -46,6 +33,9 @@ void TransformerConfig::check() const {
   if (d_model % 2 != 0) {
     throw ConfigError("d_model: expected an even number (sine and cosine of each position), got {}",
                       d_model);
+  }
+  if (positions == "halves" && d_model < 4) {
+    throw ConfigError("d_model: expected at least 4 for positions = halves, got {}", d_model);
   }
 }
 
@@ -90,7 +80,7 @@ Transformer::Transformer(const TransformerConfig& config, int64_t vocabulary,
     layer.feed_forward = add_feed_forward(name, "norm2", parameters);
     encoder_.push_back(std::move(layer));
   }
-  encoder_norm_ = add_norm("encoder.norm", d, parameters);
+  if (config_.pre_norm()) encoder_norm_ = add_norm("encoder.norm", parameters);
   for (int64_t i = 0; i < config_.decoder_layers; ++i) {
     const std::string name = "decoder." + std::to_string(i);
     DecoderLayer layer;
@@ -99,16 +89,32 @@ Transformer::Transformer(const TransformerConfig& config, int64_t vocabulary,
     layer.feed_forward = add_feed_forward(name, "norm3", parameters);
     decoder_.push_back(std::move(layer));
   }
-  decoder_norm_ = add_norm("decoder.norm", d, parameters);
+  if (config_.pre_norm()) decoder_norm_ = add_norm("decoder.norm", parameters);
+}
+
+LayerNorm Transformer::add_norm(const std::string& name, Parameters& parameters) const {
+  LayerNorm norm;
+  norm.weight = parameters.add(name + ".weight", {config_.d_model}, ones());
+  norm.bias = parameters.add(name + ".bias", {config_.d_model}, zeros());
+  norm.epsilon = config_.norm_epsilon;
+  return norm;
+}
+
+Linear Transformer::add_projection(const std::string& name, int64_t parts,
+                                   Parameters& parameters) const {
+  const int64_t d = config_.d_model;
+  Linear linear;
+  linear.weight = parameters.add(name + ".weight", {parts * d, d}, xavier_uniform(parts));
+  if (config_.attention_bias) linear.bias = parameters.add(name + ".bias", {parts * d}, zeros());
+  return linear;
 }
 
 SelfAttentionBlock Transformer::add_self_attention(const std::string& layer,
                                                    Parameters& parameters) {
-  const int64_t d = config_.d_model;
   SelfAttentionBlock block;
-  block.norm = add_norm(layer + ".norm1", d, parameters);
-  block.qkv = add_linear(layer + ".attention.qkv", {3 * d, d, 3}, parameters);
-  block.out = add_linear(layer + ".attention.out", {d, d}, parameters);
+  block.norm = add_norm(layer + ".norm1", parameters);
+  block.qkv = add_projection(layer + ".attention.qkv", 3, parameters);
+  block.out = add_projection(layer + ".attention.out", 1, parameters);
   block.weights_site = sites_++;
   block.residual_site = sites_++;
   return block;
@@ -116,12 +122,11 @@ SelfAttentionBlock Transformer::add_self_attention(const std::string& layer,
 
 CrossAttentionBlock Transformer::add_cross_attention(const std::string& layer,
                                                      Parameters& parameters) {
-  const int64_t d = config_.d_model;
   CrossAttentionBlock block;
-  block.norm = add_norm(layer + ".norm2", d, parameters);
-  block.query = add_linear(layer + ".cross.query", {d, d}, parameters);
-  block.memory = add_linear(layer + ".cross.memory", {2 * d, d, 2}, parameters);
-  block.out = add_linear(layer + ".cross.out", {d, d}, parameters);
+  block.norm = add_norm(layer + ".norm2", parameters);
+  block.query = add_projection(layer + ".cross.query", 1, parameters);
+  block.memory = add_projection(layer + ".cross.memory", 2, parameters);
+  block.out = add_projection(layer + ".cross.out", 1, parameters);
   block.weights_site = sites_++;
   block.residual_site = sites_++;
   return block;
@@ -131,9 +136,9 @@ FeedForwardBlock Transformer::add_feed_forward(const std::string& layer, const s
                                                Parameters& parameters) {
   const int64_t d = config_.d_model, f = config_.feed_forward;
   FeedForwardBlock block;
-  block.norm = add_norm(layer + "." + norm, d, parameters);
-  block.up = add_linear(layer + ".feed_forward.up", {f, d}, parameters);
-  block.down = add_linear(layer + ".feed_forward.down", {d, f}, parameters);
+  block.norm = add_norm(layer + "." + norm, parameters);
+  block.up = add_linear(layer + ".feed_forward.up", f, d, parameters);
+  block.down = add_linear(layer + ".feed_forward.down", d, f, parameters);
   block.relu_site = sites_++;
   block.residual_site = sites_++;
   return block;
@@ -142,30 +147,31 @@ FeedForwardBlock Transformer::add_feed_forward(const std::string& layer, const s
 Tensor Transformer::forward(const TranslationInput& input, const ForwardContext& context) const {
   const Tensor memory = encode(input.source, context);
   const PackedSentences& target = input.target;
-  Tensor start = embed_side(target, target_site_, context);
-  Tensor normed = layer_norm(start, decoder_.front().attention.norm, context.numerics);
-  ResidualNorm x{std::move(start), std::move(normed)};
+  ResidualNorm x = begin_stack(embed_side(target, target_site_, context),
+                               decoder_.front().attention.norm, context.numerics);
   for (std::size_t i = 0; i < decoder_.size(); ++i) {
     const auto& [self, cross, inner] = decoder_[i];
     const Tensor own = attend_self(self, x.normed, target, true, context);
-    x = finish_block(x, own, {self.out, self.residual_site, cross.norm}, target.rows, context);
+    x = finish_block(x, own, {self.out, self.residual_site, self.norm, cross.norm}, target.rows,
+                     context);
     const Tensor other = attend_memory(cross, x.normed, memory, input, context);
-    x = finish_block(x, other, {cross.out, cross.residual_site, inner.norm}, target.rows, context);
+    x = finish_block(x, other, {cross.out, cross.residual_site, cross.norm, inner.norm},
+                     target.rows, context);
     x = feed_forward({inner, norm_after_decoder_layer(i)}, x, target.rows, context);
   }
   return x.normed;
 }
 
 Tensor Transformer::encode(const PackedSentences& source, const ForwardContext& context) const {
-  Tensor start = embed_side(source, source_site_, context);
-  Tensor normed = layer_norm(start, encoder_.front().attention.norm, context.numerics);
-  ResidualNorm x{std::move(start), std::move(normed)};
+  ResidualNorm x = begin_stack(embed_side(source, source_site_, context),
+                               encoder_.front().attention.norm, context.numerics);
   for (std::size_t i = 0; i < encoder_.size(); ++i) {
     const auto& [self, inner] = encoder_[i];
     const LayerNorm& next =
         i + 1 < encoder_.size() ? encoder_[i + 1].attention.norm : encoder_norm_;
     const Tensor own = attend_self(self, x.normed, source, false, context);
-    x = finish_block(x, own, {self.out, self.residual_site, inner.norm}, source.rows, context);
+    x = finish_block(x, own, {self.out, self.residual_site, self.norm, inner.norm}, source.rows,
+                     context);
     x = feed_forward({inner, next}, x, source.rows, context);
   }
   return x.normed;
@@ -209,16 +215,26 @@ ResidualNorm Transformer::feed_forward(const FeedForwardEnd& block, const Residu
                                        const Tensor& rows, const ForwardContext& context) const {
   const FeedForwardBlock& b = block.block;
   const Dropout dropout = dropout_at(b.relu_site, config_.relu_dropout, rows, context);
-  const Tensor inner = linear_relu(x.normed, b.up, dropout, context.numerics);
-  return finish_block(x, inner, {b.down, b.residual_site, block.next}, rows, context);
+  const auto activated = config_.activation == "gelu" ? linear_gelu : linear_relu;
+  const Tensor inner = activated(x.normed, b.up, dropout, context.numerics);
+  return finish_block(x, inner, {b.down, b.residual_site, b.norm, block.next}, rows, context);
 }
 
 ResidualNorm Transformer::finish_block(const ResidualNorm& x, const Tensor& branch,
                                        const BlockEnd& end, const Tensor& rows,
                                        const ForwardContext& context) const {
-  return linear_residual_norm(x.stream, branch, end.out,
-                              dropout_at(end.residual_site, config_.dropout, rows, context),
-                              end.next, context.numerics);
+  const Dropout dropout = dropout_at(end.residual_site, config_.dropout, rows, context);
+  return config_.pre_norm()
+             ? linear_residual_norm(x.stream, branch, end.out, dropout, end.next, context.numerics)
+             : linear_residual_post_norm(x.stream, branch, end.out, dropout, end.own,
+                                         context.numerics);
+}
+
+ResidualNorm Transformer::begin_stack(Tensor embedded, const LayerNorm& first,
+                                      const Numerics& numerics) const {
+  Tensor read =
+      config_.pre_norm() ? layer_norm(embedded, first, numerics) : embedded.to(numerics.compute);
+  return {std::move(embedded), std::move(read)};
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {
@@ -231,7 +247,9 @@ Tensor Transformer::positions(int64_t count) const {
     // Outside inference mode: the table outlives a translation and is read in training as well.
     c10::InferenceMode off(false);
     const int64_t prepared = positions_.defined() ? 2 * positions_.size(0) : config_.longest;
-    positions_ = sinusoidal_positions(std::max(count, prepared), config_.d_model, device());
+    const PositionLayout layout =
+        config_.positions == "halves" ? PositionLayout::kHalves : PositionLayout::kInterleaved;
+    positions_ = sinusoidal_positions(std::max(count, prepared), config_.d_model, device(), layout);
   }
   return positions_;
 }

@@ -1,10 +1,11 @@
-// The Transformer (Vaswani et al. 2017) with layer normalisation first ("pre-norm"): every block is
-// x + dropout(f(norm(x))), and each stack ends in a norm of its own.
+// The Transformer (Vaswani et al. 2017), by default with layer normalisation first ("pre-norm"):
+// every block is x + dropout(f(norm(x))), and each stack ends in a norm of its own. With
+// norm = "post", as in the paper, a block is norm(x + dropout(f(x))) and no norm follows a stack.
 //
-// Differs from the paper: the norms stand before the blocks, not after the sum; their weights and
-// the attention projections have biases; dropout on attention weights and after the ReLU exists but
-// is off unless asked for. As in the paper, one table serves source, target and output (section
-// 3.4), scaled by sqrt(d_model) on the way in, and the output has no bias.
+// Differs from the paper: norm = "pre" is the default; the attention projections have biases unless
+// told otherwise; dropout on attention weights and after the ReLU exists but is off unless asked
+// for. As in the paper, one table serves source, target and output (section 3.4), scaled by
+// sqrt(d_model) on the way in, and the output has no bias.
 //
 // Sentences are packed (nn/segments.h): nothing is computed for padding, and the table has no row
 // that is never trained.
@@ -37,6 +38,12 @@ struct TransformerConfig {
   double attention_dropout = 0;
   double relu_dropout = 0;
   int64_t longest = 256;
+  std::string norm = "pre";
+  double norm_epsilon = 1e-5;
+  bool attention_bias = true;
+  std::string activation = "relu";
+  std::string positions = "interleaved";
+  std::string start = "bos";
 
   void describe(Fields& f) {
     f("d_model", &d_model, AtLeast{2}, "width of embeddings and layers; even, divisible by heads");
@@ -46,11 +53,23 @@ struct TransformerConfig {
     f("feed_forward", &feed_forward, AtLeast{1}, "inner width of the feed-forward blocks");
     f("dropout", &dropout, Between{0, 1}, "dropout of embeddings and residual branches");
     f("attention_dropout", &attention_dropout, Between{0, 1}, "dropout of attention weights");
-    f("relu_dropout", &relu_dropout, Between{0, 1}, "dropout after the ReLU");
+    f("relu_dropout", &relu_dropout, Between{0, 1}, "dropout after the ReLU (or GELU)");
     f("longest", &longest, AtLeast{1}, "tokens whose positions are prepared; longer ones work");
+    f("norm", &norm, OneOf{{"pre", "post"}}, "layer norm before each block, or after its sum");
+    f("norm_epsilon", &norm_epsilon, Above{0}, "added to the variance in layer norms");
+    f("attention_bias", &attention_bias, Any{}, "biases of query, key, value and their output");
+    f("activation", &activation, OneOf{{"relu", "gelu"}}, "inside the feed-forward blocks");
+    f("positions", &positions, OneOf{{"interleaved", "halves"}},
+      "sine and cosine in turns, as the paper, or one half each, as Tensor2Tensor");
+    f("start", &start, OneOf{{"bos", "zero"}},
+      "the decoder's first input is <s>; or, as OpenSeq2Seq, a zero vector, whose output is <s>, "
+      "and sources begin with <s> too");
   }
 
-  // Throws ConfigError unless d_model is even and divisible by heads.
+  bool pre_norm() const { return norm == "pre"; }
+  bool starts_with_zero() const { return start == "zero"; }
+
+  // Throws ConfigError unless d_model is even, divisible by heads and wide enough for `positions`.
   void check() const;
 };
 
@@ -67,6 +86,7 @@ PackedSentences pack_sentences(const std::vector<std::vector<int32_t>>& sentence
                                torch::Device device);
 
 // source = pieces, </s>; target = <s>, pieces. Sentence i of one side belongs to i of the other.
+// With start = "zero": source = <s>, pieces, </s>; target = kZeroToken, <s>, pieces.
 struct TranslationInput {
   PackedSentences source, target;
 };
@@ -113,13 +133,14 @@ class Transformer {
   //   embedding.weight                                    normal(0, d_model^-0.5)
   //   encoder.N.norm1, .attention.qkv, .attention.out     norms: ones and zeros
   //   encoder.N.norm2, .feed_forward.up, .feed_forward.down
-  //   encoder.norm
+  //   encoder.norm                                        with norm = "pre" only
   //   decoder.N.norm1, .attention.qkv, .attention.out     matrices: xavier_uniform, zero bias
   //   decoder.N.norm2, .cross.query, .cross.memory, .cross.out
   //   decoder.N.norm3, .feed_forward.up, .feed_forward.down
-  //   decoder.norm
+  //   decoder.norm                                        with norm = "pre" only
   // In all vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
-  //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward.
+  //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward;
+  //   4 d less for every attention without biases, 4 d less with norm = "post".
   // The network can be used once parameters.allocate() has run. Throws ConfigError (check()).
   Transformer(const TransformerConfig& config, int64_t vocabulary, Parameters& parameters);
   Transformer(const Transformer&) = delete;
@@ -141,22 +162,31 @@ class Transformer {
   int64_t vocabulary() const { return vocabulary_; }
   const Parameter& table() const { return *table_; }  // [vocabulary, d_model]
   const std::vector<DecoderLayer>& decoder() const { return decoder_; }
-  const LayerNorm& decoder_norm() const { return decoder_norm_; }
+  const LayerNorm& decoder_norm() const { return decoder_norm_; }  // null weights with post-norm
   torch::Device device() const { return table_->value.device(); }
 
+  // The norm of the block that follows; after the last layer the stack's own.
   const LayerNorm& norm_after_decoder_layer(std::size_t layer) const;
 
-  // The end of a block: the stream + dropout(out(branch)), and the norm that the next block reads.
-  // `rows` are keys of dropout, or undefined outside training. branch: [tokens, out's input].
+  // What the first block of a stack reads of embedded tokens, fp32 [tokens, d_model]; `first` is
+  // that block's norm.
+  ResidualNorm begin_stack(torch::Tensor embedded, const LayerNorm& first,
+                           const Numerics& numerics) const;
+
+  // The end of a block: the stream + dropout(out(branch)) and what the next block reads: pre-norm,
+  // the `next` block's norm of it; post-norm, the stream itself, which is this block's `own` norm
+  // of that sum. `rows` are keys of dropout, or undefined outside training. branch: [tokens, out's
+  // input].
   struct BlockEnd {
     const Linear& out;
     int64_t residual_site;
+    const LayerNorm& own;
     const LayerNorm& next;
   };
   ResidualNorm finish_block(const ResidualNorm& x, const torch::Tensor& branch, const BlockEnd& end,
                             const torch::Tensor& rows, const ForwardContext& context) const;
 
-  // down(dropout(relu(up(x.normed)))) as a block of its own.
+  // down(dropout(activation(up(x.normed)))) as a block of its own.
   struct FeedForwardEnd {
     const FeedForwardBlock& block;
     const LayerNorm& next;
@@ -165,6 +195,9 @@ class Transformer {
                             const torch::Tensor& rows, const ForwardContext& context) const;
 
  private:
+  LayerNorm add_norm(const std::string& name, Parameters& parameters) const;
+  // Without a bias unless config.attention_bias; `parts` matrices [d, d] one below the other.
+  Linear add_projection(const std::string& name, int64_t parts, Parameters& parameters) const;
   SelfAttentionBlock add_self_attention(const std::string& layer, Parameters& parameters);
   CrossAttentionBlock add_cross_attention(const std::string& layer, Parameters& parameters);
   FeedForwardBlock add_feed_forward(const std::string& layer, const std::string& norm,

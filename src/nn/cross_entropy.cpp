@@ -1,5 +1,7 @@
 #include "nn/cross_entropy.h"
 
+#include <cmath>
+
 #include "nn/fused.h"
 #include "nn/plain.h"
 #include "nn/product.h"
@@ -116,6 +118,17 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
 };
 
 }  // namespace
+
+LabelSmoothing label_smoothing(double share, int64_t vocabulary, const SmoothingRule& rule) {
+  const double entries = static_cast<double>(vocabulary);
+  LabelSmoothing out;
+  // Spread over all entries, the target gets share / entries of it back.
+  out.share = rule.over_others && vocabulary > 1 ? share * entries / (entries - 1) : share;
+  if (!rule.subtract_entropy || out.share == 0) return out;
+  const double other = out.share / entries, target = 1 - out.share + other;
+  out.entropy = -target * std::log(target) - (entries - 1) * other * std::log(other);
+  return out;
+}
 
 CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
                                           const torch::Tensor& targets, double smoothing,

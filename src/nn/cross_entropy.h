@@ -15,6 +15,18 @@ struct CrossEntropyResult {
   torch::Tensor correct;  // int64 scalar: tokens whose most likely entry is the target
 };
 
+// What `share` of the probability is spread over, and what the loss of a perfect model is.
+struct SmoothingRule {
+  bool over_others = false;       // over all entries but the target, as OpenSeq2Seq; else over all
+  bool subtract_entropy = false;  // of the smoothed target: a perfect model has loss 0
+};
+// The rule in terms of smoothed_cross_entropy.
+struct LabelSmoothing {
+  double share = 0;    // `smoothing` that gives the target its probability of 1 - `share` asked for
+  double entropy = 0;  // per token, to be subtracted from the loss; nats
+};
+LabelSmoothing label_smoothing(double share, int64_t vocabulary, const SmoothingRule& rule);
+
 // hidden [tokens, width] in the compute type; table [vocabulary, width]; targets int64 [tokens].
 // Smoothing as torch's CrossEntropyLoss: (1 - s) on the target plus s / vocabulary on every entry.
 // loss is a SUM; divide the gradients by the number of tokens. The fused path makes the gradients

@@ -12,12 +12,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-void check_indices(const torch::Tensor& indices, int64_t limit, const char* what) {
+void check_indices(const torch::Tensor& indices, int64_t least, int64_t limit, const char* what) {
   TORCH_CHECK(indices.scalar_type() == at::kLong && indices.is_contiguous(), what,
               " must be dense int64");
   const int64_t* index = indices.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i) {
-    TORCH_CHECK_INDEX(index[i] >= 0 && index[i] < limit, what, " ", index[i], " of ", limit);
+    TORCH_CHECK_INDEX(index[i] >= least && index[i] < limit, what, " ", index[i], " of ", limit);
   }
 }
 
@@ -26,8 +26,8 @@ struct FusedEmbedding : Function<FusedEmbedding> {
                                const EmbeddingInput& input, const torch::Tensor& positions,
                                const Dropout& dropout) {
     const int64_t rows = input.tokens.numel(), width = table.size(1);
-    check_indices(input.tokens, table.size(0), "token");
-    check_indices(input.position, positions.size(0), "position");
+    check_indices(input.tokens, kZeroToken, table.size(0), "token");
+    check_indices(input.position, 0, positions.size(0), "position");
     TORCH_CHECK(
         input.position.numel() == rows && positions.size(1) == width && positions.is_contiguous(),
         "tokens and positions do not match");
@@ -72,13 +72,19 @@ struct FusedEmbedding : Function<FusedEmbedding> {
 
 }  // namespace
 
-torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device) {
+torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,
+                                   PositionLayout layout) {
   torch::NoGradGuard no_grad;
+  const bool halves = layout == PositionLayout::kHalves;
+  const int64_t waves = (width + 1) / 2;
   // In double: the angles grow to the length of the longest sentence, fp32 would lose digits there.
-  torch::Tensor exponent = torch::arange((width + 1) / 2, torch::kDouble) * (2.0 / width);
+  const double step =
+      halves ? 1.0 / static_cast<double>(waves - 1) : 2.0 / static_cast<double>(width);
+  torch::Tensor exponent = torch::arange(waves, torch::kDouble) * step;
   torch::Tensor angle = torch::arange(longest, torch::kDouble).unsqueeze(1) /
-                        torch::pow(10000.0, exponent).unsqueeze(0);  // [longest, (width + 1) / 2]
-  torch::Tensor both = torch::stack({angle.sin(), angle.cos()}, 2).flatten(1).narrow(1, 0, width);
+                        torch::pow(10000.0, exponent).unsqueeze(0);  // [longest, waves]
+  torch::Tensor both = torch::stack({angle.sin(), angle.cos()}, halves ? 1 : 2).flatten(1);
+  both = both.narrow(1, 0, width);
   return both.to(torch::kFloat).contiguous().to(device);
 }
 
@@ -89,8 +95,10 @@ torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
     return FusedEmbedding::apply(table.value, input, positions, dropout);
   }
   double scale = std::sqrt(static_cast<double>(table.shape[1]));
-  torch::Tensor sum =
-      at::embedding(table.value, input.tokens) * scale + positions.index_select(0, input.position);
+  // [tokens, 1]: 0 for the tokens that stand for zeros.
+  torch::Tensor scales = (input.tokens >= 0).to(torch::kFloat).mul_(scale).unsqueeze(1);
+  torch::Tensor sum = at::embedding(table.value, input.tokens.clamp_min(0)) * scales +
+                      positions.index_select(0, input.position);
   return detail::plain_dropout(sum, dropout);
 }
 

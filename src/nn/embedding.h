@@ -9,13 +9,25 @@
 
 namespace lockstep {
 
-// fp32 [longest, width]: PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same).
-torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device);
+// How sines and cosines of a position share its vector.
+enum class PositionLayout {
+  // PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): section 3.5.
+  kInterleaved,
+  // PE(pos, i) = sin(pos / 10000^(i/(width/2 - 1))) for i < width/2, the cosines behind them: as
+  // Tensor2Tensor, so OpenSeq2Seq. REQUIRES an even width of at least 4.
+  kHalves,
+};
+
+// fp32 [longest, width].
+torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,
+                                   PositionLayout layout = PositionLayout::kInterleaved);
 
 // dropout(table[tokens] * sqrt(width) + positions[position]) -> fp32 [tokens, width].
-// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width].
+// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width]. The
+// token kZeroToken has a vector of zeros in place of the table's.
 // Reads the fp32 table always. The fused path adds its gradient in place, touching only the rows
 // of the tokens that occur, in an order that does not depend on the number of threads.
+inline constexpr int64_t kZeroToken = -1;
 struct EmbeddingInput {
   torch::Tensor tokens, position;
 };

@@ -1,5 +1,7 @@
 #include "nn/linear_epilogues.h"
 
+#include <optional>
+
 #include "nn/fused.h"
 #include "nn/plain.h"
 #include "nn/product.h"
@@ -55,6 +57,7 @@ struct ResidualBlock {
   detail::LinearTensors layer;
   Dropout dropout;
   double epsilon;
+  at::ScalarType norm_type;  // of the norm that is handed back
 };
 
 // Forward and backward go over the rows in blocks: what one kernel leaves in the cache the next
@@ -62,14 +65,15 @@ struct ResidualBlock {
 struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& residual_input,
                                const torch::Tensor& x, const torch::Tensor& weight,
-                               const torch::Tensor& bias, const torch::Tensor& norm_weight,
-                               const torch::Tensor& norm_bias, const ResidualBlock& block) {
+                               const std::optional<torch::Tensor>& bias,
+                               const torch::Tensor& norm_weight, const torch::Tensor& norm_bias,
+                               const ResidualBlock& block) {
     const torch::Tensor residual = residual_input.contiguous();
     const torch::Tensor product = detail::product_transposed(x, block.layer.used);
     RECORD_FUNCTION("lockstep::residual_norm", {});
     const int64_t rows = product.size(0), width = product.size(1);
     torch::Tensor stream = torch::empty_like(residual);
-    torch::Tensor normed = torch::empty_like(product);
+    torch::Tensor normed = torch::empty_like(product, block.norm_type);
     torch::Tensor mean = torch::empty({rows}, residual.options());
     torch::Tensor rstd = torch::empty({rows}, residual.options());
     detail::with_type(x.scalar_type(), [&](auto zero) {
@@ -80,24 +84,28 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                   detail::pointer<float>(stream),
                                   width,
                                   detail::dropout_rows(block.dropout, rows)};
-      const LayerNormArgs<T> normalise{detail::pointer<float>(stream),
-                                       detail::pointer<float>(norm_weight),
-                                       detail::pointer<float>(norm_bias),
-                                       detail::pointer<T>(normed),
-                                       detail::pointer<float>(mean),
-                                       detail::pointer<float>(rstd),
-                                       width,
-                                       static_cast<float>(block.epsilon)};
-      const TypedKernels<T>& table = kernels().typed<T>();
-      detail::parallel_rows(rows, width, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          table.add_dropout(add, row, row + 1);
-          table.layer_norm(normalise, row, row + 1);
-        }
+      const auto add_rows = kernels().typed<T>().add_dropout;
+      detail::with_type(block.norm_type, [&](auto norm_zero) {
+        using N = decltype(norm_zero);
+        const LayerNormArgs<N> normalise{detail::pointer<float>(stream),
+                                         detail::pointer<float>(norm_weight),
+                                         detail::pointer<float>(norm_bias),
+                                         detail::pointer<N>(normed),
+                                         detail::pointer<float>(mean),
+                                         detail::pointer<float>(rstd),
+                                         width,
+                                         static_cast<float>(block.epsilon)};
+        const auto normalise_rows = kernels().typed<N>().layer_norm;
+        detail::parallel_rows(rows, width, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            add_rows(add, row, row + 1);
+            normalise_rows(normalise, row, row + 1);
+          }
+        });
       });
     });
-    ctx->save_for_backward(
-        {x, block.layer.used, weight, bias, stream, norm_weight, norm_bias, mean, rstd});
+    ctx->save_for_backward({x, block.layer.used, weight, bias.value_or(torch::Tensor()), stream,
+                            norm_weight, norm_bias, mean, rstd});
     detail::save_dropout(ctx, block.dropout);
     ctx->set_materialize_grads(false);
     return {stream, normed};
@@ -128,7 +136,9 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
         }
         const detail::NormBackward norm{
             grads[1].contiguous(), stream, saved[5], saved[6], saved[7], saved[8], d_stream, d_sum};
-        detail::layer_norm_backward<T>(norm, finish);
+        detail::with_type(norm.d_y.scalar_type(), [&](auto norm_zero) {
+          detail::layer_norm_backward<decltype(norm_zero)>(norm, finish);
+        });
       });
       d_stream = d_sum;
     }
@@ -142,24 +152,20 @@ void check_linear(const torch::Tensor& x, const Linear& layer, const Numerics& n
       x.dim() == 2 && x.size(1) == layer.weight->shape[1] && x.scalar_type() == numerics.compute,
       "linear: x is ", x.scalar_type(), " ", x.sizes(), ", expected ", numerics.compute,
       " [tokens, ", layer.weight->shape[1], "]");
-  TORCH_CHECK(layer.bias, "a product with an epilogue needs a bias");
 }
 
-}  // namespace
+struct ResidualSum {
+  const torch::Tensor& residual;
+  const torch::Tensor& x;
+  const Linear& layer;
+  const Dropout& dropout;
+  const LayerNorm& norm;
+};
 
-torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
-                          const Numerics& numerics) {
-  check_linear(x, layer, numerics);
-  if (detail::runs_fused(numerics, FusedOperation::kLinearRelu, x)) {
-    return FusedLinearRelu::apply(x, layer.weight->value, layer.bias->value,
-                                  detail::linear_tensors(layer, numerics.compute), dropout);
-  }
-  return detail::plain_dropout(torch::relu(linear(x, layer, numerics)), dropout);
-}
-
-ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
-                                  const Linear& layer, const Dropout& dropout,
-                                  const LayerNorm& norm, const Numerics& numerics) {
+// The stream, and its norm in `norm_type`.
+ResidualNorm residual_norm(const ResidualSum& sum, const Numerics& numerics,
+                           at::ScalarType norm_type) {
+  const auto& [residual, x, layer, dropout, norm] = sum;
   check_linear(x, layer, numerics);
   const int64_t width = layer.weight->shape[0];
   TORCH_CHECK(residual.dim() == 2 && residual.size(0) == x.size(0) && residual.size(1) == width &&
@@ -168,15 +174,51 @@ ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Te
               x.size(0), ", ", width, "]");
   if (detail::runs_fused(numerics, FusedOperation::kLinearResidualNorm, x)) {
     const ResidualBlock block{detail::linear_tensors(layer, numerics.compute), dropout,
-                              norm.epsilon};
-    variable_list out =
-        FusedLinearResidualNorm::apply(residual, x, layer.weight->value, layer.bias->value,
-                                       norm.weight->value, norm.bias->value, block);
+                              norm.epsilon, norm_type};
+    std::optional<torch::Tensor> bias;
+    if (layer.bias) bias = layer.bias->value;
+    variable_list out = FusedLinearResidualNorm::apply(residual, x, layer.weight->value, bias,
+                                                       norm.weight->value, norm.bias->value, block);
     return {out[0], out[1]};
   }
   const torch::Tensor branch = linear(x, layer, numerics).to(torch::kFloat);
   const torch::Tensor stream = residual + detail::plain_dropout(branch, dropout);
-  return {stream, layer_norm(stream, norm, numerics)};
+  Numerics of_norm = numerics;
+  of_norm.compute = norm_type;
+  return {stream, layer_norm(stream, norm, of_norm)};
+}
+
+}  // namespace
+
+torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics) {
+  check_linear(x, layer, numerics);
+  TORCH_CHECK(layer.bias, "linear_relu needs a bias");
+  if (detail::runs_fused(numerics, FusedOperation::kLinearRelu, x)) {
+    return FusedLinearRelu::apply(x, layer.weight->value, layer.bias->value,
+                                  detail::linear_tensors(layer, numerics.compute), dropout);
+  }
+  return detail::plain_dropout(torch::relu(linear(x, layer, numerics)), dropout);
+}
+
+torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics) {
+  return detail::plain_dropout(at::gelu(linear(x, layer, numerics)), dropout);
+}
+
+ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
+                                  const Linear& layer, const Dropout& dropout,
+                                  const LayerNorm& norm, const Numerics& numerics) {
+  return residual_norm({residual, x, layer, dropout, norm}, numerics, numerics.compute);
+}
+
+ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torch::Tensor& x,
+                                       const Linear& layer, const Dropout& dropout,
+                                       const LayerNorm& norm, const Numerics& numerics) {
+  // In fp32: it is the residual stream of the next block. One rounding makes what that one reads.
+  const torch::Tensor stream =
+      residual_norm({residual, x, layer, dropout, norm}, numerics, at::kFloat).normed;
+  return {stream, stream.to(numerics.compute)};
 }
 
 }  // namespace lockstep

@@ -16,16 +16,27 @@ namespace lockstep {
 torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
                           const Numerics& numerics);
 
-// The residual stream after a block, and its norm, the input of the next block.
+// dropout(gelu(x W^T + b)), gelu(x) = x * Phi(x) (Hendrycks and Gimpel 2016), as linear_relu; with
+// libtorch's operations behind the product.
+torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics);
+
+// The residual stream after a block, and what the next block reads: the stream's norm.
 struct ResidualNorm {
   torch::Tensor stream;  // fp32 [tokens, width]
   torch::Tensor normed;  // [tokens, width] in the compute type
 };
 
 // stream = residual + dropout(x W^T + b), normed = norm(stream): residual fp32 [tokens, width],
-// x [tokens, in] in the compute type.
+// x [tokens, in] in the compute type; the layer's bias may be null.
 ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
                                   const Linear& layer, const Dropout& dropout,
                                   const LayerNorm& norm, const Numerics& numerics);
+
+// The norm after the sum (Vaswani et al. 2017, section 5.4): stream = norm(residual +
+// dropout(x W^T + b)), normed = the same in the compute type.
+ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torch::Tensor& x,
+                                       const Linear& layer, const Dropout& dropout,
+                                       const LayerNorm& norm, const Numerics& numerics);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // Our Transformer against one put together from PyTorch's own modules (MultiheadAttention,
 // LayerNorm, Linear, Embedding, CrossEntropyLoss with label smoothing, Adam) on padded batches,
-// with the same weights.
+// with the same weights; for every variant that a configuration can ask for.
 #include "models/transformer.h"
 
 #include <gtest/gtest.h>
@@ -25,15 +25,20 @@ struct Batch {
   std::vector<std::vector<int32_t>> sources, inputs, targets;
 };
 
+// With `zero`, sentences are wrapped in <s> (2) and </s> (1) and inputs begin with a zero vector.
 Batch make_batch(const std::vector<int64_t>& source_lengths,
-                 const std::vector<int64_t>& target_lengths, int64_t vocabulary) {
+                 const std::vector<int64_t>& target_lengths, int64_t vocabulary, bool zero) {
   Batch batch;
   batch.sources = random_sentences(source_lengths, vocabulary, 5);
   batch.targets = random_sentences(target_lengths, vocabulary, 6);
-  for (auto& source : batch.sources) source.back() = 1;
+  for (auto& source : batch.sources) {
+    source.back() = 1;
+    if (zero) source.insert(source.begin(), 2);
+  }
   for (auto& target : batch.targets) {
     target.back() = 1;
-    batch.inputs.push_back({2});
+    if (zero) target.insert(target.begin(), 2);
+    batch.inputs.push_back({zero ? static_cast<int32_t>(kZeroToken) : 2});
     batch.inputs.back().insert(batch.inputs.back().end(), target.begin(), target.end() - 1);
   }
   return batch;
@@ -67,7 +72,7 @@ struct Reference {
                          linear(name + "feed_forward.up", d, config.feed_forward),
                          linear(name + "feed_forward.down", config.feed_forward, d)});
     }
-    encoder_norm = norm("encoder.norm");
+    if (config.pre_norm()) encoder_norm = norm("encoder.norm");
     for (int64_t i = 0; i < config.decoder_layers; ++i) {
       const std::string name = "decoder." + std::to_string(i) + ".";
       Layer layer{norm(name + "norm1"), attention(name, false), norm(name + "norm3"),
@@ -77,7 +82,7 @@ struct Reference {
       layer.cross = attention(name, true);
       decoder.push_back(layer);
     }
-    decoder_norm = norm("decoder.norm");
+    if (config.pre_norm()) decoder_norm = norm("decoder.norm");
   }
 
   struct Layer {
@@ -104,7 +109,7 @@ struct Reference {
     places[name + ".bias"] = {bias, 0, bias.size(0)};
   }
   torch::nn::LayerNorm norm(const std::string& name) {
-    torch::nn::LayerNorm m(torch::nn::LayerNormOptions({config.d_model}));
+    torch::nn::LayerNorm m(torch::nn::LayerNormOptions({config.d_model}).eps(config.norm_epsilon));
     keep(name, m->weight, m->bias);
     return m;
   }
@@ -115,13 +120,14 @@ struct Reference {
   }
   torch::nn::MultiheadAttention attention(const std::string& layer, bool cross) {
     const int64_t d = config.d_model;
-    torch::nn::MultiheadAttention m(torch::nn::MultiheadAttentionOptions(d, config.heads));
+    torch::nn::MultiheadAttention m(
+        torch::nn::MultiheadAttentionOptions(d, config.heads).bias(config.attention_bias));
     const std::string name = layer + (cross ? "cross" : "attention");
     keep(name + ".out", m->out_proj->weight, m->out_proj->bias);
-    leaves.push_back(m->in_proj_weight);
-    leaves.push_back(m->in_proj_bias);
     for (auto& [kind, tensor] :
          {std::pair{".weight", m->in_proj_weight}, std::pair{".bias", m->in_proj_bias}}) {
+      if (!tensor.defined()) continue;
+      leaves.push_back(tensor);
       if (cross) {
         places[name + ".query" + kind] = {tensor, 0, d};
         places[name + ".memory" + kind] = {tensor, d, 2 * d};
@@ -140,11 +146,38 @@ struct Reference {
     }
   }
 
+  // Section 3.5 of the paper, or Tensor2Tensor's get_timing_signal: [time, d].
+  Tensor positions(int64_t time) const {
+    Tensor out = torch::empty({time, config.d_model});
+    const int64_t half = config.d_model / 2;
+    for (int64_t t = 0; t < time; ++t) {
+      for (int64_t i = 0; i < half; ++i) {
+        const bool halves = config.positions == "halves";
+        const double exponent = halves ? static_cast<double>(i) / static_cast<double>(half - 1)
+                                       : 2.0 * static_cast<double>(i) / (2.0 * half);
+        const double angle = static_cast<double>(t) / std::pow(10000.0, exponent);
+        out[t][halves ? i : 2 * i] = std::sin(angle);
+        out[t][halves ? half + i : 2 * i + 1] = std::cos(angle);
+      }
+    }
+    return out;
+  }
+
   Tensor embed(const Tensor& ids) const {  // [time, sentences] -> [time, sentences, d]
-    const Tensor positions = sinusoidal_positions(ids.size(0), config.d_model, torch::kCPU);
-    return torch::nn::functional::embedding(ids, embedding->weight) *
+    const Tensor entries = torch::nn::functional::embedding(ids.clamp_min(0), embedding->weight);
+    return entries.masked_fill((ids < 0).unsqueeze(2), 0) *
                std::sqrt(static_cast<double>(config.d_model)) +
-           positions.unsqueeze(1);
+           positions(ids.size(0)).unsqueeze(1);
+  }
+
+  // A block of the stream x: f of its norm added, or the norm of x + f(x).
+  template <class F>
+  Tensor block(const Tensor& x, torch::nn::LayerNorm& norm, const F& f) const {
+    return config.pre_norm() ? x + f(norm(x)) : norm(x + f(x));
+  }
+  Tensor inner(Layer& l, const Tensor& x) const {
+    const Tensor up = l.up(x);
+    return l.down(config.activation == "gelu" ? torch::nn::functional::gelu(up) : torch::relu(up));
   }
 
   // -> [time, sentences, d]; padding in `sources` and `inputs` is 0.
@@ -155,19 +188,23 @@ struct Reference {
             .triu(1);
     Tensor x = embed(sources);
     for (Layer& l : encoder) {
-      const Tensor y = l.norm(x);
-      x = x + std::get<0>(l.attention(y, y, y, hidden_keys, false));
-      x = x + l.down(torch::relu(l.up(l.last_norm(x))));
+      x = block(x, l.norm, [&](const Tensor& y) {
+        return std::get<0>(l.attention(y, y, y, hidden_keys, false));
+      });
+      x = block(x, l.last_norm, [&](const Tensor& y) { return inner(l, y); });
     }
-    const Tensor memory = encoder_norm(x);
+    const Tensor memory = config.pre_norm() ? encoder_norm(x) : x;
     x = embed(inputs);
     for (Layer& l : decoder) {
-      const Tensor y = l.norm(x);
-      x = x + std::get<0>(l.attention(y, y, y, Tensor(), false, later));
-      x = x + std::get<0>(l.cross(l.cross_norm(x), memory, memory, hidden_keys, false));
-      x = x + l.down(torch::relu(l.up(l.last_norm(x))));
+      x = block(x, l.norm, [&](const Tensor& y) {
+        return std::get<0>(l.attention(y, y, y, Tensor(), false, later));
+      });
+      x = block(x, l.cross_norm, [&](const Tensor& y) {
+        return std::get<0>(l.cross(y, memory, memory, hidden_keys, false));
+      });
+      x = block(x, l.last_norm, [&](const Tensor& y) { return inner(l, y); });
     }
-    return decoder_norm(x);
+    return config.pre_norm() ? decoder_norm(x) : x;
   }
 
   TransformerConfig config;
@@ -183,7 +220,26 @@ double difference(const Tensor& a, const Tensor& b) {
   return ((a - b).abs().max() / b.abs().max()).item<double>();
 }
 
-class TransformerParity : public testing::TestWithParam<bool> {
+struct Variant {
+  const char* name;
+  bool fused;
+  const char* key = "";  // the one that differs from the default, or "faithful": OpenSeq2Seq's
+};
+
+TransformerConfig variant_config(const std::string& key) {
+  TransformerConfig config = TinyTransformer::tiny_config();
+  config.d_model = 32;
+  config.heads = 4;
+  if (key == "norm") config.norm = "post";
+  if (key == "activation") config.activation = "gelu";
+  if (key == "attention_bias" || key == "faithful") config.attention_bias = false;
+  if (key == "positions" || key == "faithful") config.positions = "halves";
+  if (key == "start" || key == "faithful") config.start = "zero";
+  if (key == "norm_epsilon" || key == "faithful") config.norm_epsilon = 1e-2;  // so that it shows
+  return config;
+}
+
+class TransformerParity : public testing::TestWithParam<Variant> {
  protected:
   static constexpr int64_t kVocabulary = 61;
   // fp32 has 24 bits, 6e-8. Sums of up to 61 terms in another order, in eight blocks one behind the
@@ -192,16 +248,11 @@ class TransformerParity : public testing::TestWithParam<bool> {
 
   TransformerParity() : reference(config(), kVocabulary), ours(config(), kVocabulary, 3) {
     at::set_num_threads(1);  // nothing here is worth waking a thread
-    context.numerics.fused = GetParam();
-    batch = make_batch({5, 1, 9, 3, 7}, {4, 8, 1, 6, 3}, kVocabulary);
+    context.numerics.fused = GetParam().fused;
+    batch = make_batch({5, 1, 9, 3, 7}, {4, 8, 1, 6, 3}, kVocabulary, config().starts_with_zero());
     reference.copy_weights(ours.parameters);
   }
-  static TransformerConfig config() {
-    TransformerConfig config = TinyTransformer::tiny_config();
-    config.d_model = 32;
-    config.heads = 4;
-    return config;
-  }
+  static TransformerConfig config() { return variant_config(GetParam().key); }
 
   // Runs both sides forward and backward with the smoothed loss, summed over target tokens.
   void run() {
@@ -304,8 +355,16 @@ TEST_P(TransformerParity, OneAdamStepEqualsPyTorchs) {
   EXPECT_LT(difference(our_result.loss, their_loss), kForward);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothWays, TransformerParity, testing::Bool(),
-                         [](const auto& way) { return way.param ? "Fused" : "Plain"; });
+INSTANTIATE_TEST_SUITE_P(
+    Variants, TransformerParity,
+    testing::Values(
+        Variant{"Fused", true}, Variant{"Plain", false}, Variant{"PostNormFused", true, "norm"},
+        Variant{"PostNormPlain", false, "norm"}, Variant{"GeluFused", true, "activation"},
+        Variant{"WithoutAttentionBiasFused", true, "attention_bias"},
+        Variant{"HalvesFused", true, "positions"}, Variant{"ZeroStartFused", true, "start"},
+        Variant{"NormEpsilonFused", true, "norm_epsilon"},
+        Variant{"FaithfulFused", true, "faithful"}, Variant{"FaithfulPlain", false, "faithful"}),
+    [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace
 }  // namespace lockstep

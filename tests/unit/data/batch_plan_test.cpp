@@ -38,6 +38,24 @@ TEST(PlanEpoch, TakesEveryPairOnceWithinTheBudget) {
   }
 }
 
+TEST(PlanEpoch, CountsSentencesWhenAskedTo) {
+  std::vector<PairLength> lengths = some_lengths(1030);
+  for (bool by_length : {true, false}) {
+    BatchConfig config{.by_length = by_length, .pool_steps = 4, .sentences = 100};
+    std::vector<std::size_t> sizes;
+    std::vector<int32_t> seen;
+    for (const StepPlan& step : plan_epoch(lengths, config, 1, 0)) {
+      sizes.push_back(step.size());
+      seen.insert(seen.end(), step.begin(), step.end());
+    }
+    std::sort(sizes.begin(), sizes.end());
+    EXPECT_EQ(sizes,
+              (std::vector<std::size_t>{30, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100}));
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::unique(seen.begin(), seen.end()) - seen.begin(), 1030);
+  }
+}
+
 TEST(PlanEpoch, DependsOnSeedAndEpochAlone) {
   std::vector<PairLength> lengths = some_lengths(500);
   BatchConfig config{.tokens = 100};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nn/embedding.h"
 #include "support/tiny_transformer.h"
 
 namespace lockstep {
@@ -48,6 +49,33 @@ TEST_P(DecoderStateTest, EqualsForwardOnThePrefixAtEveryStep) {
     ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
   }
   EXPECT_EQ(state.length(), 36);
+}
+
+TEST_P(DecoderStateTest, EqualsForwardInEveryVariant) {
+  for (const char* variant : {"post", "gelu", "no bias", "halves", "zero"}) {
+    SCOPED_TRACE(variant);
+    const std::string name = variant;
+    TransformerConfig config = TinyTransformer::tiny_config();
+    if (name == "post") config.norm = "post";
+    if (name == "gelu") config.activation = "gelu";
+    if (name == "halves") config.positions = "halves";
+    if (name == "zero") config.start = "zero";
+    config.attention_bias = name != "no bias";
+    TinyTransformer tiny(config);
+    const auto sources = random_sentences({5, 1, 9}, 23);
+    DecoderState state(tiny.model, sources, numerics());
+    std::vector<std::vector<int32_t>> prefix(3), inputs(3);
+    if (config.starts_with_zero()) inputs.assign(3, {static_cast<int32_t>(kZeroToken)});
+    for (int32_t t = 0; t < 5; ++t) {
+      for (auto* rows : {&prefix, &inputs}) {
+        for (auto& row : *rows) row.push_back(t == 0 ? 2 : 4 + (t * 5) % 19);
+      }
+      const Tensor got = state.step(column(prefix));
+      const Tensor want = last_outputs(tiny.model, sources, inputs, numerics());
+      ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
+    }
+    EXPECT_EQ(state.length(), 5);
+  }
 }
 
 TEST_P(DecoderStateTest, FollowsWidenedReorderedAndDroppedRows) {

@@ -32,6 +32,19 @@ TEST(Transformer, HasTheDocumentedNumberOfWeights) {
                                          2 * (8 * d * d + 2 * d * f + 15 * d + f) + 4 * d);
 }
 
+TEST(Transformer, HasTheDocumentedNumberOfWeightsInItsVariants) {
+  const int64_t d = 24;
+  const int64_t usual = TinyTransformer().parameters.count();
+  TransformerConfig config = TinyTransformer::tiny_config();
+  config.attention_bias = false;  // 2 self-attentions of the encoder, 2 + 2 of the decoder
+  EXPECT_EQ(TinyTransformer(config).parameters.count(), usual - 6 * 4 * d);
+  config = TinyTransformer::tiny_config();
+  config.norm = "post";
+  TinyTransformer post(config);
+  EXPECT_EQ(post.parameters.count(), usual - 4 * d);
+  EXPECT_EQ(post.parameters.find("encoder.norm.weight"), nullptr);
+}
+
 TEST(Transformer, NamesItsParametersAsDocumented) {
   TinyTransformer tiny;
   for (const char* name :

@@ -25,6 +25,30 @@ Result run(const torch::Tensor& hidden, TestParameters& p, double smoothing,
           p[0]->value.grad().clone()};
 }
 
+// OpenSeq2Seq's PaddedCrossEntropyLossWithSmoothing, written out: cross-entropy with a target of
+// 1 - s and s / (vocabulary - 1) elsewhere, less the entropy of that distribution.
+TEST(LabelSmoothing, OverTheOthersLessItsEntropyIsTheDivergenceFromTheSmoothedTarget) {
+  const int64_t vocabulary = 40, rows = 25;
+  const double smoothing = 0.1;
+  TestParameters p({{vocabulary, 8}});
+  torch::Tensor hidden = random_tensor({rows, 8}, 1), targets = some_targets(rows, vocabulary);
+  torch::Tensor log_p = at::linear(hidden, p[0]->value).to(torch::kDouble).log_softmax(1);
+  torch::Tensor smoothed =
+      torch::full({rows, vocabulary}, smoothing / (vocabulary - 1), torch::kDouble)
+          .scatter_(1, targets.unsqueeze(1), 1 - smoothing);
+  const double expected = (smoothed * (smoothed.log() - log_p)).sum().item<double>();
+  const LabelSmoothing rule = label_smoothing(smoothing, vocabulary, {true, true});
+  const double loss = run(hidden, p, rule.share, {}).loss.item<double>();
+  EXPECT_NEAR(loss - rule.entropy * rows, expected, 1e-4 * expected);
+}
+
+TEST(LabelSmoothing, IsPlainByDefaultAndNothingWithoutSmoothing) {
+  EXPECT_EQ(label_smoothing(0.1, 40, {}).share, 0.1);
+  EXPECT_EQ(label_smoothing(0.1, 40, {}).entropy, 0);
+  EXPECT_EQ(label_smoothing(0, 40, {true, true}).share, 0);
+  EXPECT_EQ(label_smoothing(0, 40, {true, true}).entropy, 0);
+}
+
 TEST(CrossEntropy, FusedEqualsPlain) {
   for (int64_t vocabulary : {3, 17, 257, 1000}) {
     for (double smoothing : {0.0, 0.1}) {

@@ -58,10 +58,40 @@ TEST(Embedding, GradientDoesNotDependOnTheNumberOfThreads) {
   EXPECT_TRUE(torch::equal(one, run(3)));
 }
 
+TEST(Embedding, PositionsInHalvesAreThoseOfTensor2Tensor) {
+  torch::Tensor table = sinusoidal_positions(50, 6, torch::kCPU, PositionLayout::kHalves);
+  for (int64_t position : {0, 1, 49}) {
+    for (int64_t i = 0; i < 3; ++i) {
+      double angle = position / std::pow(10000.0, static_cast<double>(i) / 2);
+      EXPECT_NEAR(table[position][i].item<float>(), std::sin(angle), 1e-6);
+      EXPECT_NEAR(table[position][3 + i].item<float>(), std::cos(angle), 1e-6);
+    }
+  }
+}
+
+TEST(Embedding, TheZeroTokenIsAVectorOfZerosWithoutAGradient) {
+  for (double p : {0.0, 0.2}) {
+    TestParameters parameters({{11, 17}});
+    torch::Tensor positions = sinusoidal_positions(10, 17, torch::kCPU);
+    EmbeddingInput input = test_input(30, 11);
+    input.tokens.masked_fill_(input.position == 0, kZeroToken);
+    const Dropout dropout = test_dropout(p, 30);
+    Operation operation = [&](const std::vector<torch::Tensor>&, const Numerics& numerics) {
+      return embed(input, *parameters[0], positions, dropout, numerics);
+    };
+    expect_fused_equals_plain(operation, {}, &parameters, at::kFloat);
+    if (p > 0) continue;
+    torch::Tensor out = embed(input, *parameters[0], positions, dropout, {});
+    EXPECT_TRUE(torch::equal(out[0], positions[0]));
+  }
+}
+
 TEST(Embedding, RefusesATokenOutsideTheTable) {
   TestParameters parameters({{5, 4}});
   torch::Tensor positions = sinusoidal_positions(3, 4, torch::kCPU);
   EmbeddingInput input{torch::tensor({int64_t{5}}), torch::tensor({int64_t{0}})};
+  EXPECT_THROW(embed(input, *parameters[0], positions, {}, {}), c10::IndexError);
+  input = {torch::tensor({int64_t{-2}}), torch::tensor({int64_t{0}})};
   EXPECT_THROW(embed(input, *parameters[0], positions, {}, {}), c10::IndexError);
   input = {torch::tensor({int64_t{0}}), torch::tensor({int64_t{-1}})};
   EXPECT_THROW(embed(input, *parameters[0], positions, {}, {}), c10::IndexError);

@@ -67,6 +67,53 @@ TEST(LinearResidualNorm, FusedEqualsPlain) {
   }
 }
 
+TEST(LinearResidualNorm, FusedEqualsPlainWithoutABias) {
+  for (double p : {0.0, 0.1}) {
+    for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      Block block(20, 257);
+      block.layer.bias = nullptr;
+      const Dropout dropout = test_dropout(p, 70);
+      Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+        return joined(
+            linear_residual_norm(in[0], in[1], block.layer, dropout, block.norm, numerics));
+      };
+      expect_fused_equals_plain(
+          operation, {random_tensor({70, 257}, 1) * 2, random_tensor({70, 20}, 2, compute)},
+          &block.p, compute, {2e-4, 3e-2});
+    }
+  }
+}
+
+TEST(LinearResidualPostNorm, FusedEqualsPlain) {
+  for (double p : {0.0, 0.1}) {
+    for (int64_t width : {3, 64, 257}) {
+      for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        Block block(20, width);
+        const Dropout dropout = test_dropout(p, 70);
+        Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+          return joined(
+              linear_residual_post_norm(in[0], in[1], block.layer, dropout, block.norm, numerics));
+        };
+        expect_fused_equals_plain(
+            operation, {random_tensor({70, width}, 1) * 2, random_tensor({70, 20}, 2, compute)},
+            &block.p, compute, {2e-4, 3e-2});
+      }
+    }
+  }
+}
+
+TEST(LinearResidualPostNorm, KeepsTheStreamInFp32) {
+  Block block(20, 33);
+  torch::Tensor x = random_tensor({9, 20}, 1, at::kBFloat16), residual = random_tensor({9, 33}, 2);
+  for (bool fused : {true, false}) {
+    const ResidualNorm out =
+        linear_residual_post_norm(residual, x, block.layer, {}, block.norm, {at::kBFloat16, fused});
+    ASSERT_EQ(out.stream.scalar_type(), at::kFloat);
+    EXPECT_FALSE(torch::equal(out.stream, out.stream.to(at::kBFloat16).to(at::kFloat)));
+    EXPECT_TRUE(torch::equal(out.normed, out.stream.to(at::kBFloat16)));
+  }
+}
+
 TEST(LinearResidualNorm, TakesAGradientOfEitherResultAlone) {
   Block block(20, 33);
   const Dropout dropout = test_dropout(0.2, 9);
