@@ -1,6 +1,7 @@
 #include "commands/catalogue.h"
 
 #include "commands/evaluate.h"
+#include "commands/export.h"
 #include "commands/launch.h"
 #include "commands/prepare.h"
 #include "commands/reference.h"
@@ -17,6 +18,7 @@ const Catalogue<Command>& commands() {
     c.add("launch", launch, "start several ranks of a command on this machine");
     c.add("evaluate", evaluate, "BLEU of a run's model on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
+    c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

@@ -146,6 +146,8 @@ int32_t Subword::bos_id() const { return processor_->bos_id(); }
 int32_t Subword::eos_id() const { return processor_->eos_id(); }
 int32_t Subword::unk_id() const { return processor_->unk_id(); }
 
+std::string Subword::serialized() const { return processor_->serialized_model_proto(); }
+
 std::string Subword::vocabulary_text() const {
   std::string out;
   for (int32_t id = 0; id < vocab_size(); ++id) {

@@ -33,6 +33,9 @@ using SentenceSource = std::function<bool(std::string_view& sentence)>;
 // or the vocabulary too small for the alphabet, DataError when there is no sentence.
 std::string learn_subwords(const SubwordConfig& config, const SentenceSource& next);
 
+// What the model file is called in exported folders (docs/export.md).
+inline constexpr const char* kExportedSubword = "source.spm";
+
 // A loaded model; safe to use from several threads.
 class Subword {
  public:
@@ -57,6 +60,9 @@ class Subword {
   int32_t eos_id() const;
   int32_t unk_id() const;
   const std::string& sha256() const { return sha256_; }  // of the model file
+
+  // The content of the .model file.
+  std::string serialized() const;
 
   // The .vocab text: one "piece TAB score" line an id.
   std::string vocabulary_text() const;

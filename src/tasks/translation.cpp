@@ -14,6 +14,7 @@
 #include "metrics/bleu.h"
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
+#include "nn/embedding.h"
 
 namespace lockstep {
 
@@ -34,8 +35,15 @@ struct LossSection {
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
       "share of the target's probability that is spread over the vocabulary");
+    f("over_others", &config.smoothing.over_others, Any{},
+      "spread over all words but the target, as OpenSeq2Seq; else over all");
+    f("subtract_entropy", &config.smoothing.subtract_entropy, Any{},
+      "less the entropy of the smoothed target, as OpenSeq2Seq: 0 is perfect");
   }
 };
+
+// Tokens that stand on each side besides the pieces: </s>, and <s> with the start from zero.
+int32_t specials(const TransformerConfig& model) { return model.starts_with_zero() ? 2 : 1; }
 
 // Keys of the dropout rows: of the sentence pair, the side and the position, so that a mask does
 // not depend on what else is in the micro-batch.
@@ -57,15 +65,20 @@ torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segmen
 
 // A split of the corpus as token ids, and how its pairs make steps.
 struct Translation::Corpus {
-  Corpus(const fs::path& folder, const std::string& split) : tokens(folder / (split + ".tokens")) {
+  // `specials`: tokens that the network adds to each side; `longest` pieces are kept, 0: all.
+  Corpus(const fs::path& folder, const std::string& split, int32_t specials, int64_t longest)
+      : tokens(folder / (split + ".tokens")) {
+    auto length = [&](int32_t pieces) {
+      return (longest == 0 ? pieces : std::min(pieces, static_cast<int32_t>(longest))) + specials;
+    };
     lengths.reserve(static_cast<std::size_t>(tokens.pairs()));
     for (int64_t i = 0; i < tokens.pairs(); ++i) {
-      lengths.push_back({tokens.source_length(i) + 1, tokens.target_length(i) + 1});
+      lengths.push_back({length(tokens.source_length(i)), length(tokens.target_length(i))});
     }
   }
 
   TokenFile tokens;
-  std::vector<PairLength> lengths;  // with </s>
+  std::vector<PairLength> lengths;  // with special tokens
   std::mutex mutex;                 // the prefetch thread and the trainer both ask for plans
   int64_t planned_epoch = -1;
   std::vector<StepPlan> steps;  // of planned_epoch
@@ -89,10 +102,14 @@ void Translation::open(const TaskContext& context) {
       throw ConfigError("data.corpus: not set; expected a folder made by lockstep prepare");
     }
     read_manifest(config_.corpus);
-    corpus_ = std::make_shared<Corpus>(config_.corpus, "train");
+    corpus_ = std::make_shared<Corpus>(config_.corpus, "train", specials(config_.model),
+                                       config_.batch.longest);
   }
-  fs::path model_folder = in_use ? context.run_folder : fs::path(config_.corpus);
-  subword_ = Subword::load(model_folder / "subword.model");
+  fs::path subword = (in_use ? context.run_folder : fs::path(config_.corpus)) / "subword.model";
+  if (in_use && !fs::exists(subword) && fs::exists(context.run_folder / kExportedSubword)) {
+    subword = context.run_folder / kExportedSubword;
+  }
+  subword_ = Subword::load(subword);
   model_ = std::make_unique<Transformer>(config_.model, subword_->vocab_size(), parameters_);
   parameters_.allocate(context.device, context.numerics.compute == at::kBFloat16, context.seed);
 }
@@ -125,21 +142,25 @@ int64_t Translation::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
   return targets;
 }
 
-namespace {
-
-std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
-                                                         const std::vector<int32_t>& pairs,
-                                                         const Subword& subword,
-                                                         torch::Device device) {
+std::unique_ptr<TranslationBatch> Translation::make_translation_batch(
+    const TokenFile& tokens, const std::vector<int32_t>& pairs, int64_t longest) const {
+  const int32_t eos = subword_->eos_id(), bos = subword_->bos_id();
+  const bool zero = config_.model.starts_with_zero();
+  auto cut = [&](std::vector<int32_t> ids) {
+    if (longest > 0 && std::ssize(ids) > longest) ids.resize(static_cast<std::size_t>(longest));
+    if (zero) ids.insert(ids.begin(), bos);
+    return ids;
+  };
+  const torch::Device device = context_.device;
   std::vector<std::vector<int32_t>> sources, targets_in;
   std::vector<int64_t> targets_out;
   for (int32_t pair : pairs) {
-    sources.push_back(tokens.source(pair));
-    sources.back().push_back(subword.eos_id());
-    std::vector<int32_t> target = tokens.target(pair);
+    sources.push_back(cut(tokens.source(pair)));
+    sources.back().push_back(eos);
+    std::vector<int32_t> target = cut(tokens.target(pair));
     targets_out.insert(targets_out.end(), target.begin(), target.end());
-    targets_out.push_back(subword.eos_id());
-    target.insert(target.begin(), subword.bos_id());
+    targets_out.push_back(eos);
+    target.insert(target.begin(), zero ? static_cast<int32_t>(kZeroToken) : bos);
     targets_in.push_back(std::move(target));
   }
   auto batch = std::make_unique<TranslationBatch>();
@@ -154,8 +175,6 @@ std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens
   return batch;
 }
 
-}  // namespace
-
 std::unique_ptr<Batch> Translation::make_batch(const BatchPosition& position) {
   std::vector<int32_t> pairs;
   {
@@ -164,7 +183,7 @@ std::unique_ptr<Batch> Translation::make_batch(const BatchPosition& position) {
     pairs = split_step(step, corpus_->lengths, position.parts)[position.part];
   }
   if (pairs.empty()) return nullptr;
-  return make_translation_batch(corpus_->tokens, pairs, *subword_, context_.device);
+  return make_translation_batch(corpus_->tokens, pairs, config_.batch.longest);
 }
 
 ForwardContext Translation::forward_context(bool training, int64_t step) const {
@@ -172,25 +191,32 @@ ForwardContext Translation::forward_context(bool training, int64_t step) const {
 }
 
 LossParts Translation::loss(const Batch& batch, int64_t step) {
-  const auto& translation = static_cast<const TranslationBatch&>(batch);
-  torch::Tensor hidden = model_->forward(translation.input, forward_context(true, step));
-  CrossEntropyResult result = smoothed_cross_entropy(
-      hidden, model_->table(), translation.targets_out, config_.label_smoothing, context_.numerics);
+  return batch_loss(static_cast<const TranslationBatch&>(batch), forward_context(true, step));
+}
+
+LossParts Translation::batch_loss(const TranslationBatch& batch,
+                                  const ForwardContext& context) const {
+  const LabelSmoothing smoothing =
+      label_smoothing(config_.label_smoothing, model_->vocabulary(), config_.smoothing);
+  torch::Tensor hidden = model_->forward(batch.input, context);
+  CrossEntropyResult result = smoothed_cross_entropy(hidden, model_->table(), batch.targets_out,
+                                                     smoothing.share, context.numerics);
+  if (smoothing.entropy != 0) {
+    result.loss = result.loss - smoothing.entropy * static_cast<double>(batch.targets);
+  }
   return {.loss = result.loss, .nll = result.nll, .correct = result.correct};
 }
 
 void Translation::measure_loss(World& world, const std::string& split, Evaluation& out) {
   torch::InferenceMode inference;
-  Corpus corpus(config_.corpus, split);
+  Corpus corpus(config_.corpus, split, specials(config_.model), 0);
   BatchConfig batches{.tokens = kEvaluationTokens};
   std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
   std::array<double, 4> sums{};  // loss, nll, correct, targets
   for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size();
        i += static_cast<std::size_t>(world.size())) {
-    auto batch = make_translation_batch(corpus.tokens, steps[i], *subword_, context_.device);
-    torch::Tensor hidden = model_->forward(batch->input, forward_context(false, 0));
-    CrossEntropyResult r = smoothed_cross_entropy(hidden, model_->table(), batch->targets_out,
-                                                  config_.label_smoothing, context_.numerics);
+    auto batch = make_translation_batch(corpus.tokens, steps[i], 0);
+    LossParts r = batch_loss(*batch, forward_context(false, 0));
     sums[0] += r.loss.item<double>();
     sums[1] += r.nll.item<double>();
     sums[2] += static_cast<double>(r.correct.item<int64_t>());
@@ -238,7 +264,14 @@ std::vector<std::string> Translation::translate(const std::vector<std::string>& 
   torch::InferenceMode inference;
   std::vector<std::vector<int32_t>> sources;
   sources.reserve(lines.size());
-  for (const std::string& line : lines) sources.push_back(subword_->encode(line));
+  for (const std::string& line : lines) {
+    std::vector<int32_t> ids = subword_->encode(line);
+    // beam_search appends </s>; sentences that are empty stay so.
+    if (config_.model.starts_with_zero() && !ids.empty()) {
+      ids.insert(ids.begin(), subword_->bos_id());
+    }
+    sources.push_back(std::move(ids));
+  }
   SpecialIds special{.pad = subword_->pad_id(),
                      .eos = subword_->eos_id(),
                      .bos = subword_->bos_id(),

@@ -11,6 +11,7 @@
 #include "data/subword.h"
 #include "formats/token_file.h"
 #include "models/transformer.h"
+#include "nn/cross_entropy.h"
 #include "tasks/beam_search.h"
 #include "tasks/task.h"
 
@@ -19,6 +20,7 @@ namespace lockstep {
 struct TranslationConfig {
   std::string corpus;
   double label_smoothing = 0.1;  // Vaswani et al. 2017, section 5.4
+  SmoothingRule smoothing;
   TransformerConfig model;
   BatchConfig batch;
   BeamOptions decoding;
@@ -52,12 +54,20 @@ class Translation : public Task {
 
   BeamOptions& decoding() { return config_.decoding; }
   const TranslationConfig& config() const { return config_; }
+  const Transformer& model() const { return *model_; }
+  const Subword& subword() const { return *subword_; }
 
  private:
   struct Corpus;  // of the training data; absent when the model is only used
 
   const std::vector<StepPlan>& plan(int64_t epoch);
   ForwardContext forward_context(bool training, int64_t step) const;
+  // The sums over one batch, by the configuration's loss.
+  LossParts batch_loss(const TranslationBatch& batch, const ForwardContext& context) const;
+  // The pairs as the network reads them, each side cut to `longest` pieces (0: not cut).
+  std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
+                                                           const std::vector<int32_t>& pairs,
+                                                           int64_t longest) const;
   // Teacher-forced loss of this rank's share of a split, summed over ranks.
   void measure_loss(World& world, const std::string& split, Evaluation& out);
 

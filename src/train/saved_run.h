@@ -1,4 +1,5 @@
-// A run that is there already: its configuration, its network, the weights of one checkpoint.
+// A run that is there already: its configuration, its network, the weights of one checkpoint. Or
+// what `lockstep export` made of one.
 #pragma once
 
 #include <string>
@@ -20,6 +21,7 @@ struct SavedRunOptions {
 };
 
 // Opens a run to use its model. The averaged weights are used where there are some.
+// A folder with a config.json is an exported model, which has no checkpoints to choose from.
 // ConfigError: no run. DataError: no complete checkpoint, or one of another architecture.
 SavedRun open_saved_run(const fs::path& folder, const SavedRunOptions& options);
 

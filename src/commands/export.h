@@ -1,0 +1,10 @@
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+// lockstep export RUN --format huggingface --out DIR: the model without the run (docs/export.md).
+int export_model(const Arguments& arguments);
+
+}  // namespace lockstep

@@ -1,0 +1,284 @@
+#include "models/hugging_face.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "formats/tensor_file.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using torch::Tensor;
+
+constexpr int64_t kPositions = 1024;   // tokens that an exported model can read and write
+constexpr double kNever = -1e4;        // logit of an id that is not ours: e^-10000 is 0 in fp32
+constexpr double kNormEpsilon = 1e-5;  // of every layer norm in transformers
+
+// One tensor of theirs: `rows` rows of one of ours from `begin` on.
+struct Place {
+  std::string theirs, ours;
+  int64_t begin = 0, rows = 0;
+};
+
+void add_with_bias(const std::string& theirs, const std::string& ours, int64_t begin, int64_t rows,
+                   std::vector<Place>& out) {
+  for (const char* kind : {".weight", ".bias"}) {
+    out.push_back({theirs + kind, ours + kind, begin, rows});
+  }
+}
+
+// All but the table, positions and logits' biases; without attention biases too they are listed.
+std::vector<Place> places_of(const Parameters& parameters) {
+  std::vector<Place> out;
+  const int64_t d = parameters.find("embedding.weight")->shape[1];
+  for (const char* side : {"encoder", "decoder"}) {
+    const bool decoder = side == std::string("decoder");
+    for (int64_t i = 0;; ++i) {
+      const std::string ours = fmt::format("{}.{}.", side, i);
+      const std::string theirs = fmt::format("model.{}.layers.{}.", side, i);
+      const Parameter* up = parameters.find(ours + "feed_forward.up.weight");
+      if (up == nullptr) break;
+      add_with_bias(theirs + "self_attn.q_proj", ours + "attention.qkv", 0, d, out);
+      add_with_bias(theirs + "self_attn.k_proj", ours + "attention.qkv", d, d, out);
+      add_with_bias(theirs + "self_attn.v_proj", ours + "attention.qkv", 2 * d, d, out);
+      add_with_bias(theirs + "self_attn.out_proj", ours + "attention.out", 0, d, out);
+      add_with_bias(theirs + "self_attn_layer_norm", ours + "norm1", 0, d, out);
+      if (decoder) {
+        add_with_bias(theirs + "encoder_attn.q_proj", ours + "cross.query", 0, d, out);
+        add_with_bias(theirs + "encoder_attn.k_proj", ours + "cross.memory", 0, d, out);
+        add_with_bias(theirs + "encoder_attn.v_proj", ours + "cross.memory", d, d, out);
+        add_with_bias(theirs + "encoder_attn.out_proj", ours + "cross.out", 0, d, out);
+        add_with_bias(theirs + "encoder_attn_layer_norm", ours + "norm2", 0, d, out);
+      }
+      add_with_bias(theirs + "fc1", ours + "feed_forward.up", 0, up->shape[0], out);
+      add_with_bias(theirs + "fc2", ours + "feed_forward.down", 0, d, out);
+      add_with_bias(theirs + "final_layer_norm", ours + (decoder ? "norm3" : "norm2"), 0, d, out);
+    }
+    const std::string norm = fmt::format("{}.norm", side);
+    if (parameters.find(norm + ".weight") != nullptr) {
+      add_with_bias(fmt::format("model.{}.layer_norm", side), norm, 0, d, out);
+    }
+  }
+  return out;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Tensors on their way into a file: keeps them alive, in the type they are written in.
+class FileTensors {
+ public:
+  explicit FileTensors(std::string precision) : precision_(std::move(precision)) {}
+
+  void add(const std::string& name, const Tensor& value) {
+    const bool matrix = value.dim() == 2 && name.find("embed_positions") == std::string::npos &&
+                        name != "final_logits_bias";
+    if (!matrix || precision_ == "fp32") return keep(name, value.contiguous(), DType::kF32);
+    if (precision_ == "bf16") return keep(name, value.to(at::kBFloat16), DType::kBF16);
+    // Symmetric, a scale a row: the largest magnitude becomes 127.
+    const Tensor scale = value.abs().amax(1).div(127).clamp_min(1e-30);
+    keep(name + ".int8", value.div(scale.unsqueeze(1)).round_().to(at::kChar), DType::kI8);
+    keep(name + ".scale", scale, DType::kF32);
+  }
+  const std::vector<TensorEntry>& entries() const { return entries_; }
+
+ private:
+  void keep(const std::string& name, const Tensor& value, DType dtype) {
+    tensors_.push_back(value);
+    const auto* data = static_cast<const std::byte*>(value.const_data_ptr());
+    entries_.push_back({name, dtype, value.sizes().vec(), {data, value.nbytes()}});
+  }
+
+  std::string precision_;
+  std::vector<Tensor> tensors_;
+  std::vector<TensorEntry> entries_;
+};
+
+// A tensor of a file as fp32; its shape is checked.
+Tensor as_fp32(const TensorFile& file, const std::string& name, const std::vector<int64_t>& shape) {
+  auto load = [&](const TensorEntry& entry, DType dtype, at::ScalarType type,
+                  const std::vector<int64_t>& expected) {
+    if (entry.dtype != dtype || entry.shape != expected) {
+      throw DataError("{}: tensor {}: expected {} {}, found {} {}; another architecture?",
+                      file.path().string(), entry.name, dtype_name(dtype), shape_text(expected),
+                      dtype_name(entry.dtype), shape_text(entry.shape));
+    }
+    Tensor out = torch::empty(expected, type);
+    std::copy(entry.data.begin(), entry.data.end(), static_cast<std::byte*>(out.data_ptr()));
+    return out.to(at::kFloat);
+  };
+  if (const TensorEntry* quantised = file.find(name + ".int8")) {
+    const Tensor scale = load(file.get(name + ".scale"), DType::kF32, at::kFloat, {shape[0]});
+    return load(*quantised, DType::kI8, at::kChar, shape).mul_(scale.unsqueeze(1));
+  }
+  const TensorEntry& entry = file.get(name);
+  if (entry.dtype == DType::kBF16) return load(entry, DType::kBF16, at::kBFloat16, shape);
+  return load(entry, DType::kF32, at::kFloat, shape);
+}
+
+const char* torch_type(const std::string& precision) {
+  return precision == "bf16" ? "bfloat16" : "float32";
+}
+
+}  // namespace
+
+ExportedIds exported_ids(const TransformerConfig& config, int64_t vocabulary, int64_t bos,
+                         int64_t eos) {
+  if (config.pre_norm()) return {vocabulary, bos, eos, bos, bos};
+  return {vocabulary + 1, vocabulary, eos, vocabulary, bos};
+}
+
+void check_exportable(const TransformerConfig& config) {
+  if (config.starts_with_zero()) {
+    throw ConfigError(
+        "model.start = zero cannot be exported: no class of transformers starts from a zero vector "
+        "and then predicts <s>; expected model.start = bos");
+  }
+  if (std::abs(config.norm_epsilon - kNormEpsilon) > 1e-12) {
+    throw ConfigError(
+        "model.norm_epsilon = {:g} cannot be exported: the layer norms of transformers have {:g}",
+        config.norm_epsilon, kNormEpsilon);
+  }
+}
+
+void write_hugging_face_weights(const fs::path& path, const Transformer& model,
+                                const Parameters& parameters, const ExportedIds& ids,
+                                const std::string& precision) {
+  torch::NoGradGuard no_grad;
+  check_exportable(model.config());
+  const int64_t d = model.config().d_model;
+  FileTensors out(precision);
+  const Tensor table = model.table().value.cpu();
+  const Tensor positions = model.positions(kPositions).narrow(0, 0, kPositions).cpu().contiguous();
+  Tensor first = positions.clone();
+  if (model.config().pre_norm()) {
+    out.add("model.shared.weight", table);
+  } else {
+    out.add("model.shared.weight", torch::cat({table, torch::zeros({1, d})}));
+    first[0] += table[ids.bos] * std::sqrt(static_cast<double>(d));
+    Tensor bias = torch::zeros({1, ids.vocabulary});
+    bias[0][ids.pad] = kNever;
+    out.add("final_logits_bias", bias);
+  }
+  out.add("model.encoder.embed_positions.weight", positions);
+  out.add("model.decoder.embed_positions.weight", first);
+  for (const Place& place : places_of(parameters)) {
+    const Parameter* ours = parameters.find(place.ours);
+    out.add(place.theirs, ours == nullptr ? torch::zeros({place.rows})
+                                          : ours->value.cpu().narrow(0, place.begin, place.rows));
+  }
+  write_tensor_file(path, out.entries(), {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
+}
+
+Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids,
+                         const std::string& precision) {
+  check_exportable(config);
+  const bool pre = config.pre_norm();
+  // transformers must not take an int8 file for one whose tensors are missing.
+  const char* type = precision == "int8" ? "lockstep-int8" : pre ? "pegasus" : "marian";
+  Json json = {{"architectures", {pre ? "PegasusForConditionalGeneration" : "MarianMTModel"}},
+               {"model_type", type},
+               {"torch_dtype", torch_type(precision)},
+               {"vocab_size", ids.vocabulary},
+               {"d_model", config.d_model},
+               {"encoder_layers", config.encoder_layers},
+               {"decoder_layers", config.decoder_layers},
+               {"num_hidden_layers", config.encoder_layers},
+               {"encoder_attention_heads", config.heads},
+               {"decoder_attention_heads", config.heads},
+               {"encoder_ffn_dim", config.feed_forward},
+               {"decoder_ffn_dim", config.feed_forward},
+               {"activation_function", config.activation},
+               {"dropout", config.dropout},
+               {"attention_dropout", config.attention_dropout},
+               {"activation_dropout", config.relu_dropout},
+               {"scale_embedding", true},
+               {"normalize_before", pre},
+               {"normalize_embedding", false},
+               {"max_position_embeddings", kPositions},
+               {"is_encoder_decoder", true},
+               {"tie_word_embeddings", true},
+               {"share_encoder_decoder_embeddings", true},
+               {"pad_token_id", ids.pad},
+               {"bos_token_id", ids.start},
+               {"eos_token_id", ids.eos},
+               {"decoder_start_token_id", ids.start},
+               {"forced_eos_token_id", nullptr}};
+  if (!pre) json["decoder_vocab_size"] = ids.vocabulary;
+  // What the keys above do not say; lockstep alone reads it.
+  json["lockstep"] = {{"version", LOCKSTEP_VERSION},
+                      {"precision", precision},
+                      {"vocabulary", pre ? ids.vocabulary : ids.vocabulary - 1},
+                      {"norm", config.norm},
+                      {"positions", config.positions}};
+  return json;
+}
+
+bool is_hugging_face_folder(const fs::path& folder) { return fs::exists(folder / "config.json"); }
+
+HuggingFaceModel read_hugging_face_config(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  const std::string text = read_file(path);
+  HuggingFaceModel out;
+  try {
+    const Json json = Json::parse(text);
+    if (!json.contains("lockstep")) {
+      DataError error("{}: not a model that lockstep exported (no key \"lockstep\")",
+                      path.string());
+      error.set_advice("lockstep export RUN --format huggingface --out FOLDER");
+      throw error;
+    }
+    const Json& own = json.at("lockstep");
+    TransformerConfig& config = out.config;
+    config.d_model = json.at("d_model");
+    config.heads = json.at("encoder_attention_heads");
+    config.encoder_layers = json.at("encoder_layers");
+    config.decoder_layers = json.at("decoder_layers");
+    config.feed_forward = json.at("encoder_ffn_dim");
+    config.activation = json.at("activation_function");
+    config.dropout = json.at("dropout");
+    config.attention_dropout = json.at("attention_dropout");
+    config.relu_dropout = json.at("activation_dropout");
+    config.norm = own.at("norm");
+    config.positions = own.at("positions");
+    out.vocabulary = own.at("vocabulary");
+    out.precision = own.at("precision");
+    out.beam_size = own.at("decoding").at("beam_size");
+    out.length_penalty = own.at("decoding").at("length_penalty");
+  } catch (const nlohmann::json::exception& problem) {
+    DataError error("{}: damaged", path.string());
+    error.set_cause(problem.what());
+    throw error;
+  }
+  return out;
+}
+
+void read_hugging_face_weights(const fs::path& folder, Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  const TensorFile file(folder / "model.safetensors");
+  const Parameter& table = *parameters.find("embedding.weight");
+  std::vector<int64_t> table_shape = table.shape;
+  // One row more where <pad> is Marian's.
+  if (file.find("final_logits_bias") != nullptr) ++table_shape[0];
+  table.value.detach().copy_(
+      as_fp32(file, "model.shared.weight", table_shape).narrow(0, 0, table.shape[0]));
+  for (const Place& place : places_of(parameters)) {
+    const Parameter& ours = *parameters.find(place.ours);
+    std::vector<int64_t> shape = ours.shape;
+    shape[0] = place.rows;
+    ours.value.detach()
+        .narrow(0, place.begin, place.rows)
+        .copy_(as_fp32(file, place.theirs, shape));
+  }
+  parameters.refresh_low();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+#include "tasks/translation_export.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/hugging_face.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "en" and "de", or null where the run does not say.
+struct Languages {
+  Json source, target;
+};
+
+Languages languages_of(const fs::path& run_folder) {
+  const fs::path path = run_folder / "corpus.json";
+  if (run_folder.empty() || !fs::exists(path)) return {};
+  const Json json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) throw DataError("{}: not valid JSON", path.string());
+  return {json.value("source_language", Json()), json.value("target_language", Json())};
+}
+
+// Piece -> id. Ids behind the pieces, and <pad> of a vocabulary that has its own, get names that no
+// text has.
+Json vocabulary_json(const Subword& subword, const ExportedIds& ids) {
+  Json out = Json::object();
+  for (int64_t id = 0; id < ids.vocabulary; ++id) {
+    std::string name = id < subword.vocab_size() ? subword.piece(static_cast<int32_t>(id)) : "";
+    const bool taken = ids.pad >= subword.vocab_size() && id == subword.pad_id();
+    if (id >= subword.vocab_size() || taken) name = fmt::format("<unused{}>", id);
+    if (id == ids.pad && id >= subword.vocab_size()) name = "<pad>";
+    out[name] = id;
+  }
+  return out;
+}
+
+Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Languages& languages) {
+  const bool own_pad = ids.pad >= subword.vocab_size();
+  auto piece = [&](int64_t id) { return subword.piece(static_cast<int32_t>(id)); };
+  return {{"tokenizer_class", "MarianTokenizer"},
+          {"source_lang", languages.source},
+          {"target_lang", languages.target},
+          {"unk_token", piece(subword.unk_id())},
+          {"eos_token", piece(subword.eos_id())},
+          {"pad_token", own_pad ? "<pad>" : piece(ids.pad)},
+          {"separate_vocabs", false},
+          {"clean_up_tokenization_spaces", false},
+          {"model_max_length", 1024}};
+}
+
+// What is never produced: the special pieces but </s>, and ids without a piece.
+Json suppressed_ids(const Subword& subword, const ExportedIds& ids) {
+  Json out = Json::array();
+  for (int32_t id : {subword.pad_id(), subword.bos_id(), subword.unk_id()}) {
+    if (id >= 0) out.push_back(id);
+  }
+  for (int64_t id = subword.vocab_size(); id < ids.vocabulary; ++id) out.push_back(id);
+  return out;
+}
+
+Json generation_json(const Subword& subword, const ExportedIds& ids, const BeamOptions& decoding) {
+  return {{"num_beams", decoding.beam_size},
+          {"length_penalty", decoding.length_penalty},
+          {"early_stopping", false},
+          {"max_length", 512},
+          {"suppress_tokens", suppressed_ids(subword, ids)},
+          {"pad_token_id", ids.pad},
+          {"bos_token_id", ids.start},
+          {"eos_token_id", ids.eos},
+          {"decoder_start_token_id", ids.start}};
+}
+
+void write_json(const fs::path& path, const Json& json) { write_file(path, json.dump(2) + "\n"); }
+
+void make_folder(const fs::path& folder) {
+  if (is_hugging_face_folder(folder)) {
+    ConfigError error("{}: already holds a model (config.json)", folder.string());
+    error.set_advice(fmt::format("--out {}-2, or remove it", folder.string()));
+    throw error;
+  }
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
+}
+
+}  // namespace
+
+int64_t export_translation(Translation& task, const ExportOptions& options) {
+  const TransformerConfig& config = task.config().model;
+  check_exportable(config);
+  const Languages languages = languages_of(options.run_folder);
+  const Subword& subword = task.subword();
+  const ExportedIds ids =
+      exported_ids(config, task.model().vocabulary(), subword.bos_id(), subword.eos_id());
+  make_folder(options.folder);
+  auto file = [&](const char* name) { return options.folder / name; };
+  write_hugging_face_weights(file("model.safetensors"), task.model(), task.parameters(), ids,
+                             options.precision);
+  const std::string pieces = subword.serialized();
+  write_file(file(kExportedSubword), pieces);
+  write_file(file("target.spm"), pieces);
+  write_json(file("vocab.json"), vocabulary_json(subword, ids));
+  write_json(file("tokenizer_config.json"), tokenizer_json(subword, ids, languages));
+  write_json(file("generation_config.json"), generation_json(subword, ids, task.config().decoding));
+  Json json = hugging_face_config(config, ids, options.precision);
+  const BeamOptions& decoding = task.config().decoding;
+  json["lockstep"]["decoding"] = {{"beam_size", decoding.beam_size},
+                                  {"length_penalty", decoding.length_penalty}};
+  write_json(file("config.json"), json);
+  int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options.folder)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+}  // namespace lockstep
