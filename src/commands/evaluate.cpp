@@ -17,7 +17,7 @@ struct EvaluateArguments {
   std::vector<std::string> words;
   SavedRunOptions run;
   std::string split = "test", source, reference, output;
-  int64_t limit = 0;
+  int64_t limit = 0, samples = 0;
 };
 
 // BLEU of a pair of files; rank 0 prints.
@@ -43,9 +43,12 @@ int evaluate(const Arguments& arguments) {
   CLI::App app("Translates a split of the corpus, or a file, and prints BLEU.",
                "lockstep evaluate");
   app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
-  app.add_option("--checkpoint", a.run.checkpoint, "best, newest or step_N")->capture_default_str();
+  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--split", a.split, "of the run's corpus")->capture_default_str();
   app.add_option("--limit", a.limit, "items of the split; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--samples", a.samples, "items to show with their translations")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   auto source = app.add_option("--source", a.source, "a file of sentences instead (plain or .gz)");
@@ -70,8 +73,14 @@ int evaluate(const Arguments& arguments) {
     evaluate_files(world, *task, a);
     return kExitOk;
   }
-  Evaluation result = run.config.task->evaluate(world, a.split, a.limit);
-  if (world.is_leader()) fmt::print("{}\n", result.summary);
+  Evaluation result = run.config.task->evaluate(
+      world, {.split = a.split, .limit = a.limit, .samples = a.samples});
+  if (!world.is_leader()) return kExitOk;
+  fmt::print("{}\n", result.summary);
+  for (const Sample& sample : result.samples) {
+    fmt::print("  source     {}\n  reference  {}\n  output     {}\n", sample.source,
+               sample.reference, sample.output);
+  }
   return kExitOk;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "commands/session.h"
+#include "train/benchmark.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -13,6 +14,9 @@ namespace {
 struct TrainArguments {
   std::vector<std::string> words;
   bool resume = false, dry_run = false, verbose = false;
+  int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
+
+  bool benchmark() const { return bench_steps > 0; }
 };
 
 // After a resume that worked: a configuration that changed is kept under a number.
@@ -38,6 +42,22 @@ RunConfig read_config(const TrainArguments& arguments) {
   return read_run_config(words.front(), settings);
 }
 
+// Rank 0 prints what was measured.
+int run_benchmark(Trainer& trainer, World& world, const RunConfig& config, int64_t start) {
+  std::vector<StepRecord> records;
+  if (world.is_leader()) {
+    trainer.add_observer(std::make_unique<BenchmarkObserver>(start, records));
+  }
+  handle_stop_signals();
+  int signal = trainer.run();
+  std::vector<int64_t> peaks;
+  for (const std::string& peak : world.all_gather_strings(std::to_string(peak_resident_bytes()))) {
+    peaks.push_back(std::stoll(peak));
+  }
+  if (!records.empty()) fmt::print("{}", benchmark_report(records, peaks, config.task->unit()));
+  return signal == 0 ? kExitOk : 128 + signal;
+}
+
 int run_training(RunConfig& config, const LaunchEnvironment& environment,
                  const TrainArguments& arguments) {
   RunFolder folder(config.run.folder);
@@ -51,8 +71,10 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   World world(environment, options);
   configure_log({.console = world.is_leader(),
                  .level = arguments.verbose ? LogLevel::kDebug : LogLevel::kInfo,
-                 .file = folder.log_of(world.rank())});
-  Trainer trainer(config, world, folder, arguments.resume);
+                 .file = arguments.benchmark() ? fs::path() : folder.log_of(world.rank())});
+  Trainer trainer(config, world, folder,
+                  {.resume = arguments.resume, .benchmark_steps = arguments.bench_steps});
+  if (arguments.benchmark()) return run_benchmark(trainer, world, config, arguments.bench_start);
   if (world.is_leader()) update_config(folder, config.to_toml());
   handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
   int signal = trainer.run();
@@ -61,34 +83,62 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   return 128 + signal;
 }
 
+// Makes the run folder, or finds it where a run goes on.
+void open_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments) {
+  if (!arguments.resume) {
+    folder.create(config.to_toml(), version_text());
+  } else if (!fs::exists(folder.config())) {
+    ConfigError error("{}: holds no run to go on with", folder.path().string());
+    error.set_advice("without --resume, to start one there");
+    throw error;
+  }
+}
+
+void check_arguments(const TrainArguments& a) {
+  if (a.bench_steps > 0 && a.bench_start >= a.bench_steps) {
+    throw ConfigError(
+        "--bench-steps {}: expected more steps than the {} that warm up (--bench-start)",
+        a.bench_steps, a.bench_start);
+  }
+  if (a.benchmark() && a.resume) {
+    throw ConfigError("--bench-steps and --resume: a benchmark begins anew and keeps nothing");
+  }
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
   TrainArguments parsed;
   CLI::App app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
-  app.add_flag("--resume", parsed.resume, "go on from the newest complete checkpoint");
+  app.add_flag("--resume,--continue", parsed.resume, "go on from the newest complete checkpoint");
   app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
+  app.add_option("--bench-steps", parsed.bench_steps,
+                 "take so many steps, print how fast they were, keep nothing")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--bench-start", parsed.bench_start, "steps of these that only warm up")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
   if (!parse_arguments(app, arguments)) return kExitOk;
 
   LaunchEnvironment environment = detect_launch_environment();
-  bool leader = environment.rank == 0;
   RunConfig config;
   try {
+    check_arguments(parsed);
     config = read_config(parsed);
   } catch (const ConfigError&) {
     if (environment.local_rank == 0) throw;
     return kExitConfig;  // the host's first rank says the same
   }
   if (parsed.dry_run) {
-    if (leader) fmt::print("{}", config.to_toml());
+    if (environment.rank == 0) fmt::print("{}", config.to_toml());
     return kExitOk;
   }
   prepare_process(environment);
+  if (parsed.benchmark()) return run_training(config, environment, parsed);
   RunFolder folder(config.run.folder);
-  bool goes_on = parsed.resume && fs::exists(folder.config());
-  if (leader && !goes_on) folder.create(config.to_toml(), version_text());
+  if (environment.rank == 0) open_folder(folder, config, parsed);
   try {
     return run_training(config, environment, parsed);
   } catch (const Error& error) {

@@ -35,7 +35,7 @@ int translate(const Arguments& arguments) {
   int64_t chunk = 1024;
   CLI::App app("Translates the lines of standard input to standard output.", "lockstep translate");
   app.add_option("words", words, "RUN, and key=value words such as decoding.beam_size=1");
-  app.add_option("--checkpoint", options.checkpoint, "best, newest or step_N")
+  app.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)
       ->capture_default_str();
   app.add_option("--chunk", chunk, "lines that are sorted by length and translated together")
       ->check(CLI::PositiveNumber)

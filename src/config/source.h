@@ -40,6 +40,8 @@ class ConfigSource {
   // The string at `key`, or `fallback`; marks it known. For the names that choose a struct.
   std::string name_at(const std::string& key, const std::string& fallback);
 
+  bool has(const std::string& key) const { return entries_.contains(key); }
+
   // Adds an error about a key, with its place: "nmt.toml:3:6: optimizer.lr: <message>".
   void add_error(const std::string& key, const std::string& message);
 

@@ -153,8 +153,9 @@ class CachingAllocator final : public c10::Allocator {
   }
 
   AllocatorStatistics statistics() const {
-    return {held_.load(), in_use_.load(), hits_.load(), misses_.load()};
+    return {held_.load(), in_use_.load(), peak_.load(), hits_.load(), misses_.load()};
   }
+  void reset_peak() { peak_ = in_use_.load(); }
 
  private:
   struct alignas(kUnit) FreeList {
@@ -170,7 +171,11 @@ class CachingAllocator final : public c10::Allocator {
                                    : heap_.take((size + kPage - 1) / kPage * kPage, grown);
     (grown == 0 ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
     held_.fetch_add(static_cast<int64_t>(grown), std::memory_order_relaxed);
-    in_use_.fetch_add(static_cast<int64_t>(header->size), std::memory_order_relaxed);
+    const auto taken = static_cast<int64_t>(header->size);
+    const int64_t in_use = in_use_.fetch_add(taken, std::memory_order_relaxed) + taken;
+    int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (in_use > peak && !peak_.compare_exchange_weak(peak, in_use, std::memory_order_relaxed)) {
+    }
     return header + 1;
   }
 
@@ -222,7 +227,7 @@ class CachingAllocator final : public c10::Allocator {
   std::mutex arena_lock_;
   std::byte* arena_ = nullptr;
   std::size_t arena_left_ = 0;
-  std::atomic<int64_t> held_{0}, in_use_{0}, hits_{0}, misses_{0};
+  std::atomic<int64_t> held_{0}, in_use_{0}, peak_{0}, hits_{0}, misses_{0};
 };
 
 // Never destroyed: tensors of static lifetime are freed after main().
@@ -243,5 +248,6 @@ void use_caching_allocator() {
 }
 
 AllocatorStatistics allocator_statistics() { return allocator().statistics(); }
+void reset_peak_bytes() { allocator().reset_peak(); }
 
 }  // namespace lockstep

@@ -14,9 +14,11 @@ void use_caching_allocator();
 struct AllocatorStatistics {
   int64_t bytes_held = 0;    // taken from the system so far, in use or free; never given back
   int64_t bytes_in_use = 0;  // of these, blocks that belong to a tensor now
+  int64_t peak_bytes = 0;    // the most that were in use since reset_peak_bytes()
   int64_t hits = 0;          // requests served from what was held
   int64_t misses = 0;        // requests that needed more
 };
 AllocatorStatistics allocator_statistics();
+void reset_peak_bytes();  // to what is in use now
 
 }  // namespace lockstep

@@ -51,13 +51,27 @@ struct Sample {
   std::string source, reference, output;
 };
 
-struct Evaluation {
-  std::string main_metric;  // the one that decides which checkpoint is best
+// A figure that an evaluation gives, by the name that configurations and metrics.jsonl use.
+struct MetricKind {
+  std::string name;
   bool higher_is_better = true;
+};
+
+struct EvaluationRequest {
+  std::string split = "dev";
+  int64_t limit = 0;                 // items that are decoded; 0: all
+  std::vector<std::string> metrics;  // that must be there; empty: all
+  int64_t samples = 0;               // wanted at most
+};
+
+struct Evaluation {
   std::map<std::string, double> metrics;  // "bleu", "loss", ...
   std::string summary;                    // one line for people
-  std::vector<Sample> samples;            // on rank 0
+  std::vector<Sample> samples;            // spread evenly over the split
 };
+
+// Which items a probe of memory is made of.
+enum class ProbeItems { kShortest, kLongest };
 
 class Task {
  public:
@@ -79,11 +93,20 @@ class Task {
   // Called from the prefetch thread; touches nothing that training changes. Null: an empty part.
   virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
 
+  // For fitting micro-batches to memory (train/memory_fit.h). Load is what splits a step into equal
+  // parts: source and target tokens, images.
+  virtual int64_t largest_step_load() = 0;
+  // At least `load` of training data's shortest or longest items, again and again if need be.
+  virtual std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) = 0;
+  virtual void set_accumulate(int64_t micro_batches) = 0;  // before the first batch is made
+
   // step counts from 1 and seeds dropout.
   virtual LossParts loss(const Batch& batch, int64_t step) = 0;
-  // On the first `limit` items (0: all) of the named split, sharded over the ranks; equal result on
-  // every rank. The present weights are used as they are.
-  virtual Evaluation evaluate(World& world, const std::string& split, int64_t limit) = 0;
+  // What evaluate() can measure; the first says by default which checkpoint is best.
+  virtual const std::vector<MetricKind>& metrics() const = 0;
+  // Sharded over the ranks, each item once; equal on every rank, and the same digits for any number
+  // of ranks. The present weights are used as they are.
+  virtual Evaluation evaluate(World& world, const EvaluationRequest& request) = 0;
 
   // Copies into the run folder what using the model needs besides its weights.
   virtual void save_assets(const fs::path& run_folder) = 0;

@@ -1,5 +1,7 @@
 #include "tasks/translation.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,13 +17,15 @@
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
 #include "nn/embedding.h"
+#include "tasks/sentence_groups.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr int64_t kEvaluationTokens = 4096;  // target tokens of one batch of the evaluation loss
-constexpr std::size_t kSamples = 5;
+// Source tokens that are decoded together when ranks share them out: few enough to go around.
+constexpr int64_t kSharedTokens = 1024;
 
 struct DataSection {
   TranslationConfig& config;
@@ -76,6 +80,8 @@ struct Translation::Corpus {
       lengths.push_back({length(tokens.source_length(i)), length(tokens.target_length(i))});
     }
   }
+
+  int64_t load(int32_t pair) const { return lengths[pair].source + lengths[pair].target; }
 
   TokenFile tokens;
   std::vector<PairLength> lengths;  // with special tokens
@@ -186,6 +192,36 @@ std::unique_ptr<Batch> Translation::make_batch(const BatchPosition& position) {
   return make_translation_batch(corpus_->tokens, pairs, config_.batch.longest);
 }
 
+int64_t Translation::largest_step_load() {
+  std::lock_guard lock(corpus_->mutex);
+  int64_t largest = 0;
+  for (const StepPlan& step : plan(0)) {
+    int64_t load = 0;
+    for (int32_t pair : step) load += corpus_->load(pair);
+    largest = std::max(largest, load);
+  }
+  return largest;
+}
+
+std::unique_ptr<Batch> Translation::make_probe(int64_t load, ProbeItems items) {
+  const Corpus& corpus = *corpus_;
+  auto before = [&](int32_t a, int32_t b) {
+    return items == ProbeItems::kLongest ? corpus.load(a) > corpus.load(b)
+                                         : corpus.load(a) < corpus.load(b);
+  };
+  std::vector<int32_t> order(corpus.lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  // A pair has at least the two </s>, so more are never needed.
+  auto needed = std::min(static_cast<std::size_t>(load / 2 + 1), order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(needed), order.end(),
+                    before);
+  std::vector<int32_t> pairs;
+  for (int64_t filled = 0; filled < load; filled += corpus.load(pairs.back())) {
+    pairs.push_back(order[pairs.size() % needed]);
+  }
+  return make_translation_batch(corpus.tokens, pairs, config_.batch.longest);
+}
+
 ForwardContext Translation::forward_context(bool training, int64_t step) const {
   return {.training = training, .numerics = context_.numerics, .seed = context_.seed, .step = step};
 }
@@ -212,56 +248,80 @@ void Translation::measure_loss(World& world, const std::string& split, Evaluatio
   Corpus corpus(config_.corpus, split, specials(config_.model), 0);
   BatchConfig batches{.tokens = kEvaluationTokens};
   std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
-  std::array<double, 4> sums{};  // loss, nll, correct, targets
+  // Four sums of every batch, added up in the order of the batches below: whoever made them, the
+  // result has the same bits.
+  std::vector<double> parts(4 * steps.size());
   for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size();
        i += static_cast<std::size_t>(world.size())) {
     auto batch = make_translation_batch(corpus.tokens, steps[i], 0);
     LossParts r = batch_loss(*batch, forward_context(false, 0));
-    sums[0] += r.loss.item<double>();
-    sums[1] += r.nll.item<double>();
-    sums[2] += static_cast<double>(r.correct.item<int64_t>());
-    sums[3] += static_cast<double>(batch->targets);
+    parts[4 * i] = r.loss.item<double>();
+    parts[4 * i + 1] = r.nll.item<double>();
+    parts[4 * i + 2] = static_cast<double>(r.correct.item<int64_t>());
+    parts[4 * i + 3] = static_cast<double>(batch->targets);
   }
-  world.all_reduce_sum(std::span<double>(sums));
+  world.all_reduce_sum(std::span<double>(parts));
+  std::array<double, 4> sums{};  // loss, nll, correct, targets
+  for (std::size_t i = 0; i < parts.size(); ++i) sums[i % 4] += parts[i];
   out.metrics["loss"] = sums[0] / sums[3];
   out.metrics["nll"] = sums[1] / sums[3];
   out.metrics["perplexity"] = perplexity(sums[1] / sums[3]);
   out.metrics["accuracy"] = sums[2] / sums[3];
+  out.summary += fmt::format("  loss {:.3f}  perplexity {:.2f}", out.metrics["loss"],
+                             out.metrics["perplexity"]);
 }
 
-Evaluation Translation::evaluate(World& world, const std::string& split, int64_t limit) {
-  Manifest manifest = read_manifest(config_.corpus);
-  auto text = [&](const std::string& language) {
-    return read_lines(fs::path(config_.corpus) / (split + "." + language));
+const std::vector<MetricKind>& Translation::metrics() const {
+  static const std::vector<MetricKind> kinds = {{"bleu", true},        {"loss", false},
+                                                {"nll", false},        {"perplexity", false},
+                                                {"accuracy", true}};
+  return kinds;
+}
+
+Evaluation Translation::evaluate(World& world, const EvaluationRequest& request) {
+  auto wants = [&](std::initializer_list<const char*> names) {
+    return request.metrics.empty() ||
+           std::find_first_of(request.metrics.begin(), request.metrics.end(), names.begin(),
+                              names.end()) != request.metrics.end();
   };
-  std::vector<std::string> source = text(manifest.source_language);
-  std::vector<std::string> reference = text(manifest.target_language);
+  Evaluation out;
+  out.summary = request.split;
+  if (wants({"bleu"})) measure_translation(world, request, out);
+  measure_loss(world, request.split, out);  // costs little beside decoding
+  return out;
+}
+
+void Translation::measure_translation(World& world, const EvaluationRequest& request,
+                                      Evaluation& out) {
+  Manifest manifest = read_manifest(config_.corpus);
+  auto file_of = [&](const std::string& language) {
+    return fs::path(config_.corpus) / (request.split + "." + language);
+  };
+  fs::path source_file = file_of(manifest.source_language);
+  fs::path reference_file = file_of(manifest.target_language);
+  std::vector<std::string> source = read_lines(source_file), reference = read_lines(reference_file);
   if (source.size() != reference.size()) {
-    throw DataError("{}: {} has {} source and {} target lines", config_.corpus, split,
-                    source.size(), reference.size());
+    throw DataError("{} has {} lines, {} has {}: expected one reference for each line",
+                    source_file.string(), source.size(), reference_file.string(),
+                    reference.size());
   }
-  if (limit > 0 && static_cast<int64_t>(source.size()) > limit) {
-    source.resize(static_cast<std::size_t>(limit));
-    reference.resize(static_cast<std::size_t>(limit));
+  if (request.limit > 0 && static_cast<int64_t>(source.size()) > request.limit) {
+    source.resize(static_cast<std::size_t>(request.limit));
+    reference.resize(static_cast<std::size_t>(request.limit));
   }
-  Evaluation out{.main_metric = "bleu"};
-  measure_loss(world, split, out);
   std::vector<std::string> output = translate_shared(world, source);
   Bleu bleu;
   BleuScore score = bleu.corpus(output, {reference});
   out.metrics["bleu"] = score.score;
-  out.summary =
-      fmt::format("{} {}  loss {:.3f}  perplexity {:.2f}", split, bleu.format(score, 1, 2),
-                  out.metrics["loss"], out.metrics["perplexity"]);
-  for (std::size_t i = 0; i < std::min(kSamples, output.size()); ++i) {
-    std::size_t at = i * output.size() / kSamples;
+  out.summary += " " + bleu.format(score, 1, 2);
+  std::size_t samples = std::min(static_cast<std::size_t>(request.samples), output.size());
+  for (std::size_t i = 0; i < samples; ++i) {
+    std::size_t at = i * output.size() / samples;
     out.samples.push_back({source[at], reference[at], output[at]});
   }
-  return out;
 }
 
-std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
-  torch::InferenceMode inference;
+std::vector<std::vector<int32_t>> Translation::encode(const std::vector<std::string>& lines) const {
   std::vector<std::vector<int32_t>> sources;
   sources.reserve(lines.size());
   for (const std::string& line : lines) {
@@ -272,6 +332,12 @@ std::vector<std::string> Translation::translate(const std::vector<std::string>& 
     }
     sources.push_back(std::move(ids));
   }
+  return sources;
+}
+
+std::vector<std::string> Translation::decode(
+    const std::vector<std::vector<int32_t>>& sources) const {
+  torch::InferenceMode inference;
   SpecialIds special{.pad = subword_->pad_id(),
                      .eos = subword_->eos_id(),
                      .bos = subword_->bos_id(),
@@ -284,23 +350,43 @@ std::vector<std::string> Translation::translate(const std::vector<std::string>& 
   return out;
 }
 
+std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
+  return decode(encode(lines));
+}
+
 std::vector<std::string> Translation::translate_shared(
     World& world, const std::vector<std::string>& lines) const {
-  // Dealt by length, so that every rank has as much to do.
-  std::vector<std::size_t> order(lines.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lines[a].size() > lines[b].size(); });
-  auto size = static_cast<std::size_t>(world.size());
-  std::vector<std::string> mine;
-  for (auto i = static_cast<std::size_t>(world.rank()); i < order.size(); i += size) {
-    mine.push_back(lines[order[i]]);
+  std::vector<std::vector<int32_t>> sources = encode(lines);
+  int64_t tokens = std::min(config_.decoding.batch_tokens, kSharedTokens);
+  std::vector<std::vector<std::size_t>> groups = group_by_length(sources, tokens);
+  std::vector<std::size_t> mine = own_groups(groups, sources, {world.rank(), world.size()});
+  // A thread decodes a group by itself: so the threads of a rank do not decide either what is
+  // decoded together.
+  std::vector<std::vector<std::string>> decoded(mine.size());
+  auto decode_group = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::vector<std::vector<int32_t>> group;
+      for (std::size_t s : groups[mine[i]]) group.push_back(sources[s]);
+      decoded[i] = decode(group);
+    }
+  };
+  auto count = static_cast<int64_t>(mine.size());
+  if (model_->device().is_cpu()) {
+    at::parallel_for(0, count, 1, decode_group);
+  } else {
+    decode_group(0, count);
   }
-  std::vector<std::string> all = world.all_gather_strings(nlohmann::json(translate(mine)).dump());
+  nlohmann::json found = nlohmann::json::array();  // [[place, translation], ...]
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    for (std::size_t k = 0; k < decoded[i].size(); ++k) {
+      found.push_back({groups[mine[i]][k], decoded[i][k]});
+    }
+  }
   std::vector<std::string> out(lines.size());
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    auto part = nlohmann::json::parse(all[rank]).get<std::vector<std::string>>();
-    for (std::size_t i = 0; i < part.size(); ++i) out[order[rank + i * size]] = part[i];
+  for (const std::string& part : world.all_gather_strings(found.dump())) {
+    for (const nlohmann::json& item : nlohmann::json::parse(part)) {
+      out[item.at(0).get<std::size_t>()] = item.at(1);
+    }
   }
   return out;
 }

@@ -42,13 +42,18 @@ class Translation : public Task {
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
+  int64_t largest_step_load() override;
+  std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;
+  void set_accumulate(int64_t micro_batches) override { config_.batch.accumulate = micro_batches; }
   LossParts loss(const Batch& batch, int64_t step) override;
-  Evaluation evaluate(World& world, const std::string& split, int64_t limit) override;
+  const std::vector<MetricKind>& metrics() const override;
+  Evaluation evaluate(World& world, const EvaluationRequest& request) override;
   void save_assets(const fs::path& run_folder) override;
 
   // One translation a line; empty lines stay empty.
   std::vector<std::string> translate(const std::vector<std::string>& lines) const;
-  // Sharded over the ranks, result on every rank in the order of the lines.
+  // Sharded over the ranks, result on every rank in the order of the lines. Which sentences are
+  // decoded together does not depend on the number of ranks, so neither does the result.
   std::vector<std::string> translate_shared(World& world,
                                             const std::vector<std::string>& lines) const;
 
@@ -68,8 +73,12 @@ class Translation : public Task {
   std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;
-  // Teacher-forced loss of this rank's share of a split, summed over ranks.
+  std::vector<std::vector<int32_t>> encode(const std::vector<std::string>& lines) const;
+  std::vector<std::string> decode(const std::vector<std::vector<int32_t>>& sources) const;
+  // Teacher-forced, on a whole split: loss, nll, perplexity, accuracy.
   void measure_loss(World& world, const std::string& split, Evaluation& out);
+  // Translates the split: bleu.
+  void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 
   TranslationConfig config_;
   TaskContext context_;

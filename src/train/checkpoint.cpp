@@ -2,19 +2,21 @@
 
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/tensor_file.h"
 
 namespace lockstep {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+const TensorMetadata kMetadata = {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}};
 
 // One entry for every parameter: its slice of a flat fp32 array on the CPU, without copying.
 void add_entries(const Parameters& parameters, const torch::Tensor& flat, const std::string& prefix,
@@ -58,7 +60,7 @@ void write_flat(const fs::path& path, const Parameters& parameters,
     host.push_back(flat.to(torch::kCPU));
     add_entries(parameters, host.back(), prefix, entries);
   }
-  write_tensor_file(path, entries, {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
+  write_tensor_file(path, entries, kMetadata);
 }
 
 std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(
@@ -68,17 +70,10 @@ std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(
   return out;
 }
 
-Json position_json(const CheckpointContent& content) {
-  const RunPosition& p = content.position;
-  Json json = {{"format", 1},
-               {"lockstep", LOCKSTEP_VERSION},
-               {"step", p.step},
-               {"epoch", p.epoch},
-               {"step_in_epoch", p.step_in_epoch},
-               {"targets_seen", p.targets_seen},
-               {"optimizer_steps", content.optimizer.steps_done},
-               {"best_step", p.best_step}};
-  if (p.best_metric) json["best_metric"] = *p.best_metric;
+Json state_json(const CheckpointContent& content) {
+  Json json = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+  json.update(to_json(content.position));
+  json["optimizer_steps"] = content.optimizer.steps_done;
   return json;
 }
 
@@ -126,24 +121,16 @@ Json read_json(const fs::path& path) {
   }
 }
 
-}  // namespace
-
-std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
-
-int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
-  fs::path target = folder / checkpoint_name(content.position.step);
+// Has `write` fill a folder beside FOLDER/step_N, adds DONE and renames it. Returns its bytes.
+int64_t write_checkpoint(const fs::path& folder, int64_t step,
+                         const std::function<void(const fs::path& aside)>& write) {
+  fs::path target = folder / checkpoint_name(step);
   fs::path aside = target;
   aside += ".part";
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
-    const Parameters& parameters = *content.parameters;
-    write_flat(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
-    if (content.average.defined()) {
-      write_flat(aside / "average.safetensors", parameters, {{"", content.average}});
-    }
-    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
-    write_file(aside / "state.json", position_json(content).dump(1) + "\n");
+    write(aside);
     int64_t bytes = write_done(aside);
     sync_folder(aside);
     fs::remove_all(target);
@@ -160,6 +147,31 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
     error.add_context("saving the checkpoint " + target.string());
     throw;
   }
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
+
+int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
+  return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
+    const Parameters& parameters = *content.parameters;
+    write_flat(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
+    if (content.average.defined()) {
+      write_flat(aside / "average.safetensors", parameters, {{"", content.average}});
+    }
+    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
+    write_file(aside / "state.json", state_json(content).dump(1) + "\n");
+  });
+}
+
+void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights) {
+  write_checkpoint(folder, step, [&](const fs::path& aside) {
+    write_tensor_file(aside / "weights.safetensors", weights, kMetadata);
+    Json state = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+    state.update(to_json(RunPosition{.step = step}));
+    write_file(aside / "state.json", state.dump(1) + "\n");
+  });
 }
 
 std::string checkpoint_damage(const fs::path& checkpoint) {
@@ -210,6 +222,11 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     fs::path source = fs::exists(average) ? average : checkpoint / "weights.safetensors";
     read_entries(TensorFile(source), parameters, "", content.average);
   }
+  if (!fs::exists(checkpoint / "optimizer.safetensors")) {
+    DataError error("{}: holds weights alone, without the optimizer's state", checkpoint.string());
+    error.set_advice(fmt::format("a new run from them: run.load_model={}", checkpoint.string()));
+    throw error;
+  }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
   for (auto& [prefix, flat] : optimizer_arrays(content.optimizer)) {
     read_entries(optimizer_file, parameters, prefix, flat);
@@ -217,13 +234,7 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
   fs::path state = checkpoint / "state.json";
   try {
     Json json = read_json(state);
-    RunPosition& p = content.position;
-    p.step = json.at("step");
-    p.epoch = json.at("epoch");
-    p.step_in_epoch = json.at("step_in_epoch");
-    p.targets_seen = json.at("targets_seen");
-    p.best_step = json.at("best_step");
-    if (json.contains("best_metric")) p.best_metric = json.at("best_metric").get<double>();
+    content.position = position_from_json(json);
     content.optimizer.steps_done = json.at("optimizer_steps");
   } catch (const Json::exception& error) {
     throw DataError("{}: {}", state.string(), error.what());
@@ -231,19 +242,48 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
   return content.position;
 }
 
+fs::path weights_for_use(const fs::path& checkpoint) {
+  fs::path average = checkpoint / "average.safetensors";
+  return fs::exists(average) ? average : checkpoint / "weights.safetensors";
+}
+
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters) {
   torch::NoGradGuard no_grad;
-  fs::path average = checkpoint / "average.safetensors";
   torch::Tensor values = parameters.values();
-  TensorFile file(fs::exists(average) ? average : checkpoint / "weights.safetensors");
-  read_entries(file, parameters, "", values);
+  read_entries(TensorFile(weights_for_use(checkpoint)), parameters, "", values);
   parameters.refresh_low();
 }
 
-void remove_old_checkpoints(const fs::path& folder, int64_t keep, int64_t best_step) {
+MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  MatchedWeights out;
+  TensorFile source(file);
+  torch::Tensor host = parameters.values().to(torch::kCPU);
+  auto base = static_cast<std::byte*>(host.mutable_data_ptr());
+  for (const ParameterRef& p : parameters.list()) {
+    const TensorEntry* entry = source.find(p->name);
+    if (entry == nullptr) {
+      out.absent.push_back(p->name);
+    } else if (entry->dtype != DType::kF32 || entry->shape != p->shape) {
+      out.other_shape.push_back(fmt::format("{} {}, there {} {}", p->name, shape_text(p->shape),
+                                            dtype_name(entry->dtype), shape_text(entry->shape)));
+    } else {
+      std::copy(entry->data.begin(), entry->data.end(), base + p->offset * 4);
+      out.copied.push_back(p->name);
+    }
+  }
+  for (const std::string& name : source.names()) {
+    if (parameters.find(name) == nullptr) out.unused.push_back(name);
+  }
+  parameters.values().copy_(host);
+  parameters.refresh_low();
+  return out;
+}
+
+void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best) {
   int64_t kept = 0;
   for (const fs::path& checkpoint : all_checkpoints(folder)) {
-    if (kept++ < keep || step_of(checkpoint) == best_step) continue;
+    if (kept++ < keep || best.contains(step_of(checkpoint))) continue;
     std::error_code failed;
     // DONE goes first: what is half removed must not look whole.
     fs::remove(checkpoint / "DONE", failed);
@@ -252,18 +292,44 @@ void remove_old_checkpoints(const fs::path& folder, int64_t keep, int64_t best_s
   }
 }
 
+namespace {
+
+// The best of the complete checkpoints by `metric`, or by the first one when empty; the newest
+// where nothing was evaluated.
+fs::path find_best(const std::vector<fs::path>& complete, const std::string& metric) {
+  fs::path state = complete.front() / "state.json";
+  Validation validation;
+  try {
+    validation = position_from_json(read_json(state)).validation;
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", state.string(), error.what());
+  }
+  std::vector<std::string> names;
+  for (const MetricHistory& history : validation) {
+    names.push_back("best-" + history.metric);
+    if (!metric.empty() && history.metric != metric) continue;
+    for (const RankedStep& best : history.best) {
+      for (const fs::path& checkpoint : complete) {
+        if (step_of(checkpoint) == best.step) return checkpoint;
+      }
+      log_warning("{}, the best by {}, is not there or damaged", checkpoint_name(best.step),
+                  history.metric);
+    }
+    break;
+  }
+  if (metric.empty()) return complete.front();
+  throw DataError("{}: no \"best-{}\"{} ({})", complete.front().parent_path().string(), metric,
+                  did_you_mean("best-" + metric, names), join(names, ", "));
+}
+
+}  // namespace
+
 fs::path find_checkpoint(const fs::path& folder, const std::string& which) {
   std::vector<fs::path> complete = complete_checkpoints(folder);
   if (complete.empty()) throw DataError("{}: no complete checkpoint", folder.string());
   if (which == "newest") return complete.front();
-  if (which == "best") {
-    Json state = read_json(complete.front() / "state.json");
-    auto best = state.value("best_step", int64_t{0});
-    for (const fs::path& checkpoint : complete) {
-      if (step_of(checkpoint) == best) return checkpoint;
-    }
-    return complete.front();
-  }
+  if (which == "best") return find_best(complete, "");
+  if (which.starts_with("best-")) return find_best(complete, which.substr(5));
   std::vector<std::string> names;
   for (const fs::path& checkpoint : complete) {
     names.push_back(checkpoint.filename().string());

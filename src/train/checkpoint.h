@@ -6,25 +6,17 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "formats/tensor_file.h"
 #include "nn/parameters.h"
 #include "optim/optimizer.h"
+#include "train/run_position.h"
 
 namespace lockstep {
-
-// Where the run stands: after `step` steps, the next is step_in_epoch of epoch.
-struct RunPosition {
-  int64_t step = 0;
-  int64_t epoch = 0;
-  int64_t step_in_epoch = 0;
-  int64_t targets_seen = 0;
-  std::optional<double> best_metric;
-  int64_t best_step = 0;
-};
 
 struct CheckpointContent {
   RunPosition position;
@@ -51,12 +43,26 @@ std::string checkpoint_damage(const fs::path& checkpoint);
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content);
 
 // The weights to use a model with: the moving average where there is one.
+fs::path weights_for_use(const fs::path& checkpoint);
+// As above. DataError for another architecture: which tensor, its expected and found shape.
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters);
 
-// Removes all but the newest `keep` and the best.
-void remove_old_checkpoints(const fs::path& folder, int64_t keep, int64_t best_step);
+// Copies the shape-alike of a file's tensors into the weights of the same names.
+struct MatchedWeights {
+  std::vector<std::string> copied, absent;  // names; absent: not in the file
+  std::vector<std::string> other_shape;     // "embedding.weight [42, 16], there [40, 16]"
+  std::vector<std::string> unused;          // of the file
+};
+MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameters);
 
-// The checkpoint that "best", "newest" or a name asks for. DataError when there is none.
+// Writes FOLDER/step_N with weights alone: one to use or to begin from, not to resume.
+void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights);
+
+// Removes all but the newest `keep` and those of the steps in `best`.
+void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best);
+
+// The checkpoint that is asked for: "best" (by the first metric), "best-METRIC", "newest" or a
+// name. DataError when there is none.
 fs::path find_checkpoint(const fs::path& folder, const std::string& which);
 
 }  // namespace lockstep

@@ -45,6 +45,6 @@ void EventObserver::on_evaluation(const EvaluationRecord& r) {
   writer_.flush();
 }
 
-void EventObserver::on_end() { writer_.flush(); }
+void EventObserver::on_end(const std::string&) { writer_.flush(); }
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ class EventObserver : public Observer {
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
-  void on_end() override;
+  void on_end(const std::string& reason) override;
 
  private:
   EventWriter writer_;

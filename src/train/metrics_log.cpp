@@ -65,7 +65,7 @@ void MetricsLog::on_step(const StepRecord& r) {
 void MetricsLog::on_evaluation(const EvaluationRecord& r) {
   nlohmann::ordered_json line = {{"event", "evaluation"}, {"time", unix_seconds()},
                                  {"step", r.step},        {"epoch", r.epoch},
-                                 {"seconds", r.seconds},  {"best", r.is_best}};
+                                 {"seconds", r.seconds},  {"improved", r.improved}};
   for (const auto& [name, value] : r.result->metrics) line["eval/" + name] = value;
   write(line.dump());
 }
@@ -77,8 +77,9 @@ void MetricsLog::on_checkpoint(const CheckpointRecord& r) {
   write(line.dump());
 }
 
-void MetricsLog::on_end() {
-  write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}}.dump());
+void MetricsLog::on_end(const std::string& reason) {
+  write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}, {"reason", reason}}
+            .dump());
 }
 
 }  // namespace lockstep

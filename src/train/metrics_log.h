@@ -19,7 +19,7 @@ class MetricsLog : public Observer {
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
-  void on_end() override;
+  void on_end(const std::string& reason) override;
 
  private:
   void write(const std::string& line);

@@ -29,7 +29,7 @@ struct StepRecord {
 struct EvaluationRecord {
   int64_t step = 0, epoch = 0;
   double seconds = 0;
-  bool is_best = false;
+  std::vector<std::string> improved;  // metrics with a new best
   const Evaluation* result = nullptr;
 };
 
@@ -48,7 +48,8 @@ class Observer {
   virtual void on_step(const StepRecord& record) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}
   virtual void on_checkpoint(const CheckpointRecord& record) {}
-  virtual void on_end() {}
+  // reason: "steps", "epochs", "minutes", "patience" or "signal".
+  virtual void on_end(const std::string& reason) {}
 };
 
 using Observers = std::vector<std::unique_ptr<Observer>>;

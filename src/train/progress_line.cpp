@@ -60,12 +60,14 @@ void ProgressLine::on_step(const StepRecord& record) {
 }
 
 void ProgressLine::on_evaluation(const EvaluationRecord& record) {
+  std::string best =
+      record.improved.empty() ? "" : fmt::format("  best {} so far", join(record.improved, ", "));
   log_info("eval at step {}: {}{}  ({:.1f} s)", with_commas(record.step), record.result->summary,
-           record.is_best ? "  best so far" : "", record.seconds);
-  if (record.result->samples.empty()) return;
-  const Sample& sample = record.result->samples.front();
-  log_info("  source     {}\n  reference  {}\n  output     {}", sample.source, sample.reference,
-           sample.output);
+           best, record.seconds);
+  for (const Sample& sample : record.result->samples) {
+    log_info("  source     {}\n  reference  {}\n  output     {}", sample.source, sample.reference,
+             sample.output);
+  }
 }
 
 void ProgressLine::on_checkpoint(const CheckpointRecord& record) {
@@ -73,6 +75,6 @@ void ProgressLine::on_checkpoint(const CheckpointRecord& record) {
            record.seconds);
 }
 
-void ProgressLine::on_end() { end_progress(); }
+void ProgressLine::on_end(const std::string&) { end_progress(); }
 
 }  // namespace lockstep

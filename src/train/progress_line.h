@@ -20,7 +20,7 @@ class ProgressLine : public Observer {
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
-  void on_end() override;
+  void on_end(const std::string& reason) override;
 
  private:
   double eta_seconds(const StepRecord& record) const;

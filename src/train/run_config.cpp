@@ -1,5 +1,8 @@
 #include "train/run_config.h"
 
+#include <regex>
+
+#include "base/text.h"
 #include "dist/comm_hooks.h"
 #include "optim/catalogue.h"
 #include "tasks/catalogue.h"
@@ -46,30 +49,50 @@ void RunSection::describe(Fields& f) {
   f("plain_operations", &plain_operations,
     OneOf{{kFusedOperationNames.begin(), kFusedOperationNames.end()}},
     "single operations that run as plain libtorch, to compare");
+  f("load_model", &load_model, Any{},
+    "a run, checkpoint or tensor file whose weights of the same names and shapes a new run begins "
+    "with");
 }
 
 void TrainingSection::describe(Fields& f) {
-  f("steps", &steps, AtLeast{1}, "optimizer steps of the whole run");
+  f("steps", &steps, AtLeast{0}, "optimizer steps of the whole run; 0: epochs says when it ends");
+  f("epochs", &epochs, AtLeast{0}, "passes over the corpus of the whole run; 0: steps says it");
   f("minutes", &minutes, AtLeast{0}, "stop after this time even if steps are left; 0: no limit");
   f("clip_norm", &clip_norm, AtLeast{0}, "largest norm of the mean gradient; 0: no clipping");
   f("average_decay", &average_decay, Between{0, 1},
     "of the moving average of the weights that is evaluated and saved; 0: none");
+  f("freeze", &freeze, Any{},
+    "regular expressions: weights that match one by their whole name keep their values");
   f("shard_optimizer", &shard_optimizer, Any{},
     "each rank updates a share of the weights and keeps the optimizer's arrays of that share only");
+  f("fit_memory", &fit_memory, Any{},
+    "micro-batches as large as fit: batch.accumulate is found by trial steps; a step stays as it is");
+  f("fit_megabytes", &fit_megabytes, AtLeast{0},
+    "what the tensors of a rank may take then; 0: most of what its machine has free");
   f("check_weights_every", &check_weights_every, AtLeast{0},
     "steps between checks that all ranks hold equal weights; 0: at the start only");
   f("progress_every", &progress_every, AtLeast{1}, "steps between progress lines");
 }
 
 void EvaluationSection::describe(Fields& f) {
-  f("every", &every, AtLeast{0}, "steps between evaluations; 0: at the end only");
+  f("every", &every, AtLeast{0}, "steps between evaluations, and one at the end; 0: none at all");
   f("split", &split, Any{}, "which split of the corpus");
   f("limit", &limit, AtLeast{0}, "items of the split that are decoded; 0: all");
+  f("metrics", &metrics, OneOf{known_metrics},
+    "of each the best checkpoints are kept; the first says which one is used");
+  f("samples", &samples, AtLeast{0}, "items shown after each evaluation");
+  f("patience", &patience, AtLeast{0},
+    "evaluations without improvement that end the run; 0: none does");
+  f("patience_metrics", &patience_metrics, OneOf{{"first", "any", "all"}},
+    "which of the metrics must have stalled for so long");
+  f("min_improvement", &min_improvement, AtLeast{0},
+    "a metric that beats its best by no more has stalled");
 }
 
 void CheckpointSection::describe(Fields& f) {
   f("every", &every, AtLeast{0}, "steps between checkpoints; 0: at the end only");
-  f("keep", &keep, AtLeast{1}, "newest checkpoints kept; the best one is kept besides");
+  f("keep", &keep, AtLeast{1}, "newest checkpoints kept; the best ones are kept besides");
+  f("keep_best", &keep_best, AtLeast{1}, "best checkpoints kept of each of evaluation.metrics");
 }
 
 void CommSection::describe(Fields& f) {
@@ -100,6 +123,46 @@ std::string RunConfig::to_toml() {
   return writer.text();
 }
 
+ValidationRules RunConfig::validation_rules() const {
+  return {.keep_best = checkpoint.keep_best,
+          .min_improvement = evaluation.min_improvement,
+          .patience = evaluation.patience,
+          .stalled = evaluation.patience_metrics};
+}
+
+namespace {
+
+// What concerns several keys, or more of a value than its field can say.
+void check_together(RunConfig& config, ConfigSource& source) {
+  TrainingSection& training = config.training;
+  if (training.epochs > 0 && !source.has("training.steps")) training.steps = 0;
+  if (training.epochs > 0 && training.steps > 0) {
+    source.add_error("training.epochs",
+                     fmt::format("the run would end after {} epochs or {} steps: set "
+                                 "training.steps=0 or training.epochs=0",
+                                 training.epochs, training.steps));
+  } else if (training.epochs == 0 && training.steps == 0) {
+    source.add_error("training.steps", "0 steps and 0 epochs: set one of them");
+  }
+  if (config.evaluation.metrics.empty()) {
+    source.add_error("evaluation.metrics", fmt::format("empty; expected at least one of {}",
+                                                       join(config.evaluation.known_metrics, ", ")));
+  }
+  if (config.evaluation.patience > 0 && config.evaluation.every == 0) {
+    source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");
+  }
+  for (const std::string& expression : training.freeze) {
+    try {
+      std::regex compiled(expression);
+    } catch (const std::regex_error& error) {
+      source.add_error("training.freeze", fmt::format("\"{}\" is no regular expression: {}",
+                                                      expression, error.what()));
+    }
+  }
+}
+
+}  // namespace
+
 RunConfig read_run_config(ConfigSource source) {
   RunConfig config;
   std::string task = checked_name(source, "task.name", config.task_name, tasks());
@@ -107,7 +170,12 @@ RunConfig read_run_config(ConfigSource source) {
       checked_name(source, "optimizer.name", config.optimizer_name, optimizers());
   config.task = tasks().get(task)();
   config.optimizer = optimizers().get(optimizer)();
+  for (const MetricKind& kind : config.task->metrics()) {
+    config.evaluation.known_metrics.push_back(kind.name);
+  }
+  config.evaluation.metrics = {config.evaluation.known_metrics.front()};
   source.read("", config);
+  check_together(config, source);
   source.finish();
   return config;
 }

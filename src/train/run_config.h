@@ -11,6 +11,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedules.h"
 #include "tasks/task.h"
+#include "train/validation.h"
 
 namespace lockstep {
 
@@ -20,16 +21,21 @@ struct RunSection {
   std::string device = "auto";
   std::string precision = "bf16";
   bool fused = true;
+  std::string load_model;
   std::vector<std::string> plain_operations;
   void describe(Fields& f);
 };
 
 struct TrainingSection {
   int64_t steps = 10000;
+  int64_t epochs = 0;
   double minutes = 0;
   double clip_norm = 1.0;
   double average_decay = 0;
+  std::vector<std::string> freeze;
   bool shard_optimizer = false;
+  bool fit_memory = false;
+  double fit_megabytes = 0;
   int64_t check_weights_every = 500;
   int64_t progress_every = 20;
   void describe(Fields& f);
@@ -39,12 +45,20 @@ struct EvaluationSection {
   int64_t every = 1000;
   std::string split = "dev";
   int64_t limit = 0;
+  std::vector<std::string> metrics;
+  int64_t samples = 3;
+  int64_t patience = 0;
+  std::string patience_metrics = "first";
+  double min_improvement = 0;
+  // What `metrics` may be: those of the task, set before describe().
+  std::vector<std::string> known_metrics;
   void describe(Fields& f);
 };
 
 struct CheckpointSection {
   int64_t every = 1000;
   int64_t keep = 2;
+  int64_t keep_best = 1;
   void describe(Fields& f);
 };
 
@@ -72,6 +86,8 @@ struct RunConfig {
   // Every section in the order of the saved file; also what reads them.
   void describe(Fields& f);
   std::string to_toml();  // the effective configuration
+
+  ValidationRules validation_rules() const;
 };
 
 // Reads a file and `key=value` words. Throws one ConfigError with all errors.

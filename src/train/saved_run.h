@@ -9,13 +9,15 @@
 
 namespace lockstep {
 
+inline constexpr const char* kCheckpointHelp = "best, best-METRIC, newest or step_N";
+
 struct SavedRun {
   RunConfig config;
   fs::path checkpoint;
 };
 
 struct SavedRunOptions {
-  std::string checkpoint = "best";  // or "newest", or "step_N"
+  std::string checkpoint = "best";  // as find_checkpoint() takes it
   std::vector<std::string> words;   // key=value, over the saved configuration
   int local_rank = 0, local_size = 1;
 };

@@ -68,6 +68,7 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
   engine.world.all_reduce_sum(std::span<double>(sums.values));
   double wait_seconds = seconds_since(before_wait);
 
+  engine.frozen.drop_gradients();
   // Gradients are sums over targets until here; the optimizer takes the factors in its one pass.
   auto targets = static_cast<double>(batch.targets);
   double norm = euclidean_norm(engine.task.parameters().gradients()) / targets;
@@ -76,17 +77,18 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
     throw DivergedError("step {}: loss {} and gradient norm {} are not finite", step, loss, norm);
   }
   bool clipped = training.clip_norm > 0 && norm > training.clip_norm;
-  ScheduleContext schedule{.width = engine.task.width(), .total_steps = training.steps};
+  ScheduleContext schedule{.width = engine.task.width(), .total_steps = engine.total_steps};
   double lr =
       engine.config.optimizer->lr() * schedule_value(step, engine.config.schedule, schedule);
   engine.update.step({.lr = lr,
                       .gradient_scale = (clipped ? training.clip_norm / norm : 1) / targets,
                       .average_decay = average_decay(training.average_decay, step)});
+  engine.frozen.restore(engine.update.average());
 
   StepOutcome outcome;
   outcome.stop = {.out_of_time = sums.out_of_time() > 0, .interrupted = sums.interrupted() > 0};
   outcome.record = {.step = step,
-                    .total_steps = training.steps,
+                    .total_steps = engine.total_steps,
                     .epoch = batch.epoch,
                     .loss = loss,
                     .nll = sums.nll() / targets,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dist/gradient_reducer.h"
+#include "train/frozen_weights.h"
 #include "train/observers.h"
 #include "train/run_config.h"
 #include "train/weight_update.h"
@@ -14,7 +15,8 @@ namespace lockstep {
 // This rank's share of a step, made ahead of time.
 struct StepBatch {
   int64_t epoch = 0, step_in_epoch = 0;
-  int64_t targets = 0;                                // of the whole step, over all ranks
+  int64_t targets = 0;      // of the whole step, over all ranks
+  bool ends_epoch = false;  // it is the last of its epoch
   std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, empty ones left out
 };
 
@@ -24,7 +26,9 @@ struct Engine {
   World& world;
   GradientReducer& reducer;
   WeightUpdate& update;
+  FrozenWeights& frozen;
   const RunConfig& config;
+  int64_t total_steps;  // of the run, for the schedule
 };
 
 // Why a rank wishes the run to end after this step.

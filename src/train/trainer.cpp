@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "dist/fingerprint.h"
 #include "train/event_observer.h"
+#include "train/initial_weights.h"
+#include "train/memory_fit.h"
 #include "train/metrics_log.h"
 #include "train/progress_line.h"
 
@@ -53,18 +55,28 @@ class UseAverage {
 
 }  // namespace
 
-Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder, bool resume)
-    : config_(config), world_(world), folder_(folder), resume_(resume), task_(*config.task) {
-  build_network();
-  if (resume_) restore();
+Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
+                 const TrainerOptions& options)
+    : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
+  std::string checkpoint = options_.resume ? choose_checkpoint() : "";
+  build_network(checkpoint.empty());
+  if (!checkpoint.empty()) restore(checkpoint);
+  position_.validation = watch_metrics(position_.validation, config_.evaluation.metrics);
   check_weights();
+  if (config_.training.fit_memory) {
+    fit_to_memory(task_, world_, *reducer_, config_.training.fit_megabytes * 1e6);
+  }
   start_observers();
   start_batches();
 }
 
 Trainer::~Trainer() = default;
 
-void Trainer::build_network() {
+void Trainer::add_observer(std::unique_ptr<Observer> observer) {
+  observers_.push_back(std::move(observer));
+}
+
+void Trainer::build_network(bool fresh) {
   const LaunchEnvironment& environment = world_.environment();
   TaskContext context;
   context.device =
@@ -72,6 +84,10 @@ void Trainer::build_network() {
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
   task_.open(context);
+  if (fresh && !config_.run.load_model.empty()) {
+    load_initial_weights(config_.run.load_model, task_.parameters());
+  }
+  frozen_ = FrozenWeights(task_.parameters(), config_.training.freeze);
   Parameters& parameters = task_.parameters();
   update_ =
       std::make_unique<WeightUpdate>(world_, parameters, *config_.optimizer,
@@ -91,43 +107,53 @@ void Trainer::build_network() {
            at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 
-void Trainer::restore() {
+// Empty when there is none to go on from. Rank 0 decides for all.
+std::string Trainer::choose_checkpoint() {
   std::string chosen;
   if (world_.is_leader()) {
     std::vector<fs::path> complete = complete_checkpoints(folder_.checkpoints());
     if (!complete.empty()) chosen = complete.front().string();
   }
-  chosen = world_.all_gather_strings(chosen).front();  // rank 0 decides for all
+  chosen = world_.all_gather_strings(chosen).front();
   if (chosen.empty()) {
     log_info("no complete checkpoint in {}: starting at the first step",
              folder_.checkpoints().string());
-    return;
   }
+  return chosen;
+}
+
+void Trainer::restore(const std::string& checkpoint) {
   CheckpointContent content{.parameters = &task_.parameters(),
                             .average = update_->average(),
                             .optimizer = update_->gather_state()};
   try {
-    position_ = load_checkpoint(chosen, content);
+    position_ = load_checkpoint(checkpoint, content);
   } catch (Error& error) {
-    error.add_context("resuming from " + chosen);
+    error.add_context("resuming from " + checkpoint);
     throw;
   }
   update_->set_state(content.optimizer);
   task_.parameters().refresh_low();
-  saved_step_ = evaluated_step_ = position_.step;
-  log_info("resumed from {}", chosen);
+  frozen_.remember();
+  saved_step_ = position_.step;
+  log_info("resumed from {}", checkpoint);
 }
 
 void Trainer::start_observers() {
   if (!world_.is_leader()) return;
-  task_.save_assets(folder_.path());
   observers_.push_back(std::make_unique<ProgressLine>(config_.training.progress_every,
                                                       config_.training.minutes, task_.unit()));
+  if (options_.benchmark_steps > 0) return;
+  task_.save_assets(folder_.path());
   observers_.push_back(std::make_unique<MetricsLog>(folder_.metrics()));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml()));
 }
 
 void Trainer::start_batches() {
+  int64_t steps = task_.steps_in_epoch(position_.epoch);
+  epoch_done_ = position_.step_in_epoch == steps;
+  total_steps_ = config_.training.steps > 0 ? config_.training.steps
+                                            : config_.training.epochs * steps;
   planned_ = position_;
   batches_ = std::make_unique<Prefetcher<StepBatch>>([this] { return make_step(); });
 }
@@ -147,6 +173,7 @@ StepBatch Trainer::make_step() {
     if (batch) out.micro_batches.push_back(std::move(batch));
   }
   ++planned_.step_in_epoch;
+  out.ends_epoch = planned_.step_in_epoch == task_.steps_in_epoch(planned_.epoch);
   return out;
 }
 
@@ -155,6 +182,7 @@ void Trainer::advance(const StepBatch& batch) {
   position_.epoch = batch.epoch;
   position_.step_in_epoch = batch.step_in_epoch + 1;
   position_.targets_seen += batch.targets;
+  epoch_done_ = batch.ends_epoch;
 }
 
 void Trainer::check_weights() {
@@ -167,13 +195,29 @@ StopWish Trainer::stop_wish(double elapsed_seconds) const {
           .interrupted = stop_signal.load() != 0};
 }
 
+std::string Trainer::end_reason(const StopWish& stop) const {
+  const TrainingSection& training = config_.training;
+  if (stop.interrupted) return "signal";
+  if (options_.benchmark_steps > 0) {
+    return position_.step >= options_.benchmark_steps ? "steps" : "";
+  }
+  if (training.steps > 0 && position_.step >= training.steps) return "steps";
+  int64_t epochs_done = position_.epoch + (epoch_done_ ? 1 : 0);
+  if (training.epochs > 0 && epochs_done >= training.epochs) return "epochs";
+  if (patience_is_over(position_.validation, config_.validation_rules())) return "patience";
+  return stop.out_of_time ? "minutes" : "";
+}
+
 int Trainer::run() {
-  Engine engine{task_, world_, *reducer_, *update_, config_};
-  for (auto& o : observers_) o->on_start(position_.step + 1, config_.training.steps);
-  auto due = [&](int64_t every) { return every > 0 && position_.step % every == 0; };
+  Engine engine{task_, world_, *reducer_, *update_, frozen_, config_, total_steps_};
+  for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
+  bool writes = options_.benchmark_steps == 0;
+  auto due = [&](int64_t every) { return writes && every > 0 && position_.step % every == 0; };
   Stopwatch run_watch;
-  StopWish stop;
-  while (!stop.out_of_time && !stop.interrupted && position_.step < config_.training.steps) {
+  // A signal may have come between a step and its evaluation.
+  if (position_.step > 0 && due(config_.evaluation.every)) evaluate();
+  std::string reason = end_reason({});
+  while (reason.empty()) {
     Stopwatch data_watch;
     StepBatch batch = batches_->next();
     double data_seconds = data_watch.seconds();
@@ -181,49 +225,55 @@ int Trainer::run() {
     StepOutcome outcome =
         train_step(engine, batch, position_.step + 1, stop_wish(run_watch.seconds()));
     advance(batch);
-    stop = outcome.stop;
     outcome.record.data_seconds = data_seconds;
     outcome.record.seconds += data_seconds;
     for (auto& o : observers_) o->on_step(outcome.record);
 
     if (due(config_.training.check_weights_every)) check_weights();
-    if (due(config_.evaluation.every)) evaluate();
+    // A signal leaves time for the checkpoint only.
+    if (!outcome.stop.interrupted && due(config_.evaluation.every)) evaluate();
     if (due(config_.checkpoint.every)) save();
+    reason = end_reason(outcome.stop);
   }
-  if (!stop.interrupted) evaluate();  // a signal leaves time for the checkpoint only
-  save();
-  check_weights();
-  for (auto& o : observers_) o->on_end();
-  if (!stop.interrupted) return 0;
+  if (writes) {
+    if (reason != "signal" && config_.evaluation.every > 0) evaluate();
+    save();
+    check_weights();
+  }
+  for (auto& o : observers_) o->on_end(reason);
+  if (reason == "patience") {
+    log_info("no improvement in {} evaluations: {}", config_.evaluation.patience,
+             best_text(position_.validation));
+  }
+  if (reason != "signal") return 0;
   int signal = stop_signal.load();
   return signal != 0 ? signal : SIGTERM;  // another rank was told
 }
 
 void Trainer::evaluate() {
-  if (evaluated_step_ == position_.step) return;
-  evaluated_step_ = position_.step;
+  if (position_.evaluated_step == position_.step) return;
+  position_.evaluated_step = position_.step;
+  const EvaluationSection& section = config_.evaluation;
   Stopwatch watch;
   Evaluation result;
   {
     update_->gather_average();
     UseAverage use_average(task_.parameters(), update_->average());
-    result = task_.evaluate(world_, config_.evaluation.split, config_.evaluation.limit);
+    result = task_.evaluate(world_, {.split = section.split,
+                                     .limit = section.limit,
+                                     .metrics = section.metrics,
+                                     .samples = section.samples});
   }
-  double value = result.metrics.at(result.main_metric);
-  bool better =
-      !position_.best_metric ||
-      (result.higher_is_better ? value > *position_.best_metric : value < *position_.best_metric);
+  Verdict verdict = note_evaluation(position_.validation, position_.step, result, task_.metrics(),
+                                    config_.validation_rules());
   EvaluationRecord record{.step = position_.step,
                           .epoch = position_.epoch,
                           .seconds = watch.seconds(),
-                          .is_best = better,
+                          .improved = verdict.improved,
                           .result = &result};
   for (auto& o : observers_) o->on_evaluation(record);
-  if (!better) return;
-  position_.best_metric = value;
-  position_.best_step = position_.step;
-  saved_step_ = -1;  // a checkpoint of this step does not know yet that it is the best
-  save();
+  saved_step_ = -1;  // a checkpoint of this step does not know this evaluation yet
+  if (verdict.among_best) save();
 }
 
 void Trainer::save() {
@@ -238,7 +288,8 @@ void Trainer::save() {
                               .average = update_->average(),
                               .optimizer = std::move(optimizer)};
     int64_t bytes = save_checkpoint(folder_.checkpoints(), content);
-    remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep, position_.best_step);
+    remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
+                           best_steps(position_.validation));
     CheckpointRecord record{.step = position_.step,
                             .seconds = watch.seconds(),
                             .bytes = bytes,
