@@ -1,5 +1,6 @@
 #include "commands/catalogue.h"
 
+#include "commands/average.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
 #include "commands/launch.h"
@@ -19,6 +20,7 @@ const Catalogue<Command>& commands() {
     c.add("evaluate", evaluate, "BLEU of a run's model on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
+    c.add("average", average, "average the weights of several checkpoints");
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

@@ -19,9 +19,11 @@ struct TrainArguments {
   bool benchmark() const { return bench_steps > 0; }
 };
 
-// After a resume that worked: a configuration that changed is kept under a number.
-void update_config(const RunFolder& folder, const std::string& config) {
+// After a start that worked: micro-batches may have been fitted to memory. A resume may have changed
+// more, and keeps the former configuration under a number.
+void update_config(const RunFolder& folder, const std::string& config, bool resumed) {
   if (read_file(folder.config()) == config) return;
+  if (!resumed) return write_file(folder.config(), config);
   int number = 1;
   auto kept = [&] { return folder.path() / fmt::format("config.{}.toml", number); };
   while (fs::exists(kept())) ++number;
@@ -75,7 +77,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   Trainer trainer(config, world, folder,
                   {.resume = arguments.resume, .benchmark_steps = arguments.bench_steps});
   if (arguments.benchmark()) return run_benchmark(trainer, world, config, arguments.bench_start);
-  if (world.is_leader()) update_config(folder, config.to_toml());
+  if (world.is_leader()) update_config(folder, config.to_toml(), arguments.resume);
   handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <iostream>
 
 #include "base/log.h"
@@ -13,53 +14,113 @@ namespace lockstep {
 
 namespace {
 
-// Translates what was read so far, in the order read.
-void flush_lines(Translation& task, std::vector<std::string>& lines) {
-  for (const std::string& line : task.translate(lines)) fmt::print("{}\n", line);
-  std::fflush(stdout);
-  lines.clear();
-}
+struct TranslateArguments {
+  std::vector<std::string> words;
+  SavedRunOptions run;
+  std::string input, output;
+  int64_t chunk = 1024;
+};
 
-void check_line(const std::string& line, int64_t number) {
-  if (auto at = invalid_utf8_at(line)) {
-    throw DataError("standard input:{}:{}: byte 0x{:02x} is not valid UTF-8", number, *at + 1,
-                    static_cast<unsigned char>(line[*at]));
+// The lines of a file or of standard input, a chunk at a time, to a file or standard output.
+class Translator {
+ public:
+  Translator(Translation& task, const TranslateArguments& arguments)
+      : task_(task), chunk_(static_cast<std::size_t>(arguments.chunk)), file_(arguments.output) {
+    interactive_ = arguments.input.empty() && ::isatty(STDIN_FILENO) == 1;
+    name_ = arguments.input.empty() ? "standard input" : arguments.input;
   }
-}
+
+  void add(std::string_view line, int64_t number) {
+    if (auto at = invalid_utf8_at(line)) {
+      throw DataError("{}:{}:{}: byte 0x{:02x} is not valid UTF-8", name_, number, *at + 1,
+                      static_cast<unsigned char>(line[*at]));
+    }
+    lines_.emplace_back(line);
+    if (interactive_ || lines_.size() == chunk_) flush();
+  }
+
+  void run_standard_input() {
+    if (interactive_) greet();
+    prompt();
+    std::string line;
+    for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      add(line, number);
+      prompt();
+    }
+    if (interactive_) fmt::print(stderr, "\n");
+  }
+
+  // What is left, and the whole output file: it is there complete or not at all.
+  void finish() {
+    flush();
+    if (!file_.empty()) write_file(file_, collected_);
+  }
+
+ private:
+  void flush() {
+    std::string text;
+    for (const std::string& line : task_.translate(lines_)) text += line + "\n";
+    lines_.clear();
+    if (!file_.empty()) {
+      collected_ += text;
+      return;
+    }
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
+
+  void greet() {
+    const TranslationConfig& config = task_.config();
+    fmt::print(stderr,
+               "{} weights, {}+{} layers of width {}, beam of {}; a sentence a line, Ctrl-D ends\n",
+               with_commas(task_.parameters().count()), config.model.encoder_layers,
+               config.model.decoder_layers, config.model.d_model, config.decoding.beam_size);
+  }
+
+  void prompt() const {
+    if (interactive_) fmt::print(stderr, "> ");
+  }
+
+  Translation& task_;
+  std::size_t chunk_;
+  std::string file_, name_;
+  bool interactive_ = false;
+  std::vector<std::string> lines_;
+  std::string collected_;
+};
 
 }  // namespace
 
 int translate(const Arguments& arguments) {
-  std::vector<std::string> words;
-  SavedRunOptions options;
-  int64_t chunk = 1024;
-  CLI::App app("Translates the lines of standard input to standard output.", "lockstep translate");
-  app.add_option("words", words, "RUN, and key=value words such as decoding.beam_size=1");
-  app.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)
-      ->capture_default_str();
-  app.add_option("--chunk", chunk, "lines that are sorted by length and translated together")
+  TranslateArguments a;
+  CLI::App app("Translates lines: standard input to standard output, or files.",
+               "lockstep translate");
+  app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
+  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
+  app.add_option("--input", a.input, "a file of sentences (plain or .gz)");
+  app.add_option("--output", a.output, "write the translations here, whole or not at all");
+  app.add_option("--chunk", a.chunk, "lines that are sorted by length and translated together")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   if (!parse_arguments(app, arguments)) return kExitOk;
-  options.words = take_settings(words);
-  if (words.size() != 1) throw ConfigError("translate: expected one run folder");
+  a.run.words = take_settings(a.words);
+  if (a.words.size() != 1) throw ConfigError("translate: expected one run folder");
 
   prepare_process({});
-  SavedRun run = open_saved_run(words.front(), options);
+  SavedRun run = open_saved_run(a.words.front(), a.run);
   auto task = dynamic_cast<Translation*>(run.config.task.get());
   if (task == nullptr) {
-    throw ConfigError("{}: its task is {}, not translation", words.front(), run.config.task_name);
+    throw ConfigError("{}: its task is {}, not translation", a.words.front(),
+                      run.config.task_name);
   }
-  bool interactive = ::isatty(STDIN_FILENO) == 1;
-  std::vector<std::string> lines;
-  std::string line;
-  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    check_line(line, number);
-    lines.push_back(line);
-    if (interactive || static_cast<int64_t>(lines.size()) == chunk) flush_lines(*task, lines);
+  Translator translator(*task, a);
+  if (a.input.empty()) {
+    translator.run_standard_input();
+  } else {
+    for_each_line(a.input, [&](std::string_view line, int64_t n) { translator.add(line, n); });
   }
-  flush_lines(*task, lines);
+  translator.finish();
   return kExitOk;
 }
 

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "metrics/bleu.h"
+#include "metrics/chrf.h"
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
 #include "nn/embedding.h"
@@ -272,9 +273,9 @@ void Translation::measure_loss(World& world, const std::string& split, Evaluatio
 }
 
 const std::vector<MetricKind>& Translation::metrics() const {
-  static const std::vector<MetricKind> kinds = {{"bleu", true},        {"loss", false},
-                                                {"nll", false},        {"perplexity", false},
-                                                {"accuracy", true}};
+  static const std::vector<MetricKind> kinds = {{"bleu", true},        {"chrf", true},
+                                                {"loss", false},       {"nll", false},
+                                                {"perplexity", false}, {"accuracy", true}};
   return kinds;
 }
 
@@ -286,7 +287,7 @@ Evaluation Translation::evaluate(World& world, const EvaluationRequest& request)
   };
   Evaluation out;
   out.summary = request.split;
-  if (wants({"bleu"})) measure_translation(world, request, out);
+  if (wants({"bleu", "chrf"})) measure_translation(world, request, out);
   measure_loss(world, request.split, out);  // costs little beside decoding
   return out;
 }
@@ -313,7 +314,9 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
   Bleu bleu;
   BleuScore score = bleu.corpus(output, {reference});
   out.metrics["bleu"] = score.score;
-  out.summary += " " + bleu.format(score, 1, 2);
+  out.metrics["chrf"] = Chrf().corpus(output, {reference});
+  out.summary +=
+      fmt::format(" {}  chrF {:.2f}", bleu.format(score, 1, 2), out.metrics["chrf"]);
   std::size_t samples = std::min(static_cast<std::size_t>(request.samples), output.size());
   for (std::size_t i = 0; i < samples; ++i) {
     std::size_t at = i * output.size() / samples;

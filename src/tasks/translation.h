@@ -77,7 +77,7 @@ class Translation : public Task {
   std::vector<std::string> decode(const std::vector<std::vector<int32_t>>& sources) const;
   // Teacher-forced, on a whole split: loss, nll, perplexity, accuracy.
   void measure_loss(World& world, const std::string& split, Evaluation& out);
-  // Translates the split: bleu.
+  // Translates the split: bleu, chrf.
   void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 
   TranslationConfig config_;

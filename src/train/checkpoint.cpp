@@ -95,21 +95,14 @@ int64_t write_done(const fs::path& folder) {
   return total;
 }
 
-int64_t step_of(const fs::path& checkpoint) {
-  std::string name = checkpoint.filename().string();
-  bool named = name.rfind("step_", 0) == 0 && name.size() > 5 &&
-               name.find_first_not_of("0123456789", 5) == std::string::npos;
-  return named ? std::stoll(name.substr(5)) : -1;
-}
-
 std::vector<fs::path> all_checkpoints(const fs::path& folder) {
   std::vector<fs::path> out;
   if (!fs::exists(folder)) return out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && step_of(entry.path()) >= 0) out.push_back(entry.path());
+    if (entry.is_directory() && checkpoint_step(entry.path()) >= 0) out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end(),
-            [](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
+            [](const fs::path& a, const fs::path& b) { return checkpoint_step(a) > checkpoint_step(b); });
   return out;
 }
 
@@ -152,6 +145,13 @@ int64_t write_checkpoint(const fs::path& folder, int64_t step,
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
+
+int64_t checkpoint_step(const fs::path& checkpoint) {
+  std::string name = checkpoint.filename().string();
+  bool named = name.starts_with("step_") && name.size() > 5 &&
+               name.find_first_not_of("0123456789", 5) == std::string::npos;
+  return named ? std::stoll(name.substr(5)) : -1;
+}
 
 int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
   return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
@@ -283,7 +283,7 @@ MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameter
 void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best) {
   int64_t kept = 0;
   for (const fs::path& checkpoint : all_checkpoints(folder)) {
-    if (kept++ < keep || best.contains(step_of(checkpoint))) continue;
+    if (kept++ < keep || best.contains(checkpoint_step(checkpoint))) continue;
     std::error_code failed;
     // DONE goes first: what is half removed must not look whole.
     fs::remove(checkpoint / "DONE", failed);
@@ -294,42 +294,60 @@ void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set
 
 namespace {
 
-// The best of the complete checkpoints by `metric`, or by the first one when empty; the newest
-// where nothing was evaluated.
-fs::path find_best(const std::vector<fs::path>& complete, const std::string& metric) {
-  fs::path state = complete.front() / "state.json";
-  Validation validation;
+Validation validation_of(const fs::path& checkpoint) {
+  fs::path state = checkpoint / "state.json";
   try {
-    validation = position_from_json(read_json(state)).validation;
+    return position_from_json(read_json(state)).validation;
   } catch (const Json::exception& error) {
     throw DataError("{}: {}", state.string(), error.what());
   }
+}
+
+// `complete`: newest first, at least one.
+std::vector<fs::path> best_of(const std::vector<fs::path>& complete, const std::string& metric) {
+  Validation validation = validation_of(complete.front());
   std::vector<std::string> names;
   for (const MetricHistory& history : validation) {
-    names.push_back("best-" + history.metric);
+    names.push_back(history.metric);
     if (!metric.empty() && history.metric != metric) continue;
+    std::vector<fs::path> out;
     for (const RankedStep& best : history.best) {
-      for (const fs::path& checkpoint : complete) {
-        if (step_of(checkpoint) == best.step) return checkpoint;
+      auto found = std::find_if(complete.begin(), complete.end(),
+                                [&](const fs::path& c) { return checkpoint_step(c) == best.step; });
+      if (found != complete.end()) {
+        out.push_back(*found);
+      } else {
+        log_warning("{}, one of the best by {}, is not there or damaged",
+                    checkpoint_name(best.step), history.metric);
       }
-      log_warning("{}, the best by {}, is not there or damaged", checkpoint_name(best.step),
-                  history.metric);
     }
-    break;
+    return out;
   }
-  if (metric.empty()) return complete.front();
-  throw DataError("{}: no \"best-{}\"{} ({})", complete.front().parent_path().string(), metric,
-                  did_you_mean("best-" + metric, names), join(names, ", "));
+  if (metric.empty()) return {};  // nothing was evaluated
+  throw DataError("{}: \"{}\" was not among evaluation.metrics{} ({})",
+                  complete.front().parent_path().string(), metric, did_you_mean(metric, names),
+                  join(names, ", "));
+}
+
+std::vector<fs::path> at_least_one_checkpoint(const fs::path& folder) {
+  std::vector<fs::path> complete = complete_checkpoints(folder);
+  if (complete.empty()) throw DataError("{}: no complete checkpoint", folder.string());
+  return complete;
 }
 
 }  // namespace
 
+std::vector<fs::path> best_checkpoints(const fs::path& folder, const std::string& metric) {
+  return best_of(at_least_one_checkpoint(folder), metric);
+}
+
 fs::path find_checkpoint(const fs::path& folder, const std::string& which) {
-  std::vector<fs::path> complete = complete_checkpoints(folder);
-  if (complete.empty()) throw DataError("{}: no complete checkpoint", folder.string());
+  std::vector<fs::path> complete = at_least_one_checkpoint(folder);
   if (which == "newest") return complete.front();
-  if (which == "best") return find_best(complete, "");
-  if (which.starts_with("best-")) return find_best(complete, which.substr(5));
+  if (which == "best" || which.starts_with("best-")) {
+    std::vector<fs::path> best = best_of(complete, which == "best" ? "" : which.substr(5));
+    return best.empty() ? complete.front() : best.front();
+  }
   std::vector<std::string> names;
   for (const fs::path& checkpoint : complete) {
     names.push_back(checkpoint.filename().string());

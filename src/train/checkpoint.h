@@ -27,6 +27,8 @@ struct CheckpointContent {
 
 // "step_1200".
 std::string checkpoint_name(int64_t step);
+// 1200 of a path that ends in "step_1200"; -1 for other names.
+int64_t checkpoint_step(const fs::path& checkpoint);
 
 // Writes FOLDER/step_N; an incomplete one of that name is replaced. Returns the bytes written.
 // Throws MachineError when the disk refuses; older checkpoints stay untouched.
@@ -64,5 +66,8 @@ void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set
 // The checkpoint that is asked for: "best" (by the first metric), "best-METRIC", "newest" or a
 // name. DataError when there is none.
 fs::path find_checkpoint(const fs::path& folder, const std::string& which);
+// Those that are kept for being the best by `metric` (empty: the first one), best first. DataError
+// for a metric that was not watched.
+std::vector<fs::path> best_checkpoints(const fs::path& folder, const std::string& metric);
 
 }  // namespace lockstep
