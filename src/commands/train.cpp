@@ -93,6 +93,9 @@ void open_folder(const RunFolder& folder, RunConfig& config, const TrainArgument
     ConfigError error("{}: holds no run to go on with", folder.path().string());
     error.set_advice("without --resume, to start one there");
     throw error;
+  } else {
+    std::error_code failed;  // one that `lockstep average` wrote has no logs yet
+    fs::create_directories(folder.logs(), failed);
   }
 }
 
