@@ -39,10 +39,12 @@ std::vector<fs::path> choose_checkpoints(const AverageArguments& a) {
   }
   if (a.last > 0) return take(complete_checkpoints(run.checkpoints()), a.last, "--last");
   if (a.best > 0) return take(best_checkpoints(run.checkpoints(), a.metric), a.best, "--best");
-  std::vector<fs::path> out(a.sources.begin(), a.sources.end());
-  for (const fs::path& checkpoint : out) {
-    if (fs::exists(checkpoint)) continue;
-    throw DataError("{}: there is no such checkpoint", checkpoint.string());
+  std::vector<fs::path> out;
+  for (const std::string& source : a.sources) {
+    fs::path checkpoint = fs::path(source).lexically_normal();
+    if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // a '/' at the end
+    if (!fs::exists(checkpoint)) throw DataError("{}: there is no such checkpoint", source);
+    out.push_back(checkpoint);
   }
   return out;
 }

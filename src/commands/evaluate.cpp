@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "commands/session.h"
 #include "metrics/bleu.h"
+#include "metrics/chrf.h"
 #include "tasks/translation.h"
 #include "train/saved_run.h"
 
@@ -20,7 +21,7 @@ struct EvaluateArguments {
   int64_t limit = 0, samples = 0;
 };
 
-// BLEU of a pair of files; rank 0 prints.
+// BLEU and chrF of a pair of files; rank 0 prints.
 void evaluate_files(World& world, Translation& task, const EvaluateArguments& a) {
   std::vector<std::string> source = read_lines(a.source), reference = read_lines(a.reference);
   if (source.size() != reference.size()) {
@@ -30,7 +31,10 @@ void evaluate_files(World& world, Translation& task, const EvaluateArguments& a)
   std::vector<std::string> output = task.translate_shared(world, source);
   if (!world.is_leader()) return;
   Bleu bleu;
+  Chrf chrf;
   fmt::print("{}\n", bleu.format(bleu.corpus(output, {reference}), 1, 2));
+  fmt::print("{}|{} = {:.2f}\n", chrf.name(), signature_text(signature_of(chrf, {})),
+             chrf.corpus(output, {reference}));
   if (!a.output.empty()) {
     write_file(a.output, fmt::format("{}\n", fmt::join(output, "\n")));
   }

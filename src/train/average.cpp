@@ -83,9 +83,7 @@ void write_average(const AverageRequest& request, const fs::path& out) {
   if (fs::exists(out) && !fs::is_empty(out)) {
     throw ConfigError("{}: is there already and not empty; nothing is overwritten", out.string());
   }
-  fs::path run = fs::absolute(request.checkpoints.front()).lexically_normal();
-  if (!run.has_filename()) run = run.parent_path();  // a '/' at the end
-  run = run.parent_path().parent_path();
+  fs::path run = fs::absolute(request.checkpoints.front()).parent_path().parent_path();
   RunFolder(run).require_run();
   std::vector<TensorFile> files = open_files(request);
   check_same_tensors(files);

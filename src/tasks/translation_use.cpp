@@ -1,0 +1,145 @@
+// What a trained translation model is used for: evaluations by translation, and translating.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "metrics/bleu.h"
+#include "metrics/chrf.h"
+#include "tasks/sentence_groups.h"
+#include "tasks/translation.h"
+
+namespace lockstep {
+
+namespace {
+
+// Source tokens that are decoded together when ranks share them out: few enough to go around.
+constexpr int64_t kSharedTokens = 1024;
+
+}  // namespace
+
+const std::vector<MetricKind>& Translation::metrics() const {
+  static const std::vector<MetricKind> kinds = {{"bleu", true},        {"chrf", true},
+                                                {"loss", false},       {"nll", false},
+                                                {"perplexity", false}, {"accuracy", true}};
+  return kinds;
+}
+
+Evaluation Translation::evaluate(World& world, const EvaluationRequest& request) {
+  auto wants = [&](std::initializer_list<const char*> names) {
+    return request.metrics.empty() ||
+           std::find_first_of(request.metrics.begin(), request.metrics.end(), names.begin(),
+                              names.end()) != request.metrics.end();
+  };
+  Evaluation out;
+  out.summary = request.split;
+  if (wants({"bleu", "chrf"})) measure_translation(world, request, out);
+  measure_loss(world, request.split, out);  // costs little beside decoding
+  return out;
+}
+
+void Translation::measure_translation(World& world, const EvaluationRequest& request,
+                                      Evaluation& out) {
+  Manifest manifest = read_manifest(config_.corpus);
+  auto file_of = [&](const std::string& language) {
+    return fs::path(config_.corpus) / (request.split + "." + language);
+  };
+  fs::path source_file = file_of(manifest.source_language);
+  fs::path reference_file = file_of(manifest.target_language);
+  std::vector<std::string> source = read_lines(source_file), reference = read_lines(reference_file);
+  if (source.size() != reference.size()) {
+    throw DataError("{} has {} lines, {} has {}: expected one reference for each line",
+                    source_file.string(), source.size(), reference_file.string(),
+                    reference.size());
+  }
+  if (request.limit > 0 && static_cast<int64_t>(source.size()) > request.limit) {
+    source.resize(static_cast<std::size_t>(request.limit));
+    reference.resize(static_cast<std::size_t>(request.limit));
+  }
+  std::vector<std::string> output = translate_shared(world, source);
+  Bleu bleu;
+  BleuScore score = bleu.corpus(output, {reference});
+  out.metrics["bleu"] = score.score;
+  out.metrics["chrf"] = Chrf().corpus(output, {reference});
+  out.summary +=
+      fmt::format(" {}  chrF {:.2f}", bleu.format(score, 1, 2), out.metrics["chrf"]);
+  std::size_t samples = std::min(static_cast<std::size_t>(request.samples), output.size());
+  for (std::size_t i = 0; i < samples; ++i) {
+    std::size_t at = i * output.size() / samples;
+    out.samples.push_back({source[at], reference[at], output[at]});
+  }
+}
+
+std::vector<std::vector<int32_t>> Translation::encode(const std::vector<std::string>& lines) const {
+  std::vector<std::vector<int32_t>> sources;
+  sources.reserve(lines.size());
+  for (const std::string& line : lines) {
+    std::vector<int32_t> ids = subword_->encode(line);
+    // beam_search appends </s>; sentences that are empty stay so.
+    if (config_.model.starts_with_zero() && !ids.empty()) {
+      ids.insert(ids.begin(), subword_->bos_id());
+    }
+    sources.push_back(std::move(ids));
+  }
+  return sources;
+}
+
+std::vector<std::string> Translation::decode(
+    const std::vector<std::vector<int32_t>>& sources) const {
+  torch::InferenceMode inference;
+  SpecialIds special{.pad = subword_->pad_id(),
+                     .eos = subword_->eos_id(),
+                     .bos = subword_->bos_id(),
+                     .unk = subword_->unk_id()};
+  std::vector<Hypothesis> best =
+      beam_search(*model_, sources, special, config_.decoding, context_.numerics);
+  std::vector<std::string> out;
+  out.reserve(best.size());
+  for (const Hypothesis& hypothesis : best) out.push_back(subword_->decode(hypothesis.ids));
+  return out;
+}
+
+std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
+  return decode(encode(lines));
+}
+
+std::vector<std::string> Translation::translate_shared(
+    World& world, const std::vector<std::string>& lines) const {
+  std::vector<std::vector<int32_t>> sources = encode(lines);
+  int64_t tokens = std::min(config_.decoding.batch_tokens, kSharedTokens);
+  std::vector<std::vector<std::size_t>> groups = group_by_length(sources, tokens);
+  std::vector<std::size_t> mine = own_groups(groups, sources, {world.rank(), world.size()});
+  // A thread decodes a group by itself: so the threads of a rank do not decide either what is
+  // decoded together.
+  std::vector<std::vector<std::string>> decoded(mine.size());
+  auto decode_group = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::vector<std::vector<int32_t>> group;
+      for (std::size_t s : groups[mine[i]]) group.push_back(sources[s]);
+      decoded[i] = decode(group);
+    }
+  };
+  auto count = static_cast<int64_t>(mine.size());
+  if (model_->device().is_cpu()) {
+    at::parallel_for(0, count, 1, decode_group);
+  } else {
+    decode_group(0, count);
+  }
+  nlohmann::json found = nlohmann::json::array();  // [[place, translation], ...]
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    for (std::size_t k = 0; k < decoded[i].size(); ++k) {
+      found.push_back({groups[mine[i]][k], decoded[i][k]});
+    }
+  }
+  std::vector<std::string> out(lines.size());
+  for (const std::string& part : world.all_gather_strings(found.dump())) {
+    for (const nlohmann::json& item : nlohmann::json::parse(part)) {
+      out[item.at(0).get<std::size_t>()] = item.at(1);
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep
