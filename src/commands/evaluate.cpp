@@ -77,8 +77,8 @@ int evaluate(const Arguments& arguments) {
     evaluate_files(world, *task, a);
     return kExitOk;
   }
-  Evaluation result = run.config.task->evaluate(
-      world, {.split = a.split, .limit = a.limit, .samples = a.samples});
+  Evaluation result =
+      run.config.task->evaluate(world, {.split = a.split, .limit = a.limit, .samples = a.samples});
   if (!world.is_leader()) return kExitOk;
   fmt::print("{}\n", result.summary);
   for (const Sample& sample : result.samples) {

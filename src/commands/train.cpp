@@ -19,8 +19,8 @@ struct TrainArguments {
   bool benchmark() const { return bench_steps > 0; }
 };
 
-// After a start that worked: micro-batches may have been fitted to memory. A resume may have changed
-// more, and keeps the former configuration under a number.
+// After a start that worked: micro-batches may have been fitted to memory. A resume may have
+// changed more, and keeps the former configuration under a number.
 void update_config(const RunFolder& folder, const std::string& config, bool resumed) {
   if (read_file(folder.config()) == config) return;
   if (!resumed) return write_file(folder.config(), config);

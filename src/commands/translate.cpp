@@ -111,8 +111,7 @@ int translate(const Arguments& arguments) {
   SavedRun run = open_saved_run(a.words.front(), a.run);
   auto task = dynamic_cast<Translation*>(run.config.task.get());
   if (task == nullptr) {
-    throw ConfigError("{}: its task is {}, not translation", a.words.front(),
-                      run.config.task_name);
+    throw ConfigError("{}: its task is {}, not translation", a.words.front(), run.config.task_name);
   }
   Translator translator(*task, a);
   if (a.input.empty()) {

@@ -15,9 +15,9 @@ std::vector<SentenceGroup> group_by_length(const std::vector<std::vector<int32_t
   });
   std::vector<SentenceGroup> groups;
   for (std::size_t i : order) {
-    bool full = groups.empty() ||
-                (groups.back().size() + 1) * (sources[groups.back().front()].size() + 1) >
-                    static_cast<std::size_t>(tokens);
+    bool full =
+        groups.empty() || (groups.back().size() + 1) * (sources[groups.back().front()].size() + 1) >
+                              static_cast<std::size_t>(tokens);
     if (full) groups.emplace_back();
     groups.back().push_back(i);
   }

@@ -51,8 +51,7 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
   std::vector<std::string> source = read_lines(source_file), reference = read_lines(reference_file);
   if (source.size() != reference.size()) {
     throw DataError("{} has {} lines, {} has {}: expected one reference for each line",
-                    source_file.string(), source.size(), reference_file.string(),
-                    reference.size());
+                    source_file.string(), source.size(), reference_file.string(), reference.size());
   }
   if (request.limit > 0 && static_cast<int64_t>(source.size()) > request.limit) {
     source.resize(static_cast<std::size_t>(request.limit));
@@ -63,8 +62,7 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
   BleuScore score = bleu.corpus(output, {reference});
   out.metrics["bleu"] = score.score;
   out.metrics["chrf"] = Chrf().corpus(output, {reference});
-  out.summary +=
-      fmt::format(" {}  chrF {:.2f}", bleu.format(score, 1, 2), out.metrics["chrf"]);
+  out.summary += fmt::format(" {}  chrF {:.2f}", bleu.format(score, 1, 2), out.metrics["chrf"]);
   std::size_t samples = std::min(static_cast<std::size_t>(request.samples), output.size());
   for (std::size_t i = 0; i < samples; ++i) {
     std::size_t at = i * output.size() / samples;

@@ -63,7 +63,8 @@ std::vector<float> mean_of(const TensorEntry& first, const std::vector<TensorFil
 void copy_run_files(const fs::path& run, const fs::path& out) {
   for (const fs::directory_entry& entry : fs::directory_iterator(run)) {
     std::string name = entry.path().filename().string();
-    bool history = name == "metrics.jsonl" || (name.starts_with("config.") && name != "config.toml");
+    bool history =
+        name == "metrics.jsonl" || (name.starts_with("config.") && name != "config.toml");
     if (entry.is_regular_file() && !history) write_file(out / name, read_file(entry.path()));
   }
 }

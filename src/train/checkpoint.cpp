@@ -101,8 +101,9 @@ std::vector<fs::path> all_checkpoints(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.is_directory() && checkpoint_step(entry.path()) >= 0) out.push_back(entry.path());
   }
-  std::sort(out.begin(), out.end(),
-            [](const fs::path& a, const fs::path& b) { return checkpoint_step(a) > checkpoint_step(b); });
+  std::sort(out.begin(), out.end(), [](const fs::path& a, const fs::path& b) {
+    return checkpoint_step(a) > checkpoint_step(b);
+  });
   return out;
 }
 

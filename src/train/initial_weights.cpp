@@ -19,8 +19,9 @@ fs::path tensor_file_of(const fs::path& source) {
   }
   RunFolder run(source);
   if (fs::exists(run.config())) return weights_for_use(find_checkpoint(run.checkpoints(), "best"));
-  ConfigError error("run.load_model: {}: {}", source.string(),
-                    fs::exists(source) ? "neither a run nor a checkpoint" : "there is no such thing");
+  ConfigError error(
+      "run.load_model: {}: {}", source.string(),
+      fs::exists(source) ? "neither a run nor a checkpoint" : "there is no such thing");
   error.set_advice("a run folder, RUN/checkpoints/step_N, or a .safetensors file");
   throw error;
 }
@@ -28,9 +29,8 @@ fs::path tensor_file_of(const fs::path& source) {
 // The first few, and how many more.
 std::string list_some(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
-  std::vector<std::string> shown(names.begin(),
-                                 names.begin() + static_cast<std::ptrdiff_t>(
-                                                     std::min(kShown, names.size())));
+  std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
   std::string more =
       names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
   return join(shown, ", ") + more;

@@ -24,7 +24,9 @@ class DeviceMemory {
     if (device_.is_cpu()) return reset_peak_bytes();
     c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
   }
-  int64_t peak() const { return device_.is_cpu() ? allocator_statistics().peak_bytes : stat().peak; }
+  int64_t peak() const {
+    return device_.is_cpu() ? allocator_statistics().peak_bytes : stat().peak;
+  }
   int64_t in_use() const {
     return device_.is_cpu() ? allocator_statistics().bytes_in_use : stat().current;
   }
@@ -41,8 +43,8 @@ class DeviceMemory {
  private:
   c10::CachingAllocator::Stat stat() const {
     auto stats = c10::getDeviceAllocator(device_.type())->getDeviceStats(device_.index());
-    return stats.allocated_bytes[static_cast<std::size_t>(
-        c10::CachingAllocator::StatType::AGGREGATE)];
+    return stats
+        .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
   }
   static int64_t system_available() {
     for (const std::string& line : read_lines("/proc/meminfo")) {
@@ -58,7 +60,8 @@ class DeviceMemory {
 };
 
 // One forward and backward pass as training makes them.
-int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory, const Batch& batch) {
+int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
+              const Batch& batch) {
   memory.reset_peak();
   reducer.prepare(false);
   task.loss(batch, 1).loss.backward();
@@ -83,7 +86,8 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
   while (next > fits) {
     int64_t bytes = peak_bytes(next);
     if (bytes <= limit_bytes) {
-      if (fits > 0) slope = static_cast<double>(bytes - fits_bytes) / static_cast<double>(next - fits);
+      if (fits > 0)
+        slope = static_cast<double>(bytes - fits_bytes) / static_cast<double>(next - fits);
       fits = next;
       fits_bytes = bytes;
     } else {

@@ -66,7 +66,8 @@ void TrainingSection::describe(Fields& f) {
   f("shard_optimizer", &shard_optimizer, Any{},
     "each rank updates a share of the weights and keeps the optimizer's arrays of that share only");
   f("fit_memory", &fit_memory, Any{},
-    "micro-batches as large as fit: batch.accumulate is found by trial steps; a step stays as it is");
+    "micro-batches as large as fit: batch.accumulate is found by trial steps; a step stays as it "
+    "is");
   f("fit_megabytes", &fit_megabytes, AtLeast{0},
     "what the tensors of a rank may take then; 0: most of what its machine has free");
   f("check_weights_every", &check_weights_every, AtLeast{0},
@@ -145,8 +146,9 @@ void check_together(RunConfig& config, ConfigSource& source) {
     source.add_error("training.steps", "0 steps and 0 epochs: set one of them");
   }
   if (config.evaluation.metrics.empty()) {
-    source.add_error("evaluation.metrics", fmt::format("empty; expected at least one of {}",
-                                                       join(config.evaluation.known_metrics, ", ")));
+    source.add_error("evaluation.metrics",
+                     fmt::format("empty; expected at least one of {}",
+                                 join(config.evaluation.known_metrics, ", ")));
   }
   if (config.evaluation.patience > 0 && config.evaluation.every == 0) {
     source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");

@@ -152,8 +152,8 @@ void Trainer::start_observers() {
 void Trainer::start_batches() {
   int64_t steps = task_.steps_in_epoch(position_.epoch);
   epoch_done_ = position_.step_in_epoch == steps;
-  total_steps_ = config_.training.steps > 0 ? config_.training.steps
-                                            : config_.training.epochs * steps;
+  total_steps_ =
+      config_.training.steps > 0 ? config_.training.steps : config_.training.epochs * steps;
   planned_ = position_;
   batches_ = std::make_unique<Prefetcher<StepBatch>>([this] { return make_step(); });
 }

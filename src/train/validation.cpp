@@ -35,16 +35,17 @@ Verdict note_evaluation(Validation& validation, int64_t step, const Evaluation& 
     double sign = higher_is_better(history.metric, kinds) ? 1 : -1;
     double value = result.metrics.at(history.metric);
     std::vector<RankedStep>& best = history.best;
-    bool improved = !std::isnan(value) && (best.empty() || sign * (value - best.front().value) >
-                                                               rules.min_improvement);
+    bool improved = !std::isnan(value) &&
+                    (best.empty() || sign * (value - best.front().value) > rules.min_improvement);
     history.stalled = improved ? 0 : history.stalled + 1;
     if (improved) verdict.improved.push_back(history.metric);
     if (std::isnan(value)) continue;
     // Of equals the earlier one is better. One that is ahead by less than min_improvement comes
     // after the best, which stays what the next ones are measured by.
     auto begin = best.begin() + (improved || best.empty() ? 0 : 1);
-    auto place = std::find_if(
-        begin, best.end(), [&](const RankedStep& other) { return sign * value > sign * other.value; });
+    auto place = std::find_if(begin, best.end(), [&](const RankedStep& other) {
+      return sign * value > sign * other.value;
+    });
     if (place - best.begin() >= rules.keep_best) continue;
     best.insert(place, {step, value});
     best.resize(std::min(best.size(), static_cast<std::size_t>(rules.keep_best)));

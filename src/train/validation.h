@@ -1,5 +1,6 @@
 // What evaluations have said so far: the best of each metric, how long none has improved, and
-// whether to go on. Part of every checkpoint, so that a resumed run stops where the whole one would.
+// whether to go on. Part of every checkpoint, so that a resumed run stops where the whole one
+// would.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ class ModesTest : public ::testing::Test {
     return run_lockstep(train, before);
   }
 
-  // For the shell, before the program: sends SIGTERM to the newest process that trains into run(name)
-  // once step `step` is in its metrics.
+  // For the shell, before the program: sends SIGTERM to the newest process that trains into
+  // run(name) once step `step` is in its metrics.
   std::string stop_after(const std::string& name, int step) const {
     return fmt::format(
         "(for i in $(seq 600); do grep -q '\"step\":{},' {}/metrics.jsonl 2>/dev/null && break; "
@@ -69,7 +69,8 @@ class ModesTest : public ::testing::Test {
 TemporaryFolder* ModesTest::folder_ = nullptr;
 std::string ModesTest::failure_;
 
-// 30 sentences over 3 ranks, 4 over 5, 1 over 2: neither duplicates nor hangs, and no digit differs.
+// 30 sentences over 3 ranks, 4 over 5, 1 over 2: neither duplicates nor hangs, and no digit
+// differs.
 TEST_F(ModesTest, EvaluationHasTheSameDigitsForAnyNumberOfRanks) {
   ASSERT_EQ(train("digits", 1, "training.steps=150 run.precision=bf16").exit_code, 0);
   auto evaluate = [&](int ranks, const std::string& words) {
@@ -90,9 +91,9 @@ TEST_F(ModesTest, EvaluationHasTheSameDigitsForAnyNumberOfRanks) {
 // The metrics in the file have all digits of a double.
 TEST_F(ModesTest, EvaluationDuringTrainingHasTheSameDigitsForAnyNumberOfRanks) {
   ASSERT_EQ(train("begin", 1, "training.steps=100").exit_code, 0);
-  std::string words = fmt::format(
-      "training.steps=1 evaluation.every=1 optimizer.lr=1e-30 run.load_model={}",
-      run("begin").string());
+  std::string words =
+      fmt::format("training.steps=1 evaluation.every=1 optimizer.lr=1e-30 run.load_model={}",
+                  run("begin").string());
   std::vector<std::string> found;
   for (int ranks : {1, 2, 3}) {
     std::string name = fmt::format("eval{}", ranks);
@@ -159,8 +160,7 @@ TEST_F(ModesTest, GoesOnAtTheExactSentenceAfterASignalWhateverTheRanks) {
   std::map<int, double> expected = losses("straight");
   ASSERT_GT(expected.size(), 40u);
 
-  ProgramResult stopped =
-      train("stopped", 1, words + "run.device=cpu ", stop_after("stopped", 7));
+  ProgramResult stopped = train("stopped", 1, words + "run.device=cpu ", stop_after("stopped", 7));
   EXPECT_EQ(stopped.exit_code, 143) << stopped.errors;
   auto first = metrics_of(run("stopped"), "step");
   EXPECT_LT(first.size(), expected.size()) << "it ended before the signal came";

@@ -87,8 +87,8 @@ TEST(Validation, ChangedMetricsKeepWhatIsKnown) {
 }
 
 TEST(RunPosition, ComesBackFromItsJson) {
-  RunPosition p{.step = 12, .epoch = 3, .step_in_epoch = 4, .targets_seen = 99,
-                .evaluated_step = 10};
+  RunPosition p{
+      .step = 12, .epoch = 3, .step_in_epoch = 4, .targets_seen = 99, .evaluated_step = 10};
   p.validation = {{.metric = "loss", .best = {{10, 1.25}, {5, 1.5}}, .stalled = 2}};
   RunPosition back = position_from_json(to_json(p));
   EXPECT_EQ(to_json(back), to_json(p));
