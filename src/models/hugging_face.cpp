@@ -168,8 +168,10 @@ void write_hugging_face_weights(const fs::path& path, const Transformer& model,
     bias[0][ids.pad] = kNever;
     out.add("final_logits_bias", bias);
   }
-  out.add("model.encoder.embed_positions.weight", positions);
-  out.add("model.decoder.embed_positions.weight", first);
+  if (precision != "int8") {  // lockstep computes them
+    out.add("model.encoder.embed_positions.weight", positions);
+    out.add("model.decoder.embed_positions.weight", first);
+  }
   for (const Place& place : places_of(parameters)) {
     const Parameter* ours = parameters.find(place.ours);
     out.add(place.theirs, ours == nullptr ? torch::zeros({place.rows})
