@@ -220,7 +220,8 @@ Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids
                       {"precision", precision},
                       {"vocabulary", pre ? ids.vocabulary : ids.vocabulary - 1},
                       {"norm", config.norm},
-                      {"positions", config.positions}};
+                      {"positions", config.positions},
+                      {"vocabulary_multiple", config.vocabulary_multiple}};
   return json;
 }
 
@@ -251,6 +252,7 @@ HuggingFaceModel read_hugging_face_config(const fs::path& folder) {
     config.relu_dropout = json.at("activation_dropout");
     config.norm = own.at("norm");
     config.positions = own.at("positions");
+    config.vocabulary_multiple = own.at("vocabulary_multiple");
     out.vocabulary = own.at("vocabulary");
     out.precision = own.at("precision");
     out.beam_size = own.at("decoding").at("beam_size");

@@ -64,11 +64,11 @@ PackedSentences pack_sentences(const std::vector<std::vector<int32_t>>& sentence
   return out;
 }
 
-Transformer::Transformer(const TransformerConfig& config, int64_t vocabulary,
-                         Parameters& parameters)
-    : config_(config), vocabulary_(vocabulary) {
+Transformer::Transformer(const TransformerConfig& config, int64_t pieces, Parameters& parameters)
+    : config_(config), pieces_(pieces) {
   config_.check();
-  const int64_t d = config_.d_model;
+  const int64_t d = config_.d_model, multiple = config_.vocabulary_multiple;
+  const int64_t vocabulary = (pieces + multiple - 1) / multiple * multiple;
   table_ = parameters.add("embedding.weight", {vocabulary, d},
                           normal(1 / std::sqrt(static_cast<double>(d))));
   source_site_ = sites_++;
@@ -238,7 +238,7 @@ ResidualNorm Transformer::begin_stack(Tensor embedded, const LayerNorm& first,
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {
-  return at::linear(hidden, table_->as(numerics.compute));
+  return at::linear(hidden, table_->as(numerics.compute).narrow(0, 0, pieces_));
 }
 
 Tensor Transformer::positions(int64_t count) const {

@@ -44,6 +44,7 @@ struct TransformerConfig {
   std::string activation = "relu";
   std::string positions = "interleaved";
   std::string start = "bos";
+  int64_t vocabulary_multiple = 1;
 
   void describe(Fields& f) {
     f("d_model", &d_model, AtLeast{2}, "width of embeddings and layers; even, divisible by heads");
@@ -64,6 +65,8 @@ struct TransformerConfig {
     f("start", &start, OneOf{{"bos", "zero"}},
       "the decoder's first input is <s>; or, as OpenSeq2Seq, a zero vector, whose output is <s>, "
       "and sources begin with <s> too");
+    f("vocabulary_multiple", &vocabulary_multiple, AtLeast{1},
+      "rows of the table are a multiple of this; those behind the last piece are never produced");
   }
 
   bool pre_norm() const { return norm == "pre"; }
@@ -141,8 +144,10 @@ class Transformer {
   // In all vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
   //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward;
   //   4 d less for every attention without biases, 4 d less with norm = "post".
+  // `vocabulary` is the number of `pieces` rounded up to config.vocabulary_multiple: the softmax of
+  // the loss is over all of these (as OpenSeq2Seq's), what is produced only over the pieces.
   // The network can be used once parameters.allocate() has run. Throws ConfigError (check()).
-  Transformer(const TransformerConfig& config, int64_t vocabulary, Parameters& parameters);
+  Transformer(const TransformerConfig& config, int64_t pieces, Parameters& parameters);
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
@@ -152,15 +157,16 @@ class Transformer {
   // -> the encoder's output, in the compute type [source tokens, d_model].
   torch::Tensor encode(const PackedSentences& source, const ForwardContext& context) const;
 
-  // hidden [rows, d_model] in the compute type -> [rows, vocabulary] in the compute type.
+  // hidden [rows, d_model] in the compute type -> [rows, pieces] in the compute type.
   torch::Tensor logits(const torch::Tensor& hidden, const Numerics& numerics) const;
 
   // fp32 [at least `count`, d_model] on the device of the weights. Any thread.
   torch::Tensor positions(int64_t count) const;
 
   const TransformerConfig& config() const { return config_; }
-  int64_t vocabulary() const { return vocabulary_; }
-  const Parameter& table() const { return *table_; }  // [vocabulary, d_model]
+  int64_t vocabulary() const { return table_->shape[0]; }  // rows of the table
+  int64_t pieces() const { return pieces_; }               // those that stand for a piece
+  const Parameter& table() const { return *table_; }       // [vocabulary, d_model]
   const std::vector<DecoderLayer>& decoder() const { return decoder_; }
   const LayerNorm& decoder_norm() const { return decoder_norm_; }  // null weights with post-norm
   torch::Device device() const { return table_->value.device(); }
@@ -214,7 +220,7 @@ class Transformer {
                               const ForwardContext& context) const;
 
   TransformerConfig config_;
-  int64_t vocabulary_;
+  int64_t pieces_;
   int64_t sites_ = 0;
   ParameterRef table_;
   int64_t source_site_ = 0, target_site_ = 0;

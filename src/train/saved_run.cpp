@@ -29,6 +29,7 @@ RunConfig exported_config(const fs::path& folder, const std::vector<std::string>
   set("model.norm", c.norm);
   set("model.activation", c.activation);
   set("model.positions", c.positions);
+  set("model.vocabulary_multiple", c.vocabulary_multiple);
   set("run.precision", model.precision == "bf16" ? "bf16" : "fp32");
   set("decoding.beam_size", model.beam_size);
   set("decoding.length_penalty", model.length_penalty);

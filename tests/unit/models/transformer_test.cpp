@@ -32,6 +32,16 @@ TEST(Transformer, HasTheDocumentedNumberOfWeights) {
                                          2 * (8 * d * d + 2 * d * f + 15 * d + f) + 4 * d);
 }
 
+TEST(Transformer, RoundsItsTableUpAndProducesPiecesOnly) {
+  TransformerConfig config = TinyTransformer::tiny_config();
+  config.vocabulary_multiple = 8;
+  TinyTransformer tiny(config, 23);
+  EXPECT_EQ(tiny.model.vocabulary(), 24);
+  EXPECT_EQ(tiny.model.pieces(), 23);
+  torch::NoGradGuard no_grad;
+  EXPECT_EQ(tiny.model.logits(torch::ones({2, 24}), {}).sizes(), (std::vector<int64_t>{2, 23}));
+}
+
 TEST(Transformer, HasTheDocumentedNumberOfWeightsInItsVariants) {
   const int64_t d = 24;
   const int64_t usual = TinyTransformer().parameters.count();
