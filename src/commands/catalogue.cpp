@@ -6,6 +6,7 @@
 #include "commands/launch.h"
 #include "commands/prepare.h"
 #include "commands/reference.h"
+#include "commands/score.h"
 #include "commands/train.h"
 #include "commands/translate.h"
 
@@ -21,6 +22,7 @@ const Catalogue<Command>& commands() {
     c.add("translate", translate, "translate lines with a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
+    c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

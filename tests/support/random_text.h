@@ -1,6 +1,7 @@
 // Random lines that tell text metrics apart.
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -30,6 +31,20 @@ class RandomText {
       if (up_to(5) != 0) out += (out.empty() ? "" : " ") + (up_to(5) == 0 ? piece() : word);
     }
     return out;
+  }
+
+  // The same words with some runs of them moved elsewhere.
+  std::string shuffled(const std::string& line) {
+    std::vector<std::string> words = split(line, ' ');
+    for (int64_t moves = up_to(3); moves > 0; --moves) {
+      auto last = static_cast<int64_t>(words.size());
+      int64_t a = up_to(last), b = up_to(last), c = up_to(last);
+      if (a > b) std::swap(a, b);
+      if (b > c) std::swap(b, c);
+      if (a > b) std::swap(a, b);
+      std::rotate(words.begin() + a, words.begin() + b, words.begin() + c);
+    }
+    return join(words, " ");
   }
 
  private:

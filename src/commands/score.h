@@ -1,0 +1,10 @@
+// lockstep score HYP REF...: BLEU, chrF and TER of files, as sacreBLEU computes and prints them.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int score(const Arguments& arguments);
+
+}  // namespace lockstep

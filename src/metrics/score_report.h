@@ -1,0 +1,56 @@
+// Scores as sacreBLEU 2.6.0 prints them: lines of text, JSON, and tables of several systems.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "metrics/metric.h"
+#include "metrics/resampling.h"
+
+namespace lockstep {
+
+struct ScoreStyle {
+  int decimals = 1;
+  bool brief = false;       // short signatures
+  bool score_only = false;  // the number alone
+  bool color = false;       // p-values that may be chance in red
+};
+
+// One metric of one system.
+struct ScoreResult {
+  std::string name;
+  double score = 0;
+  std::string details;
+  std::vector<SignaturePart> signature;
+  std::optional<Confidence> confidence;
+};
+
+ScoreResult make_result(const TextMetric& metric, std::span<const double> sums,
+                        const SignatureContext& context);
+
+// "BLEU|nrefs:1|... = 32.4 (μ = 32.3 ± 1.0) 66.0/40.1/26.2/17.5 (BP = ..."
+std::string score_line(const ScoreResult& result, const ScoreStyle& style);
+// Lines of several metrics, their equals signs below each other.
+std::string score_lines(const std::vector<ScoreResult>& results, const ScoreStyle& style);
+// A JSON object, or a list of them for several metrics.
+std::string score_json(const std::vector<ScoreResult>& results, const ScoreStyle& style);
+std::string score_json_line(const ScoreResult& result, const ScoreStyle& style);
+
+// Several systems, the first the baseline of a test if there is one.
+struct SystemTable {
+  struct Column {
+    std::string metric;
+    std::vector<SignaturePart> signature;
+    std::vector<PairedResult> results;  // one a system
+  };
+  std::vector<std::string> systems;
+  std::vector<Column> columns;
+  std::optional<PairedTest> test;
+  int64_t trials = 0;
+};
+std::string table_text(const SystemTable& table, const ScoreStyle& style);
+std::string table_json(const SystemTable& table, const ScoreStyle& style);
+
+}  // namespace lockstep
