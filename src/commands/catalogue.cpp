@@ -7,6 +7,7 @@
 #include "commands/prepare.h"
 #include "commands/reference.h"
 #include "commands/score.h"
+#include "commands/tokenize.h"
 #include "commands/train.h"
 #include "commands/translate.h"
 
@@ -23,6 +24,7 @@ const Catalogue<Command>& commands() {
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");
+    c.add("tokenize", tokenize, "lines to ids or pieces of a vocabulary, and back");
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,44 +18,56 @@ inline int64_t available_cores() {
   return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()));
 }
 
-// Calls work(block) for every block in [0, blocks) on `threads` threads and emit(result) in order
-// on the calling thread. At most 4 results a thread wait, so memory is bounded however slow emit
-// is. The first exception of either stops everything and is thrown here.
-template <typename Work, typename Emit>
-void ordered_parallel(int64_t blocks, int64_t threads, const Work& work, const Emit& emit) {
-  using Result = decltype(work(int64_t{0}));
+// Calls read() until it gives nothing (one call at a time, in order), work(item) for what it gave
+// on `threads` threads, and emit(result) in order on the calling thread. At most 4 results a thread
+// wait, so memory is bounded however slow emit is. The first exception of any of them stops
+// everything and is thrown here.
+template <typename Read, typename Work, typename Emit>
+void ordered_stream(int64_t threads, const Read& read, const Work& work, const Emit& emit) {
+  using Item = typename decltype(read())::value_type;
+  using Result = decltype(work(std::declval<Item>()));
   std::mutex mutex;
   std::condition_variable changed;
   std::map<int64_t, Result> ready;
   std::exception_ptr failure;
+  std::mutex reading;  // taken before `mutex`
   int64_t next = 0;
   int64_t emitted = 0;
+  int64_t total = INT64_MAX;  // known when nothing is left to read
+  auto take = [&]() -> std::optional<std::pair<int64_t, Item>> {
+    std::lock_guard turn(reading);
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return failure || next < emitted + 4 * threads; });
+      if (failure || total != INT64_MAX) return std::nullopt;
+    }
+    std::optional<Item> item = read();
+    std::lock_guard lock(mutex);
+    if (item) return std::pair(next++, std::move(*item));
+    total = next;
+    return std::nullopt;
+  };
   auto run = [&] {
-    while (true) {
-      int64_t block;
-      {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return failure || next < emitted + 4 * threads; });
-        if (failure || next >= blocks) return;
-        block = next++;
-      }
+    for (bool more = true; more; changed.notify_all()) {
       try {
-        Result result = work(block);
+        std::optional<std::pair<int64_t, Item>> taken = take();
+        more = taken.has_value();
+        if (!more) continue;
+        Result result = work(std::move(taken->second));
         std::lock_guard lock(mutex);
-        ready.emplace(block, std::move(result));
+        ready.emplace(taken->first, std::move(result));
       } catch (...) {
         std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
       }
-      changed.notify_all();
     }
   };
   std::vector<std::jthread> workers;
   for (int64_t i = 0; i < threads; ++i) workers.emplace_back(run);
   std::unique_lock lock(mutex);
-  while (emitted < blocks) {
-    changed.wait(lock, [&] { return failure || ready.contains(emitted); });
-    if (failure) break;
+  while (true) {
+    changed.wait(lock, [&] { return failure || emitted == total || ready.contains(emitted); });
+    if (failure || emitted == total) break;
     auto node = ready.extract(emitted);
     lock.unlock();
     try {
@@ -70,6 +83,14 @@ void ordered_parallel(int64_t blocks, int64_t threads, const Work& work, const E
   lock.unlock();
   workers.clear();  // joins
   if (failure) std::rethrow_exception(failure);
+}
+
+// The same for the numbers of blocks, [0, blocks).
+template <typename Work, typename Emit>
+void ordered_parallel(int64_t blocks, int64_t threads, const Work& work, const Emit& emit) {
+  int64_t next = 0;
+  auto read = [&] { return next < blocks ? std::optional(next++) : std::nullopt; };
+  ordered_stream(threads, read, work, emit);
 }
 
 }  // namespace lockstep

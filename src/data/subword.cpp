@@ -138,6 +138,13 @@ std::string Subword::decode(std::span<const int32_t> ids) const {
   return text;
 }
 
+std::string Subword::decode_pieces(const std::vector<std::string>& pieces) const {
+  std::string text;
+  sentencepiece::util::Status status = processor_->Decode(pieces, &text);
+  if (!status.ok()) throw DataError("pieces cannot be decoded: {}", status.ToString());
+  return text;
+}
+
 int32_t Subword::vocab_size() const { return processor_->GetPieceSize(); }
 const std::string& Subword::piece(int32_t id) const { return processor_->IdToPiece(id); }
 float Subword::score(int32_t id) const { return processor_->GetScore(id); }

@@ -51,6 +51,7 @@ class Subword {
   std::vector<std::string> encode_to_pieces(std::string_view line) const;
   // The text of ids; special pieces give nothing. REQUIRES every id in [0, vocab_size()).
   std::string decode(std::span<const int32_t> ids) const;
+  std::string decode_pieces(const std::vector<std::string>& pieces) const;
 
   int32_t vocab_size() const;
   const std::string& piece(int32_t id) const;

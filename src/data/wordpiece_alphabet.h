@@ -1,0 +1,34 @@
+// What BERT's normalisation (Devlin et al. 2018) does to single characters, as the `tokenizers`
+// library 0.22 computes it: its tables of categories are those of Unicode 8.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+enum class CharacterKind : uint8_t {
+  kRemoved,    // control characters, U+FFFD; accents, when they are stripped
+  kSeparator,  // white space
+  kAlone,      // a word of its own: punctuation, Chinese characters
+  kLetter,     // part of a word
+};
+
+// One character of the normalised text.
+struct NormalCharacter {
+  CharacterKind kind = CharacterKind::kRemoved;
+  char32_t code_point = 0;
+};
+
+struct AlphabetOptions {
+  bool lowercase = true;
+  bool strip_accents = true;
+};
+
+// The normalised characters that stand for `c`, in order; none when it is removed. Normalisation
+// looks at one character at a time.
+std::vector<NormalCharacter> normalize_character(char32_t c, const AlphabetOptions& options);
+
+}  // namespace lockstep
