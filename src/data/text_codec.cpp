@@ -200,6 +200,19 @@ bool is_cased(const fs::path& folder) {
   }
 }
 
+constexpr const char* kVocabularyName = "vocab.txt";
+
+// A prepared corpus or a run, an exported model, a BERT.
+fs::path model_in(const fs::path& folder) {
+  for (const char* name : {"subword.model", kExportedSubword, kVocabularyName}) {
+    if (fs::exists(folder / name)) return folder / name;
+  }
+  throw DataError(
+      "{}: neither subword.model (a prepared corpus, a run) nor source.spm (an exported model) nor "
+      "vocab.txt (a BERT) in it",
+      folder.string());
+}
+
 // A SentencePiece model is a protocol buffer, no text; a vocabulary has [UNK] on a line.
 bool is_vocabulary(std::string_view content) {
   return content.starts_with("[UNK]\n") || content.find("\n[UNK]\n") != std::string_view::npos ||
@@ -212,13 +225,8 @@ std::unique_ptr<TextCodec> load_text_codec(const fs::path& model, const CodecOpt
   CodecOptions chosen = options;
   fs::path file = model;
   if (fs::is_directory(model)) {
-    file = model / "subword.model";
-    if (!fs::exists(file)) file = model / "vocab.txt";
-    if (!fs::exists(file)) {
-      throw DataError("{}: neither subword.model (a prepared corpus, a run) nor vocab.txt in it",
-                      model.string());
-    }
-    chosen.cased = chosen.cased || (file.filename() == "vocab.txt" && is_cased(model));
+    file = model_in(model);
+    chosen.cased = chosen.cased || (file.filename() == kVocabularyName && is_cased(model));
   }
   std::string content = read_file(file);
   if (is_vocabulary(content) || file.extension() == ".txt") {

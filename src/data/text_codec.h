@@ -42,7 +42,8 @@ class TextCodec {
 };
 
 // `model`: a SentencePiece .model, the vocab.txt of a BERT, or a folder with subword.model (a
-// prepared corpus, a run) or vocab.txt; there tokenizer_config.json says whether it is cased.
+// prepared corpus, a run), source.spm (an exported model) or vocab.txt; beside the last
+// tokenizer_config.json says whether it is cased.
 // Throws DataError for anything else, ConfigError for options that the kind of model lacks.
 std::unique_ptr<TextCodec> load_text_codec(const fs::path& model, const CodecOptions& options);
 
