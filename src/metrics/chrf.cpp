@@ -107,8 +107,8 @@ class SegmentCounter {
 
   // Text 0 is the hypothesis. Returns the counts of each reference.
   const std::vector<std::vector<int64_t>>& count(const std::vector<std::string>& texts) {
-    auto orders = static_cast<std::size_t>(config_.char_order + config_.word_order);
-    counts_.assign(texts.size() - 1, std::vector<int64_t>(3 * orders));
+    int orders = config_.char_order + config_.word_order;
+    counts_.assign(texts.size() - 1, std::vector<int64_t>(3 * static_cast<std::size_t>(orders)));
     counter_.texts.resize(texts.size());
     for (std::size_t t = 0; t < texts.size(); ++t) read_characters(texts[t], counter_.texts[t]);
     counter_.count(config_.char_order, 0, counts_);
@@ -201,7 +201,8 @@ std::string Chrf::name() const {
 }
 
 std::size_t Chrf::value_count() const {
-  return 3 * static_cast<std::size_t>(config_.char_order + config_.word_order);
+  int orders = config_.char_order + config_.word_order;
+  return 3 * static_cast<std::size_t>(orders);
 }
 
 std::vector<double> Chrf::statistics(const std::vector<std::string>& hypotheses,
