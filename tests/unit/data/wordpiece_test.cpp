@@ -174,7 +174,8 @@ TEST(WordPiece, EqualsTokenizersOnEveryCharacter) {
   Json lines = Json::array();
   std::string line;
   for (char32_t c = 1; c < 0xE0200; ++c) {
-    if (c == 0x32000) c = 0xE0000;  // between them nothing is assigned
+    if (c == 0x4F00) c = 0x9F00;    // Chinese characters are treated all alike,
+    if (c == 0x20100) c = 0xE0000;  // and behind these almost nothing is assigned
     if (c >= 0xD800 && c < 0xE000) continue;
     line += 'a';
     append_utf8(c, line);
