@@ -105,6 +105,17 @@ class Heap {
     add(block);
   }
 
+  void give_back_free_pages() {
+    std::lock_guard<std::mutex> guard(lock_);
+    for (const auto& [size, block] : free_) {
+      // Not the header, nor a page that is shared with a neighbour.
+      const auto start = reinterpret_cast<std::uintptr_t>(block + 1);
+      const std::uintptr_t begin = (start + kPage - 1) / kPage * kPage;
+      const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;
+      if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    }
+  }
+
  private:
   void add(Header* block) {
     block->free = true;
@@ -156,6 +167,7 @@ class CachingAllocator final : public c10::Allocator {
     return {held_.load(), in_use_.load(), peak_.load(), hits_.load(), misses_.load()};
   }
   void reset_peak() { peak_ = in_use_.load(); }
+  void give_back_free_pages() { heap_.give_back_free_pages(); }
 
  private:
   struct alignas(kUnit) FreeList {
@@ -249,5 +261,6 @@ void use_caching_allocator() {
 
 AllocatorStatistics allocator_statistics() { return allocator().statistics(); }
 void reset_peak_bytes() { allocator().reset_peak(); }
+void give_back_free_pages() { allocator().give_back_free_pages(); }
 
 }  // namespace lockstep

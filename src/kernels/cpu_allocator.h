@@ -1,4 +1,4 @@
-// Memory of CPU tensors that stays: freed blocks are kept and given out again, never returned to
+// Memory of CPU tensors that stays: freed blocks are kept and given out again, not returned to
 // the system. A page that the kernel must supply costs microseconds; a training step asks for the
 // same few hundred sizes every time, so after the first steps there are no new pages.
 #pragma once
@@ -20,5 +20,9 @@ struct AllocatorStatistics {
 };
 AllocatorStatistics allocator_statistics();
 void reset_peak_bytes();  // to what is in use now
+
+// Gives the pages of large free blocks back to the system. They stay held, as address space, and
+// come back when used: for once after trials, not for every step.
+void give_back_free_pages();
 
 }  // namespace lockstep

@@ -24,6 +24,11 @@ class DeviceMemory {
     if (device_.is_cpu()) return reset_peak_bytes();
     c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
   }
+  // What is free, so that trials of other sizes do not add up.
+  void give_back() const {
+    if (device_.is_cpu()) return give_back_free_pages();
+    c10::getDeviceAllocator(device_.type())->emptyCache();
+  }
   int64_t peak() const {
     return device_.is_cpu() ? allocator_statistics().peak_bytes : stat().peak;
   }
@@ -65,7 +70,9 @@ int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
   memory.reset_peak();
   reducer.prepare(false);
   task.loss(batch, 1).loss.backward();
-  return memory.peak();
+  int64_t peak = memory.peak();
+  memory.give_back();
+  return peak;
 }
 
 int64_t bytes_allowed(const World& world, const DeviceMemory& memory, double limit_bytes) {

@@ -64,6 +64,41 @@ TEST(CachingAllocator, HoldsNoMoreThanTheLargestBatchWantsWhateverTheSizesAre) {
   EXPECT_EQ(allocator_statistics().bytes_in_use, used);
 }
 
+TEST(CachingAllocator, TellsThePeakSinceItWasReset) {
+  use_caching_allocator();
+  reset_peak_bytes();
+  const int64_t before = allocator_statistics().bytes_in_use;
+  EXPECT_EQ(allocator_statistics().peak_bytes, before);
+  { torch::Tensor large = torch::empty({1 << 20}); }
+  const int64_t peak = allocator_statistics().peak_bytes;
+  EXPECT_GE(peak, before + (4 << 20));
+  EXPECT_LT(peak, before + (5 << 20));
+  { torch::Tensor small = torch::empty({1 << 10}); }
+  EXPECT_EQ(allocator_statistics().peak_bytes, peak);
+  reset_peak_bytes();
+  EXPECT_EQ(allocator_statistics().peak_bytes, allocator_statistics().bytes_in_use);
+}
+
+TEST(CachingAllocator, GivesFreePagesBackAndLeavesTheOthersAlone) {
+  use_caching_allocator();
+  std::vector<torch::Tensor> kept;
+  {
+    std::vector<torch::Tensor> gone;
+    for (int i = 0; i < 8; ++i) {
+      kept.push_back(torch::full({100000 + i}, i));
+      gone.push_back(torch::full({900000 + i}, -1.0));
+    }
+  }
+  const int64_t held = allocator_statistics().bytes_held;
+  give_back_free_pages();
+  torch::Tensor again = torch::full({900000}, 5.0);
+  EXPECT_TRUE((again == 5.0).all().item<bool>());
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE((kept[static_cast<std::size_t>(i)] == i).all().item<bool>());
+  }
+  EXPECT_EQ(allocator_statistics().bytes_held, held);
+}
+
 TEST(CachingAllocator, EmptyTensorsNeedNoBlock) {
   use_caching_allocator();
   const AllocatorStatistics before = allocator_statistics();
