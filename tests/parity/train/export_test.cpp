@@ -134,7 +134,7 @@ TEST_F(Export, LoadsInTransformersAndCTranslate2WithEqualResults) {
   const std::vector<std::string> lines = read_lines(folder_.path() / "test.en");
   make("pre", "", lines);
   make("post", "model.norm=post model.positions=halves model.activation=gelu", lines);
-  make("bare", "model.attention_bias=false", lines);
+  make("bare", "model.attention_bias=false model.vocabulary_multiple=24", lines);
   const bool real = fs::exists(fs::path(LOCKSTEP_SHARED) / "data");
   if (real) make_real();
 
