@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/adam.h"
+#include "kernels/update.h"
 #include "kernels/cpu_allocator.h"
 #include "kernels/isa.h"
 #include "nn/attention.h"
@@ -57,7 +57,7 @@ struct Bench {
     outer_bias = parameters.add("outer.bias", {kWidth}, zeros());
     norm_weight = parameters.add("norm.weight", {kWidth}, ones());
     norm_bias = parameters.add("norm.bias", {kWidth}, zeros());
-    parameters.allocate(torch::kCPU, true, 1);
+    parameters.allocate(torch::kCPU, torch::kBFloat16, 1);
     std::vector<int32_t> lengths;
     for (int64_t left = kTokens; left > 0; left -= lengths.back()) {
       const auto length = static_cast<int64_t>(8 + lengths.size() * 7 % 17);
@@ -133,7 +133,7 @@ void report_adam() {
   torch::Tensor value = torch::zeros({kCount}), gradient = torch::zeros({kCount});
   torch::Tensor m = torch::zeros({kCount}), v = torch::zeros({kCount});
   torch::Tensor low = torch::zeros({kCount}, torch::kBFloat16);
-  AdamArrays arrays{value.data_ptr<float>(),
+  UpdateArrays arrays{value.data_ptr<float>(),
                     gradient.data_ptr<float>(),
                     m.data_ptr<float>(),
                     v.data_ptr<float>(),

@@ -99,7 +99,7 @@ class StepTask : public Task {
     config.feed_forward = shape.inner;
     config.dropout = config.attention_dropout = config.relu_dropout = 0.1;
     model_ = std::make_unique<Transformer>(config, shape.vocabulary, parameters_);
-    parameters_.allocate(torch::kCPU, numerics.compute == at::kBFloat16, 1);
+    parameters_.allocate(torch::kCPU, numerics.compute, 1);
   }
   StepBatch batch(const Lengths& lengths, uint64_t key, World& world) const {
     auto made = std::make_unique<StepBatchOfLengths>();

@@ -267,8 +267,10 @@ int64_t attention_scratch(int64_t longest_key, int64_t head_width) {
 void fill_attention(Kernels& table) {
   table.fp32.attention = attention<float>;
   table.bf16.attention = attention<Bf16>;
+  table.fp16.attention = attention<Fp16>;
   table.fp32.attention_backward = attention_backward<float>;
   table.bf16.attention_backward = attention_backward<Bf16>;
+  table.fp16.attention_backward = attention_backward<Fp16>;
   table.attention_scratch = attention_scratch;
 }
 

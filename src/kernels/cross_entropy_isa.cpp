@@ -21,6 +21,7 @@ template <class T>
 void cross_entropy(const CrossEntropyArgs<T>& a, int64_t begin, int64_t end) {
   const int64_t n = a.vocabulary;
   const float share = a.smoothing / static_cast<float>(n);
+  const float scale = a.gradient_scale;
   for (int64_t r = begin; r < end; ++r) {
     T* logits = a.logits + r * n;
     const int64_t target = a.targets[r];
@@ -44,9 +45,9 @@ void cross_entropy(const CrossEntropyArgs<T>& a, int64_t begin, int64_t end) {
     const float p_target = exponential(to_float(logits[target]) - log_sum);
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) {
-      logits[j] = from_float<T>(exponential(to_float(logits[j]) - log_sum) - share);
+      logits[j] = from_float<T>(scale * (exponential(to_float(logits[j]) - log_sum) - share));
     }
-    logits[target] = from_float<T>(p_target - share - (1 - a.smoothing));
+    logits[target] = from_float<T>(scale * (p_target - share - (1 - a.smoothing)));
   }
 }
 
@@ -55,6 +56,7 @@ void cross_entropy(const CrossEntropyArgs<T>& a, int64_t begin, int64_t end) {
 void fill_cross_entropy(Kernels& table) {
   table.fp32.cross_entropy = cross_entropy<float>;
   table.bf16.cross_entropy = cross_entropy<Bf16>;
+  table.fp16.cross_entropy = cross_entropy<Fp16>;
 }
 
 }  // namespace LOCKSTEP_ISA

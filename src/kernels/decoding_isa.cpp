@@ -132,8 +132,10 @@ void best_logits(const BestLogitsArgs<T>& a, int64_t begin, int64_t end) {
 void fill_decoding(Kernels& table) {
   table.fp32.gathered_attention = gathered_attention<float>;
   table.bf16.gathered_attention = gathered_attention<Bf16>;
+  table.fp16.gathered_attention = gathered_attention<Fp16>;
   table.fp32.best_logits = best_logits<float>;
   table.bf16.best_logits = best_logits<Bf16>;
+  table.fp16.best_logits = best_logits<Fp16>;
 }
 
 }  // namespace LOCKSTEP_ISA

@@ -181,6 +181,7 @@ void fill_typed(TypedKernels<T>& table) {
 void fill_elementwise(Kernels& table) {
   fill_typed(table.fp32);
   fill_typed(table.bf16);
+  fill_typed(table.fp16);
   table.to_bf16 = convert_to_bf16;
   table.to_float = convert_to_float;
   table.add_bf16 = add_bf16;

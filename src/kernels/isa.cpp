@@ -17,7 +17,7 @@ namespace detail {
   void fill_cross_entropy(Kernels& table); \
   void fill_embedding(Kernels& table);     \
   void fill_decoding(Kernels& table);      \
-  void fill_adam(Kernels& table);          \
+  void fill_update(Kernels& table);        \
   void fill_sum(Kernels& table);           \
   inline void fill(Kernels& table) {       \
     fill_elementwise(table);               \
@@ -26,7 +26,7 @@ namespace detail {
     fill_cross_entropy(table);             \
     fill_embedding(table);                 \
     fill_decoding(table);                  \
-    fill_adam(table);                      \
+    fill_update(table);                    \
     fill_sum(table);                       \
   }                                        \
   }

@@ -12,6 +12,10 @@ struct Bf16 {  // bfloat16: the upper half of a float
   uint16_t bits;
 };
 
+struct Fp16 {  // IEEE half: 5 bits of exponent, largest 65504, smallest 2^-24
+  uint16_t bits;
+};
+
 // Dropout of rows of activations (nn/dropout.h); threshold 0 keeps everything.
 struct DropoutRows {
   const int64_t* rows = nullptr;
@@ -150,6 +154,7 @@ struct CrossEntropyArgs {
   const int64_t* targets;
   float smoothing;
   bool gradient;
+  float gradient_scale;  // the gradient is made times this: what fp16 can hold (loss scaling)
   float* loss;       // [rows], smoothed
   float* nll;        // [rows]
   uint8_t* correct;  // [rows]: the target is the first of the largest
@@ -176,22 +181,35 @@ struct EmbeddingBackwardArgs {  // d_table[token] += dropout'(d_out) * scale, co
   DropoutRows dropout;
 };
 
-struct AdamArgs {  // adam.h
+struct UpdateArgs {  // what the pass of every optimizer reads and writes (update.h)
   float* value;
   float* gradient;
-  float* m;
-  float* v;
-  Bf16* low;       // or null
+  Bf16* bf16;      // or null
+  Fp16* fp16;      // or null
   float* average;  // or null
   float gradient_scale;
+  float shrink;        // the value is multiplied by it: 1 - lr * decoupled decay, or 1
+  float l2_decay;      // times the value is added to the gradient, or 0
+  float average_rate;  // 1 - decay of the average
+};
+
+struct AdamArgs {
+  UpdateArgs update;
+  float* m;
+  float* v;
   float rate1;         // 1 - beta1, rounded from double: 1 - 0.999f is wrong in its fifth digit
   float beta2, rate2;  // rate2: 1 - beta2
   float epsilon;
   float step_size;     // lr / (1 - beta1^t)
   float second_scale;  // 1 / sqrt(1 - beta2^t)
-  float shrink;        // 1 - lr * decoupled decay, or 1
-  float l2_decay;      // times the value is added to the gradient, or 0
-  float average_rate;  // 1 - decay of the average
+};
+
+struct MomentumArgs {  // m = decay * m + share * g; value -= lr * (from_gradient * g + from_m * m)
+  UpdateArgs update;
+  float* m;  // or null: value -= lr * g
+  float decay, share;
+  float from_gradient, from_m;
+  float lr;
 };
 
 template <class T>
@@ -227,6 +245,7 @@ struct Kernels {
   const char* isa;  // "generic", "avx2" or "avx512"
   TypedKernels<float> fp32;
   TypedKernels<Bf16> bf16;
+  TypedKernels<Fp16> fp16;
   // Floats of scratch for attention over at most `longest_key` keys, forward and backward.
   int64_t (*attention_scratch)(int64_t longest_key, int64_t head_width);
   void (*embedding)(const EmbeddingArgs&, int64_t begin, int64_t end);
@@ -236,6 +255,9 @@ struct Kernels {
   void (*add_bf16)(const Bf16* x, float* sum, int64_t n);  // sum += x
   SumKernels sum;
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
+  void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
+  void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
+  bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
   void (*exponential)(const float* x, float* y, int64_t n);  // the exp of the kernels, for its test
 
@@ -249,6 +271,10 @@ inline const TypedKernels<float>& Kernels::typed<float>() const {
 template <>
 inline const TypedKernels<Bf16>& Kernels::typed<Bf16>() const {
   return bf16;
+}
+template <>
+inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
+  return fp16;
 }
 
 // The best table this CPU can run, or the one named by the environment variable LOCKSTEP_ISA

@@ -81,8 +81,10 @@ void layer_norm_backward(const LayerNormBackwardArgs<T>& a, int64_t begin, int64
 void fill_layer_norm(Kernels& table) {
   table.fp32.layer_norm = layer_norm<float>;
   table.bf16.layer_norm = layer_norm<Bf16>;
+  table.fp16.layer_norm = layer_norm<Fp16>;
   table.fp32.layer_norm_backward = layer_norm_backward<float>;
   table.bf16.layer_norm_backward = layer_norm_backward<Bf16>;
+  table.fp16.layer_norm_backward = layer_norm_backward<Fp16>;
 }
 
 }  // namespace LOCKSTEP_ISA

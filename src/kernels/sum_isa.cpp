@@ -19,7 +19,7 @@ struct Wide<Bf16> {
   using Type = float;
 };
 template <>
-struct Wide<_Float16> {
+struct Wide<Fp16> {
   using Type = float;
 };
 
@@ -28,6 +28,7 @@ typename Wide<T>::Type widen(T x) {
   return x;
 }
 float widen(Bf16 x) { return to_float(x); }
+float widen(Fp16 x) { return to_float(x); }
 
 template <class T>
 T narrow(typename Wide<T>::Type x) {
@@ -36,6 +37,10 @@ T narrow(typename Wide<T>::Type x) {
 template <>
 Bf16 narrow<Bf16>(float x) {
   return to_bf16(x);
+}
+template <>
+Fp16 narrow<Fp16>(float x) {
+  return to_fp16(x);
 }
 
 // As to_bf16, in the upper half.
@@ -100,7 +105,7 @@ void sum(const void* const* inputs, int64_t count, void* out, int64_t n) {
 }  // namespace
 
 void fill_sum(Kernels& table) {
-  table.sum = {sum<float>, sum<double>, sum<_Float16>, sum<Bf16>, sum<int64_t>};
+  table.sum = {sum<float>, sum<double>, sum<Fp16>, sum<Bf16>, sum<int64_t>};
 }
 
 }  // namespace LOCKSTEP_ISA

@@ -69,8 +69,8 @@ Transformer::Transformer(const TransformerConfig& config, int64_t pieces, Parame
   config_.check();
   const int64_t d = config_.d_model, multiple = config_.vocabulary_multiple;
   const int64_t vocabulary = (pieces + multiple - 1) / multiple * multiple;
-  table_ = parameters.add("embedding.weight", {vocabulary, d},
-                          normal(1 / std::sqrt(static_cast<double>(d))));
+  table_ = parameters.add_table("embedding.weight", {vocabulary, d},
+                                normal(1 / std::sqrt(static_cast<double>(d))));
   source_site_ = sites_++;
   target_site_ = sites_++;
   for (int64_t i = 0; i < config_.encoder_layers; ++i) {

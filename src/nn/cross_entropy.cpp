@@ -43,18 +43,25 @@ struct LossRows {           // one entry a token
   torch::Tensor correct;    // uint8
 };
 
+struct LossOptions {
+  double smoothing = 0;
+  bool gradient = false;
+  float scale = 1;  // of the gradient
+};
+
 // Losses of the rows from `first` on, whose logits are given; these become their gradients when
 // `gradient`.
 void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const LossRows& out,
-                   int64_t first, std::pair<double, bool> smoothing_and_gradient) {
+                   int64_t first, const LossOptions& options) {
   RECORD_FUNCTION("lockstep::cross_entropy", {});
   detail::with_type(logits.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const CrossEntropyArgs<T> args{detail::pointer<T>(logits),
                                    logits.size(1),
                                    targets + first,
-                                   static_cast<float>(smoothing_and_gradient.first),
-                                   smoothing_and_gradient.second,
+                                   static_cast<float>(options.smoothing),
+                                   options.gradient,
+                                   options.scale,
                                    detail::pointer<float>(out.loss) + first,
                                    detail::pointer<float>(out.nll) + first,
                                    detail::pointer<uint8_t>(out.correct) + first};
@@ -78,9 +85,9 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& input,
                                const torch::Tensor& value, const torch::Tensor& used,
                                const torch::Tensor& targets,
-                               std::pair<double, bool> smoothing_and_gradient) {
+                               const LossOptions& options) {
     const torch::Tensor hidden = input.contiguous();
-    const bool gradient = smoothing_and_gradient.second;
+    const bool gradient = options.gradient;
     const int64_t rows = hidden.size(0), vocabulary = used.size(0);
     check_targets(targets, rows, vocabulary);
     const torch::TensorOptions fp32 = hidden.options().dtype(at::kFloat);
@@ -93,7 +100,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
       const int64_t count = std::min(step, rows - first);
       const torch::Tensor chunk = hidden.narrow(0, first, count);
       const torch::Tensor logits = detail::product_transposed(chunk, used);
-      loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, smoothing_and_gradient);
+      loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, options);
       if (!gradient) continue;
       d_hidden.narrow(0, first, count).copy_(detail::product(logits, used));
       if (value.requires_grad()) {
@@ -101,6 +108,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
       }
     }
     if (gradient) ctx->saved_data["d_hidden"] = d_hidden;
+    ctx->saved_data["scale"] = static_cast<double>(options.scale);
     // In double: a sum over tens of thousands of tokens keeps the digits that tests compare.
     torch::Tensor loss = out.loss.sum(at::kDouble).to(at::kFloat);
     torch::Tensor nll = out.nll.sum(at::kDouble).to(at::kFloat);
@@ -110,9 +118,10 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    TORCH_CHECK(grads[0].defined() && grads[0].item<float>() == 1.0f,
-                "the fused cross-entropy made its gradients for a factor of 1; scale them in the "
-                "optimizer instead");
+    const double scale = ctx->saved_data["scale"].toDouble();
+    TORCH_CHECK(grads[0].defined() && grads[0].item<double>() == scale,
+                "the fused cross-entropy made its gradients for a factor of ", scale,
+                " (Numerics::loss_scale); scale them in the optimizer instead");
     return {ctx->saved_data["d_hidden"].toTensor(), {}, {}, {}, {}};
   }
 };
@@ -143,7 +152,7 @@ CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Par
   const bool gradient =
       at::GradMode::is_enabled() && (hidden.requires_grad() || table.value.requires_grad());
   variable_list out = FusedCrossEntropy::apply(hidden, table.value, table.as(numerics.compute),
-                                               targets, std::pair(smoothing, gradient));
+                                               targets, LossOptions{smoothing, gradient, numerics.loss_scale});
   return {out[0], out[1], out[2]};
 }
 

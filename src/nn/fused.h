@@ -13,11 +13,19 @@
 
 namespace lockstep::detail {
 
-// Calls f with a value of the kernel's element type: float or Bf16.
+// Calls f with a value of the kernel's element type: float, Bf16 or Fp16.
 template <class F>
 void with_type(at::ScalarType type, const F& f) {
-  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, "no fused kernel for ", type);
-  type == at::kFloat ? f(float{}) : f(Bf16{});
+  switch (type) {
+    case at::kFloat:
+      return f(float{});
+    case at::kBFloat16:
+      return f(Bf16{});
+    case at::kHalf:
+      return f(Fp16{});
+    default:
+      TORCH_CHECK(false, "no fused kernel for ", type);
+  }
 }
 
 template <class T>

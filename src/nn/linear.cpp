@@ -15,6 +15,10 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
     gradient.addmm_(d_y.t(), x);
     return;
   }
+  if (x.scalar_type() == at::kHalf) {
+    gradient.addmm_(d_y.to(at::kFloat).t(), x.to(at::kFloat));
+    return;
+  }
   // The product has fp32 sums inside and is rounded once; one more pass adds it. (MKL's product
   // of bfloat16 into fp32 takes twice as long as oneDNN's on CPUs other than Intel's.)
   const torch::Tensor product = at::mm(d_y.t(), x).contiguous();

@@ -24,12 +24,15 @@ inline constexpr std::array<std::string_view, 7> kFusedOperationNames = {
     "embedding", "attention",   "cross_entropy"};
 
 struct Numerics {
-  // Activations between layers and matrix products: kFloat or kBFloat16. The residual stream,
-  // normalisation statistics, softmax and losses are fp32 always.
+  // Activations between layers and matrix products: kFloat, kBFloat16 or kHalf. The residual
+  // stream, normalisation statistics, softmax and losses are fp32 always.
   at::ScalarType compute = at::kFloat;
   // True: lockstep's own kernels where there is one for the device. False: plain libtorch
   // operations and autograd, the reference that tests compare with.
   bool fused = true;
+  // The factor of the gradients: backward() is started with it, and a loss that makes its gradient
+  // in the forward pass applies it there. fp16 needs one (optim/loss_scaler.h).
+  float loss_scale = 1;
   uint32_t plain = 0;  // bits of the FusedOperations that run plain though the others are fused
 
   bool is_fused(FusedOperation operation) const {

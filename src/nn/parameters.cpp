@@ -6,6 +6,20 @@ namespace lockstep {
 
 ParameterRef Parameters::add(std::string name, std::vector<int64_t> shape,
                              Initializer initializer) {
+  return append(std::move(name), std::move(shape), std::move(initializer));
+}
+
+ParameterRef Parameters::add_table(std::string name, std::vector<int64_t> shape,
+                                   Initializer initializer) {
+  TORCH_CHECK(shape.size() == 2, "table ", name, " must have rows");
+  std::shared_ptr<Parameter> table =
+      append(std::move(name), std::move(shape), std::move(initializer));
+  table->is_table = true;
+  return table;
+}
+
+std::shared_ptr<Parameter> Parameters::append(std::string name, std::vector<int64_t> shape,
+                                              Initializer initializer) {
   TORCH_CHECK(!values_.defined(), "parameter ", name, " added after allocate()");
   TORCH_CHECK(find(name) == nullptr, "two parameters named ", name);
   auto parameter = std::make_shared<Parameter>();
@@ -21,7 +35,8 @@ ParameterRef Parameters::add(std::string name, std::vector<int64_t> shape,
   return parameter;
 }
 
-void Parameters::allocate(torch::Device device, bool low, uint64_t seed) {
+void Parameters::allocate(torch::Device device, at::ScalarType compute, uint64_t seed) {
+  const bool low = compute != at::kFloat;
   TORCH_CHECK(!values_.defined(), "allocate() called twice");
   torch::NoGradGuard no_grad;
   auto fp32 = torch::TensorOptions().dtype(torch::kFloat32);
@@ -34,7 +49,7 @@ void Parameters::allocate(torch::Device device, bool low, uint64_t seed) {
   }
   values_ = initial.to(device);
   gradients_ = torch::zeros_like(values_);
-  if (low) low_ = values_.to(torch::kBFloat16);
+  if (low) low_ = values_.to(compute);
   for (const std::shared_ptr<Parameter>& p : owned_) {
     auto slice = [&](const torch::Tensor& flat) {
       return flat.narrow(0, p->offset, p->numel).view(p->shape).variable_data();

@@ -1,5 +1,5 @@
 // The weights of a network in one flat array, their gradients in a second of the same layout and,
-// in mixed precision, the weights rounded to bfloat16 in a third. Slices of the flat arrays are at
+// in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are at
 // once the tensors that the operations see, the buckets that ranks exchange and what the optimizer
 // walks over: nothing is ever copied between them.
 #pragma once
@@ -22,7 +22,8 @@ struct Parameter {
   int64_t offset = 0;  // of its first element in the flat arrays; a multiple of kParameterAlignment
   int64_t numel = 0;
   torch::Tensor value;  // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
-  torch::Tensor low;    // bf16 [shape], equal to value rounded; undefined in fp32 training
+  torch::Tensor low;    // bf16 or fp16 [shape], value rounded; undefined in fp32 training
+  bool is_table = false;  // rows are looked up: one without a gradient was not used in a step
 
   // The tensor that an operation computing in `dtype` reads.
   const torch::Tensor& as(at::ScalarType dtype) const { return dtype == at::kFloat ? value : low; }
@@ -38,15 +39,18 @@ class Parameters {
 
   // Registration order is the order of the flat arrays. Names are unique (TORCH_CHECK).
   ParameterRef add(std::string name, std::vector<int64_t> shape, Initializer initializer);
+  // The same for a lookup table [entries, width], as an embedding.
+  ParameterRef add_table(std::string name, std::vector<int64_t> shape, Initializer initializer);
 
   // Makes the arrays on `device`, initialises every weight from `seed` (equal on every rank) and
-  // sets gradients to zero. `low` adds the bfloat16 copy. Call once, after the last add.
-  void allocate(torch::Device device, bool low, uint64_t seed);
+  // sets gradients to zero. A `compute` of 16 bits adds a copy of the weights in that type. Call
+  // once, after the last add.
+  void allocate(torch::Device device, at::ScalarType compute, uint64_t seed);
 
   // Flat arrays [total]: padding between parameters stays zero in all of them.
   const torch::Tensor& values() const { return values_; }
   const torch::Tensor& gradients() const { return gradients_; }
-  const torch::Tensor& low() const { return low_; }  // undefined without bfloat16
+  const torch::Tensor& low() const { return low_; }  // undefined in fp32
 
   void refresh_low();  // values -> low, after the values changed outside the optimizer
 
@@ -55,6 +59,9 @@ class Parameters {
   int64_t count() const;                                 // weights, padding not counted
 
  private:
+  std::shared_ptr<Parameter> append(std::string name, std::vector<int64_t> shape,
+                                    Initializer initializer);
+
   std::vector<std::shared_ptr<Parameter>> owned_;
   std::vector<ParameterRef> list_;
   std::vector<Initializer> initializers_;

@@ -10,7 +10,7 @@
 
 namespace lockstep::detail {
 
-// The fused kernels are for the CPU and the two compute types; all else is plain.
+// The fused kernels are for the CPU and the three compute types; all else is plain.
 inline bool runs_fused(const Numerics& numerics, FusedOperation operation, const torch::Tensor& x) {
   return numerics.is_fused(operation) && x.device().is_cpu();
 }

@@ -5,7 +5,7 @@
 
 namespace lockstep::detail {
 
-// x W^T: x [rows, in], weight [out, in], alike fp32 or bf16 -> [rows, out], dense.
+// x W^T: x [rows, in], weight [out, in], alike fp32, bf16 or fp16 -> [rows, out], dense.
 torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight);
 
 // d_y W: d_y [rows, out], weight [out, in] -> [rows, in], dense.

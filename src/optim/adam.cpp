@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "kernels/adam.h"
-
 namespace lockstep {
 
 void AdamConfig::describe(Fields& f) {
@@ -13,6 +11,8 @@ void AdamConfig::describe(Fields& f) {
   f("beta1", &beta1, Between{0, 1}, "decay of the first moment");
   f("beta2", &beta2, Between{0, 1}, "decay of the second moment");
   f("epsilon", &epsilon, Above{0}, "added to the root of the second moment");
+  f("corrected_epsilon", &corrected_epsilon, Any{},
+    "true: added to the bias-corrected root (torch); false: to the root itself (TensorFlow)");
   f("weight_decay", &weight_decay, AtLeast{0}, "pull of the weights towards zero");
 }
 
@@ -20,8 +20,15 @@ std::unique_ptr<Optimizer> AdamConfig::make(const FlatArrays& arrays) const {
   return std::make_unique<Adam>(*this, arrays);
 }
 
-std::unique_ptr<OptimizerConfig> make_adam_config() { return std::make_unique<AdamConfig>(false); }
-std::unique_ptr<OptimizerConfig> make_adamw_config() { return std::make_unique<AdamConfig>(true); }
+std::unique_ptr<OptimizerConfig> make_adam_config() {
+  return std::make_unique<AdamConfig>(AdamKind::kAdam);
+}
+std::unique_ptr<OptimizerConfig> make_adamw_config() {
+  return std::make_unique<AdamConfig>(AdamKind::kAdamW);
+}
+std::unique_ptr<OptimizerConfig> make_lazy_adam_config() {
+  return std::make_unique<AdamConfig>(AdamKind::kLazyAdam);
+}
 
 Adam::Adam(const AdamConfig& config, const FlatArrays& arrays)
     : config_(config),
@@ -29,72 +36,98 @@ Adam::Adam(const AdamConfig& config, const FlatArrays& arrays)
       first_moment_(torch::zeros_like(arrays.values)),
       second_moment_(torch::zeros_like(arrays.values)) {}
 
-std::vector<std::pair<std::string, torch::Tensor>> Adam::state() {
+std::vector<StateArray> Adam::state() {
   return {{"first_moment", first_moment_}, {"second_moment", second_moment_}};
 }
 
-namespace {
-
-float* data(const torch::Tensor& t) { return t.defined() ? t.mutable_data_ptr<float>() : nullptr; }
-
-}  // namespace
+AdamStep Adam::parameters(const StepSize& size) const {
+  AdamStep step;
+  step.lr = size.lr;
+  step.weight_decay = config_.weight_decay;
+  step.decoupled = config_.kind == AdamKind::kAdamW;
+  step.average_decay = size.average_decay;
+  step.step = steps_done;
+  step.beta1 = size.momentum.value_or(config_.beta1);
+  step.beta2 = config_.beta2;
+  step.epsilon = config_.epsilon;
+  step.corrected_epsilon = config_.corrected_epsilon;
+  return step;
+}
 
 void Adam::step(const StepSize& size) {
   torch::NoGradGuard no_grad;
   RECORD_FUNCTION("lockstep::adam", {});
   ++steps_done;
-  if (!arrays_.values.is_cpu()) {
-    plain_step(size);
+  AdamStep step = parameters(size);
+  if (config_.kind == AdamKind::kLazyAdam) {
+    lazy_step(step, size);
     return;
   }
-  const torch::Tensor& low = arrays_.low;
-  AdamArrays arrays{.value = data(arrays_.values),
-                    .gradient = data(arrays_.gradients),
-                    .m = data(first_moment_),
-                    .v = data(second_moment_),
-                    .low = low.defined() ? static_cast<Bf16*>(low.mutable_data_ptr()) : nullptr,
-                    .average = data(arrays_.average)};
-  AdamStep step{.step = steps_done,
-                .lr = size.lr,
-                .beta1 = config_.beta1,
-                .beta2 = config_.beta2,
-                .epsilon = config_.epsilon,
-                .weight_decay = config_.weight_decay,
-                .decoupled = config_.decoupled,
-                .gradient_scale = size.gradient_scale,
-                .average_decay = size.average_decay};
-  adam_step(arrays, step, 0, arrays_.values.numel());
+  detail::for_each_scale(arrays_, size, [&](int64_t begin, int64_t end, double scale) {
+    step.gradient_scale = scale;
+    dense_step(step, begin, end);
+  });
+}
+
+void Adam::dense_step(const AdamStep& step, int64_t begin, int64_t end) {
+  if (arrays_.values.is_cpu()) {
+    adam_step(detail::update_arrays(arrays_, first_moment_, second_moment_), step, begin, end);
+  } else {
+    plain_step(step, {arrays_, first_moment_, second_moment_, {begin, end}});
+  }
+}
+
+void Adam::lazy_step(const AdamStep& dense, const StepSize& size) {
+  for (std::size_t i = 0; i < arrays_.layers.size(); ++i) {
+    const LayerSlice& layer = arrays_.layers[i];
+    if (layer.begin == layer.end) continue;
+    AdamStep step = dense;
+    step.gradient_scale =
+        size.gradient_scale * (size.layer_scales.empty() ? 1 : size.layer_scales[i]);
+    if (layer.row_width == 0) {
+      dense_step(step, layer.begin, layer.end);
+    } else if (arrays_.values.is_cpu()) {
+      const TableRows rows{layer.gradient.const_data_ptr<float>(), layer.row_width, layer.first};
+      lazy_adam_step(detail::update_arrays(arrays_, first_moment_, second_moment_), step, rows,
+                     layer.begin, layer.end);
+    } else {
+      plain_table_step(step, layer);
+    }
+  }
 }
 
 // The same with libtorch operations, for devices without the fused pass.
-void Adam::plain_step(const StepSize& size) {
-  auto t = static_cast<double>(steps_done);
-  double correction1 = 1 - std::pow(config_.beta1, t);
-  double correction2 = 1 - std::pow(config_.beta2, t);
-  torch::Tensor& value = arrays_.values;
-  torch::Tensor& gradient = arrays_.gradients;
-  gradient.mul_(size.gradient_scale);
-  if (config_.weight_decay > 0) {
-    if (config_.decoupled) {
-      value.mul_(1 - size.lr * config_.weight_decay);
-    } else {
-      gradient.add_(value, config_.weight_decay);
-    }
-  }
-  first_moment_.lerp_(gradient, 1 - config_.beta1);
-  second_moment_.mul_(config_.beta2).addcmul_(gradient, gradient, 1 - config_.beta2);
-  torch::Tensor denominator =
-      second_moment_.sqrt().div_(std::sqrt(correction2)).add_(config_.epsilon);
-  value.addcdiv_(first_moment_, denominator, -size.lr / correction1);
-  gradient.zero_();
-  if (arrays_.low.defined()) arrays_.low.copy_(value);
-  if (arrays_.average.defined()) arrays_.average.lerp_(value, 1 - size.average_decay);
+void Adam::plain_step(const AdamStep& step, detail::PlainSlice s) const {
+  const auto count = static_cast<double>(step.step);
+  const double correction1 = 1 - std::pow(step.beta1, count);
+  const double root2 = std::sqrt(1 - std::pow(step.beta2, count));
+  s.begin(step);
+  s.m.lerp_(s.gradient, 1 - step.beta1);
+  s.v.mul_(step.beta2).addcmul_(s.gradient, s.gradient, 1 - step.beta2);
+  torch::Tensor denominator = s.v.sqrt();
+  if (step.corrected_epsilon) denominator.div_(root2);
+  denominator.add_(step.epsilon);
+  s.value.addcdiv_(s.m, denominator,
+                   -step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
+  s.end(step);
 }
 
-double euclidean_norm(const torch::Tensor& flat) {
-  RECORD_FUNCTION("lockstep::euclidean_norm", {});
-  if (!flat.is_cpu()) return flat.norm().item<double>();
-  return std::sqrt(sum_of_squares(flat.const_data_ptr<float>(), flat.numel()));
+// A dense step, and then the unused rows get back what they had.
+void Adam::plain_table_step(const AdamStep& step, const LayerSlice& layer) const {
+  const detail::PlainSlice slice(arrays_, first_moment_, second_moment_, {layer.begin, layer.end});
+  const torch::Tensor used = layer.gradient.view({-1, layer.row_width})
+                                 .ne(0)
+                                 .any(1)
+                                 .repeat_interleave(layer.row_width)
+                                 .narrow(0, layer.first, layer.end - layer.begin);
+  const torch::Tensor value = slice.value.clone(), m = slice.m.clone(), v = slice.v.clone();
+  detail::PlainSlice without_average = slice;
+  without_average.average = {};
+  plain_step(step, without_average);
+  slice.value.copy_(torch::where(used, slice.value, value));
+  slice.m.copy_(torch::where(used, slice.m, m));
+  slice.v.copy_(torch::where(used, slice.v, v));
+  detail::PlainSlice(slice).end(step);
 }
 
 }  // namespace lockstep

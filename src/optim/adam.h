@@ -1,5 +1,5 @@
-// Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), as torch.optim computes them:
-// both moments bias-corrected, epsilon added after the square root.
+// Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019), as torch.optim computes them, and
+// Adam that leaves unused rows of lookup tables alone (tf.contrib.opt.LazyAdamOptimizer).
 #pragma once
 
 #include <memory>
@@ -8,32 +8,46 @@
 
 namespace lockstep {
 
+enum class AdamKind { kAdam, kAdamW, kLazyAdam };
+
 struct AdamConfig : OptimizerConfig {
-  explicit AdamConfig(bool is_decoupled) : decoupled(is_decoupled) {}
+  explicit AdamConfig(AdamKind which) : kind(which) {}
   double peak_lr = 2.0;
   double beta1 = 0.9;
   double beta2 = 0.98;  // Vaswani et al. 2017, section 5.3 (not the usual 0.999)
   double epsilon = 1e-9;
+  bool corrected_epsilon = true;
   double weight_decay = 0;
-  bool decoupled;
+  AdamKind kind;
 
   void describe(Fields& f) override;
   double lr() const override { return peak_lr; }
+  bool has_momentum() const override { return true; }
   std::unique_ptr<Optimizer> make(const FlatArrays& arrays) const override;
 };
 
 std::unique_ptr<OptimizerConfig> make_adam_config();
 std::unique_ptr<OptimizerConfig> make_adamw_config();
+std::unique_ptr<OptimizerConfig> make_lazy_adam_config();
 
 // arrays are shared with the caller. On the CPU one fused pass, elsewhere libtorch operations.
+//
+// Lazy: a row of a lookup table whose gradient is zero throughout was not used in the step. It
+// keeps value and moments: no decay of the moments, no step from the momentum that is left, no
+// weight decay; its average goes on. All other weights move as with Adam. Where the table is also
+// the output layer, the softmax gives every row a gradient, and LazyAdam is Adam.
 class Adam : public Optimizer {
  public:
   Adam(const AdamConfig& config, const FlatArrays& arrays);
   void step(const StepSize& size) override;
-  std::vector<std::pair<std::string, torch::Tensor>> state() override;
+  std::vector<StateArray> state() override;
 
  private:
-  void plain_step(const StepSize& size);
+  AdamStep parameters(const StepSize& size) const;
+  void lazy_step(const AdamStep& step, const StepSize& size);
+  void dense_step(const AdamStep& step, int64_t begin, int64_t end);
+  void plain_step(const AdamStep& step, detail::PlainSlice slice) const;
+  void plain_table_step(const AdamStep& step, const LayerSlice& layer) const;
 
   AdamConfig config_;
   FlatArrays arrays_;

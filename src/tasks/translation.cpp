@@ -107,7 +107,7 @@ void Translation::open(const TaskContext& context) {
   }
   subword_ = Subword::load(subword);
   model_ = std::make_unique<Transformer>(config_.model, subword_->vocab_size(), parameters_);
-  parameters_.allocate(context.device, context.numerics.compute == at::kBFloat16, context.seed);
+  parameters_.allocate(context.device, context.numerics.compute, context.seed);
 }
 
 void Translation::save_assets(const fs::path& run_folder) {

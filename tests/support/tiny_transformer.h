@@ -13,7 +13,7 @@ struct TinyTransformer {
   explicit TinyTransformer(const TransformerConfig& config = tiny_config(), int64_t vocabulary = 23,
                            uint64_t seed = 1)
       : model(config, vocabulary, parameters) {
-    parameters.allocate(torch::kCPU, /*low=*/true, seed);
+    parameters.allocate(torch::kCPU, torch::kBFloat16, seed);
     // Biases and norms away from zero and one, so that a mistake with them shows.
     torch::NoGradGuard no_grad;
     at::Generator generator = at::detail::createCPUGenerator(seed + 1);

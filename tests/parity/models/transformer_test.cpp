@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "kernels/adam.h"
+#include "kernels/update.h"
 #include "nn/cross_entropy.h"
 #include "nn/embedding.h"
 #include "support/tiny_transformer.h"
@@ -297,7 +297,7 @@ class TransformerParity : public testing::TestWithParam<Variant> {
 
     const Tensor& values = ours.parameters.values();
     Tensor m = torch::zeros_like(values), v = torch::zeros_like(values);
-    AdamArrays arrays{values.data_ptr<float>(),
+    UpdateArrays arrays{values.data_ptr<float>(),
                       ours.parameters.gradients().data_ptr<float>(),
                       m.data_ptr<float>(),
                       v.data_ptr<float>(),

@@ -84,7 +84,7 @@ struct TestParameters {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       list.push_back(all.add("p" + std::to_string(i), shapes[i], normal(0.5)));
     }
-    all.allocate(torch::kCPU, true, 5);
+    all.allocate(torch::kCPU, torch::kBFloat16, 5);
   }
   const ParameterRef& operator[](std::size_t i) const { return list[i]; }
 };

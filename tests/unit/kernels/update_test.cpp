@@ -1,4 +1,4 @@
-#include "kernels/adam.h"
+#include "kernels/update.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -19,7 +19,7 @@ struct State {
     average = value.clone();
     low = value.to(torch::kBFloat16);
   }
-  AdamArrays arrays() {
+  UpdateArrays arrays() {
     return {value.data_ptr<float>(),
             gradient.data_ptr<float>(),
             m.data_ptr<float>(),
@@ -118,8 +118,8 @@ TEST(Adam, LeavesElementsOutsideOfTheRangeAlone) {
   State state(100);
   state.gradient.fill_(1);
   torch::Tensor before = state.value.clone();
-  AdamArrays arrays = state.arrays();
-  arrays.low = nullptr;
+  UpdateArrays arrays = state.arrays();
+  arrays.bf16 = nullptr;
   arrays.average = nullptr;
   adam_step(arrays, {}, 10, 20);
   EXPECT_TRUE(torch::equal(state.value.narrow(0, 0, 10), before.narrow(0, 0, 10)));
