@@ -30,6 +30,13 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+// With a point or an exponent, so that it is read as a number of that kind again.
+std::string number(double value) {
+  std::string text = fmt::format("{}", value);
+  bool integral = text.find_first_not_of("-0123456789") == std::string::npos;
+  return integral ? text + ".0" : text;
+}
+
 }  // namespace
 
 std::string expectation(const FieldRef& value, const Rule& rule) {
@@ -40,7 +47,8 @@ std::string expectation(const FieldRef& value, const Rule& rule) {
   std::string type = std::visit(
       Overload{[](bool*) { return "true or false"; }, [](int64_t*) { return "a whole number"; },
                [](double*) { return "a number"; }, [](std::string*) { return "a string"; },
-               [](std::vector<std::string>*) { return "a list of strings"; }},
+               [](std::vector<std::string>*) { return "a list of strings"; },
+               [](std::vector<double>*) { return "a list of numbers"; }},
       value);
   return std::visit(
       Overload{[&](const Above& r) { return fmt::format("{} > {}", type, r.limit); },
@@ -53,21 +61,21 @@ std::string expectation(const FieldRef& value, const Rule& rule) {
 }
 
 std::string toml_text(const FieldRef& value) {
-  return std::visit(Overload{[](bool* v) { return std::string(*v ? "true" : "false"); },
-                             [](int64_t* v) { return std::to_string(*v); },
-                             [](double* v) {
-                               std::string text = fmt::format("{}", *v);
-                               bool integral =
-                                   text.find_first_not_of("-0123456789") == std::string::npos;
-                               return integral ? text + ".0" : text;
-                             },
-                             [](std::string* v) { return quoted(*v); },
-                             [](std::vector<std::string>* v) {
-                               std::vector<std::string> parts;
-                               for (const std::string& s : *v) parts.push_back(quoted(s));
-                               return "[" + join(parts, ", ") + "]";
-                             }},
-                    value);
+  return std::visit(
+      Overload{[](bool* v) { return std::string(*v ? "true" : "false"); },
+               [](int64_t* v) { return std::to_string(*v); }, [](double* v) { return number(*v); },
+               [](std::string* v) { return quoted(*v); },
+               [](std::vector<std::string>* v) {
+                 std::vector<std::string> parts;
+                 for (const std::string& s : *v) parts.push_back(quoted(s));
+                 return "[" + join(parts, ", ") + "]";
+               },
+               [](std::vector<double>* v) {
+                 std::vector<std::string> parts;
+                 for (double x : *v) parts.push_back(number(x));
+                 return "[" + join(parts, ", ") + "]";
+               }},
+      value);
 }
 
 void TomlWriter::begin_section(const std::string& key, std::string_view help) {

@@ -31,7 +31,8 @@ struct OneOf {
 };
 using Rule = std::variant<Any, Above, AtLeast, Between, OneOf>;
 
-using FieldRef = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+using FieldRef = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*,
+                              std::vector<double>*>;
 
 // A visitor of configuration structs. Keys are dotted paths: section("optimizer") + "lr".
 class Fields {

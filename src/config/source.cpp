@@ -15,10 +15,10 @@ namespace lockstep {
 
 namespace {
 
-using AnyValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+using AnyValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>>;
 
-std::string describe_value(
-    const std::variant<bool, int64_t, double, std::string, std::vector<std::string>>& value) {
+std::string describe_value(const AnyValue& value) {
   if (auto v = std::get_if<bool>(&value)) return *v ? "true" : "false";
   if (auto v = std::get_if<int64_t>(&value)) return fmt::format("{}", *v);
   if (auto v = std::get_if<double>(&value)) return fmt::format("{}", *v);
@@ -34,6 +34,15 @@ std::optional<AnyValue> value_of(const toml::node& node) {
   if (auto v = node.value_exact<std::string>()) return *v;
   const toml::array* array = node.as_array();
   if (array == nullptr) return std::nullopt;
+  if (!array->empty() && array->front().is_number()) {
+    std::vector<double> numbers;
+    for (const toml::node& item : *array) {
+      // A string among numbers makes it no list of numbers, nor one of strings.
+      if (!item.is_number()) return std::vector<std::string>(array->size());
+      numbers.push_back(*item.value<double>());
+    }
+    return numbers;
+  }
   std::vector<std::string> list;
   for (const toml::node& item : *array) list.push_back(item.value<std::string>().value_or(""));
   return list;
@@ -47,6 +56,9 @@ bool satisfies(double value, const Rule& rule) {
 }
 
 bool satisfies(const FieldRef& target, const Rule& rule) {
+  if (auto v = std::get_if<std::vector<double>*>(&target)) {
+    return std::all_of((*v)->begin(), (*v)->end(), [&](double x) { return satisfies(x, rule); });
+  }
   if (auto v = std::get_if<int64_t*>(&target)) return satisfies(static_cast<double>(**v), rule);
   if (auto v = std::get_if<double*>(&target)) return satisfies(**v, rule);
   auto allowed = std::get_if<OneOf>(&rule);
@@ -127,6 +139,13 @@ bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
     *out = *v;
     return true;
   };
+  if (auto out = std::get_if<std::vector<double>*>(&target)) {
+    auto empty = std::get_if<std::vector<std::string>>(&entry.value);  // [] has no type
+    if (empty && empty->empty()) {
+      (*out)->clear();
+      return true;
+    }
+  }
   if (auto out = std::get_if<double*>(&target)) {
     if (auto whole = std::get_if<int64_t>(&entry.value)) {
       **out = static_cast<double>(*whole);

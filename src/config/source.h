@@ -49,7 +49,8 @@ class ConfigSource {
   void finish();
 
  private:
-  using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>,
+                             std::vector<double>>;
   struct Entry {
     Value value;
     std::string where;  // "nmt.toml:3:6" or "command line"

@@ -155,9 +155,9 @@ struct CrossEntropyArgs {
   float smoothing;
   bool gradient;
   float gradient_scale;  // the gradient is made times this: what fp16 can hold (loss scaling)
-  float* loss;       // [rows], smoothed
-  float* nll;        // [rows]
-  uint8_t* correct;  // [rows]: the target is the first of the largest
+  float* loss;           // [rows], smoothed
+  float* nll;            // [rows]
+  uint8_t* correct;      // [rows]: the target is the first of the largest
 };
 
 struct EmbeddingArgs {    // out = dropout(table[token] * scale + positions[position])

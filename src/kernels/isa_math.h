@@ -34,8 +34,7 @@ inline float to_float(Fp16 x) {
   const uint32_t normal = magnitude + 0x38000000u + special;             // exponent + 112
   // Below 2^-14 the bits are a count of 2^-24: put under the exponent of 2^-14, less 2^-14.
   const float small = __builtin_bit_cast(float, magnitude + 0x38800000u) - 6.103515625e-05f;
-  const uint32_t bits =
-      magnitude < 0x00800000u ? __builtin_bit_cast(uint32_t, small) : normal;
+  const uint32_t bits = magnitude < 0x00800000u ? __builtin_bit_cast(uint32_t, small) : normal;
   return __builtin_bit_cast(float, bits | sign);
 }
 

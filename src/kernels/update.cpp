@@ -36,8 +36,7 @@ AdamArgs adam_args(const UpdateArrays& arrays, const AdamStep& step) {
   args.beta2 = static_cast<float>(step.beta2);
   args.rate2 = static_cast<float>(1 - step.beta2);
   args.epsilon = static_cast<float>(step.epsilon);
-  args.step_size =
-      static_cast<float>(step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
+  args.step_size = static_cast<float>(step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
   args.second_scale = static_cast<float>(step.corrected_epsilon ? 1 / root2 : 1);
   return args;
 }

@@ -39,7 +39,8 @@ struct AdamStep : UpdateStep {
   bool corrected_epsilon = true;
 };
 
-// m = decay * m + share * g, value -= lr * (nesterov ? g + decay * m : m); without m, value -= lr g.
+// m = decay * m + share * g, value -= lr * (nesterov ? g + decay * m : m); without m, value -= lr
+// g.
 struct MomentumStep : UpdateStep {
   double decay = 0;
   double share = 1;

@@ -84,8 +84,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
   // `value` is the table's fp32 value, `used` the one of the compute type.
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& input,
                                const torch::Tensor& value, const torch::Tensor& used,
-                               const torch::Tensor& targets,
-                               const LossOptions& options) {
+                               const torch::Tensor& targets, const LossOptions& options) {
     const torch::Tensor hidden = input.contiguous();
     const bool gradient = options.gradient;
     const int64_t rows = hidden.size(0), vocabulary = used.size(0);
@@ -151,8 +150,9 @@ CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Par
   }
   const bool gradient =
       at::GradMode::is_enabled() && (hidden.requires_grad() || table.value.requires_grad());
-  variable_list out = FusedCrossEntropy::apply(hidden, table.value, table.as(numerics.compute),
-                                               targets, LossOptions{smoothing, gradient, numerics.loss_scale});
+  variable_list out =
+      FusedCrossEntropy::apply(hidden, table.value, table.as(numerics.compute), targets,
+                               LossOptions{smoothing, gradient, numerics.loss_scale});
   return {out[0], out[1], out[2]};
 }
 

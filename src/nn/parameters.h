@@ -21,8 +21,8 @@ struct Parameter {
   std::vector<int64_t> shape;
   int64_t offset = 0;  // of its first element in the flat arrays; a multiple of kParameterAlignment
   int64_t numel = 0;
-  torch::Tensor value;  // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
-  torch::Tensor low;    // bf16 or fp16 [shape], value rounded; undefined in fp32 training
+  torch::Tensor value;    // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
+  torch::Tensor low;      // bf16 or fp16 [shape], value rounded; undefined in fp32 training
   bool is_table = false;  // rows are looked up: one without a gradient was not used in a step
 
   // The tensor that an operation computing in `dtype` reads.

@@ -107,8 +107,7 @@ void Adam::plain_step(const AdamStep& step, detail::PlainSlice s) const {
   torch::Tensor denominator = s.v.sqrt();
   if (step.corrected_epsilon) denominator.div_(root2);
   denominator.add_(step.epsilon);
-  s.value.addcdiv_(s.m, denominator,
-                   -step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
+  s.value.addcdiv_(s.m, denominator, -step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
   s.end(step);
 }
 

@@ -19,8 +19,7 @@ std::vector<double> larc_scales(const std::vector<LayerSlice>& layers, const Lar
   std::vector<double> scales;
   scales.reserve(layers.size());
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const double share =
-        config.eta * values[i] / (gradients[i] * gradient_scale + config.epsilon);
+    const double share = config.eta * values[i] / (gradients[i] * gradient_scale + config.epsilon);
     const double rate = config.mode == "clip" ? share / lr : share;
     const double scale = std::max(rate, config.min_update);
     scales.push_back(config.mode == "clip" ? std::min(scale, 1.0) : scale);

@@ -35,8 +35,7 @@ NovoGrad::NovoGrad(const NovoGradConfig& config, const FlatArrays& arrays)
 }
 
 std::vector<StateArray> NovoGrad::state() {
-  return {{"first_moment", first_moment_},
-          {"second_moment", second_moment_, /*per_layer=*/true}};
+  return {{"first_moment", first_moment_}, {"second_moment", second_moment_, /*per_layer=*/true}};
 }
 
 void NovoGrad::step(const StepSize& size) {

@@ -68,7 +68,7 @@ class OptimizerConfig {
  public:
   virtual ~OptimizerConfig() = default;
   virtual void describe(Fields& f) = 0;
-  virtual double lr() const = 0;  // times the schedule's value
+  virtual double lr() const = 0;          // times the schedule's value
   virtual bool has_momentum() const = 0;  // that a schedule could move
   virtual std::unique_ptr<Optimizer> make(const FlatArrays& arrays) const = 0;
 };

@@ -3,37 +3,78 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/catalogue.h"
 #include "config/fields.h"
 
 namespace lockstep {
 
+// Each schedule reads some of these; `lockstep explain schedule schedule.name=poly` shows which.
 struct ScheduleConfig {
   std::string name = "noam";
   int64_t warmup_steps = 4000;
   double floor = 0;
+  double min_lr = 0;
+  double max_lr = 0;
+  int64_t decay_steps = 0;
+  int64_t begin_decay_at = 0;
+  double power = 1;
+  double decay_rate = 0.5;
+  bool staircase = false;
+  std::vector<double> boundaries, values;
+  // one_cycle: torch.optim.lr_scheduler.OneCycleLR's names and defaults.
+  double pct_start = 0.3;
+  std::string anneal_strategy = "cos";
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  bool three_phase = false;
+  bool cycle_momentum = true;
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
 
-  void describe(Fields& f);  // name is checked against the catalogue
+  void describe(Fields& f);   // name is checked against the catalogue
+  std::string check() const;  // what is wrong between the keys; else empty
 };
 
 // What a schedule may need to know besides its own settings.
 struct ScheduleContext {
   int64_t width = 512;      // of the model (noam)
-  int64_t total_steps = 1;  // of the run (linear, cosine)
+  int64_t total_steps = 1;  // of the run
+  double lr = 1;            // optimizer.lr, for limits that are given as learning rates
 };
 
 // step counts from 1, the first step of the run.
-using Schedule = double (*)(int64_t step, const ScheduleConfig&, const ScheduleContext&);
+struct Schedule {
+  double (*value)(int64_t step, const ScheduleConfig&, const ScheduleContext&);
+  std::vector<std::string> keys;  // of ScheduleConfig, besides the name
+};
 
-// constant     warm-up, then 1
-// noam         width^-0.5 * min(step^-0.5, step * warmup^-1.5)   (Vaswani et al. 2017, section 5.3)
-// inverse_sqrt the same shape with its peak at 1
-// linear       warm-up, then a line down to `floor` at the last step
-// cosine       warm-up, then half a cosine down to `floor`       (Loshchilov and Hutter 2017)
+// With s the step, g = s - 1 (OpenSeq2Seq's global_step), b = max(warmup_steps, begin_decay_at) and
+// D = decay_steps, or with 0 the steps of the run that are left at b. Warm-up is s / warmup_steps
+// (there: g / warmup_steps, whose first step does nothing). `least` is min_lr / lr. No value after
+// the warm-up is below `floor` times the peak where a schedule has that key.
+//
+// fixed         1
+// constant      warm-up, then 1
+// noam          width^-0.5 * min(s^-0.5, s * warmup^-1.5), at most max_lr (Vaswani et al. 2017)
+// inverse_sqrt  the same shape with its peak at 1
+// linear        warm-up, then a line down to `floor`, (s - b) / D of which is behind
+// cosine        the same with half a cosine (Loshchilov and Hutter 2017)
+// piecewise     1, then values[i] from the first step with g > boundaries[i] on
+// exp           decay_rate^((g - b) / D), the quotient rounded down with `staircase`, >= least
+// poly          warm-up, then least + (1 - least) * (1 - min(g - b, D) / D)^power
+// inv_poly      warm-up, then (1 + r * (g - b))^-power, r such that it is `least` after D steps
+// one_cycle     Smith and Topin 2017, as torch's OneCycleLR with max_lr = optimizer.lr and
+//               total_steps = training.steps; it moves the momentum (Adam: beta1) as well
 const Catalogue<Schedule>& schedules();
 
 double schedule_value(int64_t step, const ScheduleConfig& config, const ScheduleContext& context);
+
+// The momentum of the step where the schedule moves it, in place of the optimizer's.
+std::optional<double> schedule_momentum(int64_t step, const ScheduleConfig& config,
+                                        const ScheduleContext& context);
 
 }  // namespace lockstep

@@ -52,21 +52,44 @@ void read_entries(const TensorFile& file, const Parameters& parameters, const st
   flat.copy_(host);
 }
 
-void write_flat(const fs::path& path, const Parameters& parameters,
-                const std::vector<std::pair<std::string, torch::Tensor>>& arrays) {
+// One number for every parameter.
+void add_layer_entries(const Parameters& parameters, const torch::Tensor& numbers,
+                       const std::string& prefix, std::vector<TensorEntry>& out) {
+  auto base = static_cast<const std::byte*>(numbers.const_data_ptr());
+  for (std::size_t i = 0; i < parameters.list().size(); ++i) {
+    out.push_back({prefix + parameters.list()[i]->name, DType::kF32, {}, {base + 4 * i, 4}});
+  }
+}
+
+void read_layer_entries(const TensorFile& file, const Parameters& parameters,
+                        const std::string& prefix, torch::Tensor& numbers) {
+  auto base = static_cast<std::byte*>(numbers.mutable_data_ptr());
+  for (std::size_t i = 0; i < parameters.list().size(); ++i) {
+    const TensorEntry& entry = file.get(prefix + parameters.list()[i]->name);
+    if (entry.dtype != DType::kF32 || entry.data.size() != 4) {
+      throw DataError("{}: tensor {}: expected one F32, found {} {}; another optimizer?",
+                      file.path().string(), entry.name, dtype_name(entry.dtype),
+                      shape_text(entry.shape));
+    }
+    std::copy(entry.data.begin(), entry.data.end(), base + 4 * i);
+  }
+}
+
+void write_arrays(const fs::path& path, const Parameters& parameters,
+                  const std::vector<StateArray>& arrays) {
   std::vector<TensorEntry> entries;
   std::vector<torch::Tensor> host;  // keeps copies from a GPU alive
-  for (const auto& [prefix, flat] : arrays) {
-    host.push_back(flat.to(torch::kCPU));
-    add_entries(parameters, host.back(), prefix, entries);
+  for (const auto& [prefix, data, per_layer] : arrays) {
+    host.push_back(data.to(torch::kCPU));
+    (per_layer ? add_layer_entries : add_entries)(parameters, host.back(), prefix, entries);
   }
   write_tensor_file(path, entries, kMetadata);
 }
 
-std::vector<std::pair<std::string, torch::Tensor>> optimizer_arrays(
-    const OptimizerState& optimizer) {
-  std::vector<std::pair<std::string, torch::Tensor>> out;
-  for (const auto& [name, flat] : optimizer.arrays) out.emplace_back(name + ".", flat);
+// With the names' prefixes as in the file.
+std::vector<StateArray> optimizer_arrays(const OptimizerState& optimizer) {
+  std::vector<StateArray> out = optimizer.arrays;
+  for (StateArray& array : out) array.name += ".";
   return out;
 }
 
@@ -74,6 +97,7 @@ Json state_json(const CheckpointContent& content) {
   Json json = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
   json.update(to_json(content.position));
   json["optimizer_steps"] = content.optimizer.steps_done;
+  if (!content.guard.empty()) json["guard"] = content.guard;
   return json;
 }
 
@@ -157,11 +181,11 @@ int64_t checkpoint_step(const fs::path& checkpoint) {
 int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
   return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
     const Parameters& parameters = *content.parameters;
-    write_flat(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
+    write_arrays(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
     if (content.average.defined()) {
-      write_flat(aside / "average.safetensors", parameters, {{"", content.average}});
+      write_arrays(aside / "average.safetensors", parameters, {{"", content.average}});
     }
-    write_flat(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
+    write_arrays(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
     write_file(aside / "state.json", state_json(content).dump(1) + "\n");
   });
 }
@@ -229,14 +253,15 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     throw error;
   }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
-  for (auto& [prefix, flat] : optimizer_arrays(content.optimizer)) {
-    read_entries(optimizer_file, parameters, prefix, flat);
+  for (auto& [prefix, data, per_layer] : optimizer_arrays(content.optimizer)) {
+    (per_layer ? read_layer_entries : read_entries)(optimizer_file, parameters, prefix, data);
   }
   fs::path state = checkpoint / "state.json";
   try {
     Json json = read_json(state);
     content.position = position_from_json(json);
     content.optimizer.steps_done = json.at("optimizer_steps");
+    if (json.contains("guard")) content.guard = json.at("guard");
   } catch (const Json::exception& error) {
     throw DataError("{}: {}", state.string(), error.what());
   }

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ namespace lockstep {
 struct CheckpointContent {
   RunPosition position;
   const Parameters* parameters = nullptr;
-  torch::Tensor average;     // fp32 [total] or undefined
-  OptimizerState optimizer;  // its arrays [total] are read into
+  torch::Tensor average;                // fp32 [total] or undefined
+  OptimizerState optimizer;             // its arrays [total] are read into
+  std::map<std::string, double> guard;  // StepGuard::state(); empty in older checkpoints
 };
 
 // "step_1200".

@@ -1,5 +1,7 @@
 #include "train/weight_update.h"
 
+#include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -23,13 +25,32 @@ WeightUpdate::WeightUpdate(World& world, Parameters& parameters, const Optimizer
       sharded_(options.sharded && world.size() > 1),
       cuts_(cut_shares(parameters.values().numel(), world.size())) {
   if (options.average) average_ = parameters.values().clone();
+  layers_ = own_layers();
   auto own = [this](const torch::Tensor& flat) {
     return flat.defined() && sharded_ ? flat.narrow(0, begin(), end() - begin()) : flat;
   };
   optimizer_ = config.make({.values = own(parameters.values()),
                             .gradients = own(parameters.gradients()),
                             .low = own(parameters.low()),
-                            .average = own(average_)});
+                            .average = own(average_),
+                            .layers = layers_});
+}
+
+std::vector<LayerSlice> WeightUpdate::own_layers() const {
+  const int64_t from = sharded_ ? begin() : 0, to = sharded_ ? end() : cuts_.back();
+  std::vector<LayerSlice> layers;
+  for (const ParameterRef& p : parameters_.list()) {
+    const int64_t first = std::clamp(p->offset, from, to);
+    const int64_t last = std::clamp(p->offset + p->numel, from, to);
+    layers.push_back({.begin = first - from,
+                      .end = last - from,
+                      .first = first - p->offset,
+                      .row_width = p->is_table ? p->shape[1] : 0,
+                      .value = parameters_.values().narrow(0, p->offset, p->numel),
+                      .gradient = parameters_.gradients().narrow(0, p->offset, p->numel)});
+    if (first == last) layers.back().first = 0;
+  }
+  return layers;
 }
 
 void WeightUpdate::step(const StepSize& size) {
@@ -57,7 +78,8 @@ void WeightUpdate::gather_average() {
 OptimizerState WeightUpdate::gather_state() {
   OptimizerState out{optimizer_->state(), optimizer_->steps_done};
   if (!sharded_) return out;
-  for (auto& [name, array] : out.arrays) {
+  for (auto& [name, array, per_layer] : out.arrays) {
+    if (per_layer) continue;  // every rank has all of it
     torch::Tensor whole = torch::empty({cuts_.back()}, array.options());
     whole.narrow(0, begin(), end() - begin()).copy_(array);
     world_.all_gather_slices(whole, cuts_);
@@ -71,9 +93,10 @@ void WeightUpdate::set_state(const OptimizerState& state) {
   auto own = optimizer_->state();
   TORCH_CHECK(own.size() == state.arrays.size(), "state of another optimizer");
   for (std::size_t i = 0; i < own.size(); ++i) {
-    const torch::Tensor& whole = state.arrays[i].second;
-    if (whole.is_same(own[i].second)) continue;
-    own[i].second.copy_(whole.narrow(0, sharded_ ? begin() : 0, own[i].second.numel()));
+    const torch::Tensor& whole = state.arrays[i].data;
+    const torch::Tensor& mine = own[i].data;
+    if (whole.is_same(mine)) continue;
+    mine.copy_(whole.narrow(0, sharded_ && !own[i].per_layer ? begin() : 0, mine.numel()));
   }
   optimizer_->steps_done = state.steps_done;
 }

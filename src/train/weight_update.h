@@ -28,9 +28,12 @@ class WeightUpdate {
   WeightUpdate(World& world, Parameters& parameters, const OptimizerConfig& config,
                const UpdateOptions& options);
 
-  // Updates weights, their bfloat16 copy and average; leaves all gradients zero.
+  // Updates weights, their 16-bit copy and average; leaves all gradients zero.
   // Throws MachineError when a peer is lost.
   void step(const StepSize& size);
+
+  // Every parameter and what this rank updates of it: for factors that differ by layer (LARC).
+  const std::vector<LayerSlice>& layers() const { return layers_; }
 
   // fp32 [total], undefined without averaging. Sharded, other ranks' shares are those of the last
   // gather_average().
@@ -44,6 +47,7 @@ class WeightUpdate {
  private:
   int64_t begin() const { return cuts_[static_cast<std::size_t>(world_.rank())]; }
   int64_t end() const { return cuts_[static_cast<std::size_t>(world_.rank()) + 1]; }
+  std::vector<LayerSlice> own_layers() const;
   void fetch_other_shares();
 
   World& world_;
@@ -51,6 +55,7 @@ class WeightUpdate {
   torch::Tensor average_;
   bool sharded_;
   std::vector<int64_t> cuts_;  // rank r updates the elements [cuts_[r], cuts_[r + 1])
+  std::vector<LayerSlice> layers_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 

@@ -79,5 +79,37 @@ TEST(Isa, ConversionToBfloat16RoundsAsTorch) {
   }
 }
 
+// Through kernels that do nothing but convert: dropout off, no bias.
+TEST(Isa, ConversionToHalfAndBackIsTorchs) {
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < 0xffffffffu; bits += 40503u) {
+    const auto narrow = static_cast<uint32_t>(bits);
+    float v;
+    std::memcpy(&v, &narrow, sizeof v);
+    if (!std::isnan(v)) x.push_back(v);
+  }
+  torch::Tensor halves = torch::arange(0, 0x10000, torch::kInt32).to(torch::kInt16);
+  torch::Tensor all = halves.view(torch::kHalf).to(torch::kFloat);  // every half, and between two
+  torch::Tensor values = torch::cat({torch::from_blob(x.data(), {std::ssize(x)}), all,
+                                     all * 1.00048828125, all * 0.99951171875});
+  values = values.index({values.isnan().logical_not()}).contiguous();
+  const int64_t n = values.numel();
+  torch::Tensor expected = values.to(torch::kHalf), zeros = torch::zeros({n});
+  torch::Tensor no_bias = torch::zeros({n}, torch::kHalf);
+  for (const Kernels* table : tables()) {
+    torch::Tensor actual = torch::empty_like(expected), back = torch::empty({n});
+    auto half = [](const torch::Tensor& t) { return static_cast<Fp16*>(t.data_ptr()); };
+    table->fp16.add_dropout_backward({values.data_ptr<float>(), half(actual), n, {}}, 0, 1);
+    EXPECT_TRUE(torch::equal(actual, expected)) << table->isa;
+    table->fp16.add_dropout(
+        {zeros.data_ptr<float>(), half(actual), half(no_bias), back.data_ptr<float>(), n, {}}, 0,
+        1);
+    EXPECT_TRUE(torch::equal(back, expected.to(torch::kFloat))) << table->isa;
+    const float nan = std::nanf("");
+    table->fp16.add_dropout_backward({&nan, half(actual), 1, {}}, 0, 1);
+    EXPECT_TRUE(actual[0].isnan().item<bool>());
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -128,6 +128,56 @@ TEST(Adam, LeavesElementsOutsideOfTheRangeAlone) {
   EXPECT_EQ(state.gradient.sum().item<float>(), 90);
 }
 
+// Rows 1 and 3 were not used: they keep all but their average. Cut through rows, the same.
+TEST(LazyAdam, LeavesRowsWithoutGradientAlone) {
+  constexpr int64_t kRows = 5, kWidth = 33, kCount = kRows * kWidth;
+  for_each_isa([&] {
+    State dense(kCount), lazy(kCount), cut(kCount);
+    torch::Tensor used = torch::ones({kRows, 1});
+    used[1] = used[3] = 0;
+    for (int64_t i = 1; i <= 3; ++i) {
+      torch::Tensor gradient = (gradient_of_step(kCount, i).view({kRows, kWidth}) * used).view(-1);
+      AdamStep step;
+      step.step = i;
+      step.average_decay = 0.9;
+      for (State* state : {&dense, &lazy, &cut}) state->gradient.copy_(gradient);
+      adam_step(dense.arrays(), step, 0, kCount);
+      const TableRows rows{lazy.gradient.const_data_ptr<float>(), kWidth, 0};
+      lazy_adam_step(lazy.arrays(), step, rows, 0, kCount);
+      TableRows part{cut.gradient.const_data_ptr<float>(), kWidth, 0};
+      lazy_adam_step(cut.arrays(), step, part, 0, 48);
+      part.first = 48;
+      lazy_adam_step(cut.arrays(), step, part, 48, kCount);
+    }
+    State start(kCount);
+    auto row = [](const torch::Tensor& t, int64_t r) { return t.view({kRows, kWidth})[r]; };
+    for (int64_t r : {0, 2, 4}) {
+      EXPECT_TRUE(torch::equal(row(lazy.value, r), row(dense.value, r)));
+      EXPECT_TRUE(torch::equal(row(lazy.m, r), row(dense.m, r)));
+    }
+    for (int64_t r : {1, 3}) {
+      EXPECT_TRUE(torch::equal(row(lazy.value, r), row(start.value, r)));
+      EXPECT_EQ(row(lazy.m, r).abs().max().item<float>(), 0);
+    }
+    EXPECT_TRUE(torch::equal(lazy.value, cut.value));
+    EXPECT_TRUE(torch::equal(lazy.average, cut.average));
+    EXPECT_EQ(lazy.gradient.abs().max().item<float>(), 0);
+  });
+}
+
+TEST(Update, RoundsToHalfAsTorch) {
+  for_each_isa([] {
+    State state(1000);
+    torch::Tensor half = torch::empty({1000}, torch::kHalf);
+    UpdateArrays arrays = state.arrays();
+    arrays.bf16 = nullptr;
+    arrays.fp16 = static_cast<Fp16*>(half.data_ptr());
+    state.gradient.copy_(gradient_of_step(1000, 1));
+    adam_step(arrays, {}, 0, 1000);
+    EXPECT_TRUE(torch::equal(half, state.value.to(torch::kHalf)));
+  });
+}
+
 TEST(SumOfSquares, IsExactEnoughAndTheSameForAnyThreads) {
   at::Generator generator = at::detail::createCPUGenerator(3);
   torch::Tensor x = torch::randn({300001}, generator, torch::kFloat) * 1e3;

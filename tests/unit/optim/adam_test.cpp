@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "base/error.h"
 #include "optim/catalogue.h"
 
 namespace lockstep {
@@ -12,7 +13,7 @@ namespace {
 void expect_equal_steps(bool decoupled, double weight_decay) {
   torch::manual_seed(1);
   torch::Tensor start = torch::randn({1003});
-  AdamConfig config(decoupled);
+  AdamConfig config(decoupled ? AdamKind::kAdamW : AdamKind::kAdam);
   config.beta2 = 0.999;
   config.epsilon = 1e-8;
   config.weight_decay = weight_decay;
