@@ -121,7 +121,7 @@ void Adam::plain_table_step(const AdamStep& step, const LayerSlice& layer) const
                                  .narrow(0, layer.first, layer.end - layer.begin);
   const torch::Tensor value = slice.value.clone(), m = slice.m.clone(), v = slice.v.clone();
   detail::PlainSlice without_average = slice;
-  without_average.average = {};
+  without_average.average = torch::Tensor();
   plain_step(step, without_average);
   slice.value.copy_(torch::where(used, slice.value, value));
   slice.m.copy_(torch::where(used, slice.m, m));

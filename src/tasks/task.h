@@ -100,7 +100,9 @@ class Task {
   virtual std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) = 0;
   virtual void set_accumulate(int64_t micro_batches) = 0;  // before the first batch is made
 
-  // step counts from 1 and seeds dropout.
+  // From now on; as opened before. A step that 16 bits were not enough for is repeated in fp32.
+  virtual void compute_with(const Numerics& numerics) = 0;
+  // step counts from 1 and seeds dropout. backward() must be started with Numerics::loss_scale.
   virtual LossParts loss(const Batch& batch, int64_t step) = 0;
   // What evaluate() can measure; the first says by default which checkpoint is best.
   virtual const std::vector<MetricKind>& metrics() const = 0;

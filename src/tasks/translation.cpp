@@ -213,7 +213,17 @@ std::unique_ptr<Batch> Translation::make_probe(int64_t load, ProbeItems items) {
 }
 
 ForwardContext Translation::forward_context(bool training, int64_t step) const {
-  return {.training = training, .numerics = context_.numerics, .seed = context_.seed, .step = step};
+  return {.training = training,
+          .numerics = training ? context_.numerics : use_numerics(),
+          .seed = context_.seed,
+          .step = step};
+}
+
+// CPUs multiply fp16 by way of fp32; where nothing is learned the exact weights serve as well.
+Numerics Translation::use_numerics() const {
+  Numerics numerics = context_.numerics;
+  if (numerics.compute == at::kHalf && context_.device.is_cpu()) numerics.compute = at::kFloat;
+  return numerics;
 }
 
 LossParts Translation::loss(const Batch& batch, int64_t step) {

@@ -45,6 +45,7 @@ class Translation : public Task {
   int64_t largest_step_load() override;
   std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;
   void set_accumulate(int64_t micro_batches) override { config_.batch.accumulate = micro_batches; }
+  void compute_with(const Numerics& numerics) override { context_.numerics = numerics; }
   LossParts loss(const Batch& batch, int64_t step) override;
   const std::vector<MetricKind>& metrics() const override;
   Evaluation evaluate(World& world, const EvaluationRequest& request) override;
@@ -67,6 +68,7 @@ class Translation : public Task {
 
   const std::vector<StepPlan>& plan(int64_t epoch);
   ForwardContext forward_context(bool training, int64_t step) const;
+  Numerics use_numerics() const;  // of evaluation and translation
   // The sums over one batch, by the configuration's loss.
   LossParts batch_loss(const TranslationBatch& batch, const ForwardContext& context) const;
   // The pairs as the network reads them, each side cut to `longest` pieces (0: not cut).

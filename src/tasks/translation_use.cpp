@@ -92,7 +92,7 @@ std::vector<std::string> Translation::decode(
                      .bos = subword_->bos_id(),
                      .unk = subword_->unk_id()};
   std::vector<Hypothesis> best =
-      beam_search(*model_, sources, special, config_.decoding, context_.numerics);
+      beam_search(*model_, sources, special, config_.decoding, use_numerics());
   std::vector<std::string> out;
   out.reserve(best.size());
   for (const Hypothesis& hypothesis : best) out.push_back(subword_->decode(hypothesis.ids));

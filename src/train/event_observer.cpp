@@ -20,6 +20,10 @@ void EventObserver::on_step(const StepRecord& r) {
   writer_.scalar("train/accuracy", r.step, r.accuracy);
   writer_.scalar("train/learning_rate", r.step, r.lr);
   writer_.scalar("train/gradient_norm", r.step, r.gradient_norm);
+  if (r.loss_scale) {
+    writer_.scalar("train/loss_scale", r.step, *r.loss_scale);
+    writer_.scalar("train/skipped_steps", r.step, static_cast<double>(r.skipped_steps));
+  }
   writer_.scalar("speed/targets_per_second", r.step, static_cast<double>(r.targets) / r.seconds);
   writer_.scalar("time/step_seconds", r.step, r.seconds);
   writer_.scalar("time/compute_seconds", r.step, r.compute_seconds);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct StepRecord {
   double nll = 0;       // mean over targets of -log p(target)
   double accuracy = 0;  // share of targets that are the most likely entry
   double lr = 0;
-  double gradient_norm = 0;  // of the mean gradient, before clipping
+  double gradient_norm = 0;          // of the mean gradient, before clipping
+  std::optional<double> loss_scale;  // of this step, in fp16
+  int64_t skipped_steps = 0;         // of the run so far, because fp16 gradients overflowed
   int64_t targets = 0, sources = 0, items = 0;
   double seconds = 0;  // the whole step; = compute + wait + data
   double compute_seconds = 0;

@@ -38,13 +38,31 @@ std::string checked_name(ConfigSource& source, const std::string& key, const std
   return fallback;
 }
 
+void check_optimization(const RunConfig& config, ConfigSource& source) {
+  if (config.larc.is_on() && config.training.clip_norm > 0) {
+    source.add_error("larc.mode",
+                     fmt::format("\"{}\" excludes training.clip_norm ({}): both would scale the "
+                                 "gradients; set training.clip_norm=0",
+                                 config.larc.mode, config.training.clip_norm));
+  }
+  const std::string schedule = config.schedule.check();
+  if (!schedule.empty()) source.add_error("schedule.values", schedule);
+  if (schedule_momentum(1, config.schedule, {}) && !config.optimizer->has_momentum()) {
+    source.add_error("schedule.cycle_momentum",
+                     fmt::format("one_cycle moves the momentum, but {} has none: set "
+                                 "optimizer.momentum above 0, or schedule.cycle_momentum=false",
+                                 config.optimizer_name));
+  }
+}
+
 }  // namespace
 
 void RunSection::describe(Fields& f) {
   f("folder", &folder, Any{}, "where the run is kept; must not hold a run yet");
   f("seed", &seed, AtLeast{0}, "of initial weights, data order and dropout");
   f("device", &device, OneOf{{"auto", "cpu", "cuda"}}, "auto: a GPU for each rank if there is one");
-  f("precision", &precision, OneOf{{"fp32", "bf16"}}, "bf16: activations and matrix products");
+  f("precision", &precision, OneOf{{"fp32", "bf16", "fp16"}},
+    "of activations and matrix products; weights, sums, norms, softmax and loss are fp32 always");
   f("fused", &fused, Any{}, "lockstep's own kernels; false: plain libtorch, to compare");
   f("plain_operations", &plain_operations,
     OneOf{{kFusedOperationNames.begin(), kFusedOperationNames.end()}},
@@ -70,6 +88,7 @@ void TrainingSection::describe(Fields& f) {
     "is");
   f("fit_megabytes", &fit_megabytes, AtLeast{0},
     "what the tensors of a rank may take then; 0: most of what its machine has free");
+  divergence.describe(f);
   f("check_weights_every", &check_weights_every, AtLeast{0},
     "steps between checks that all ranks hold equal weights; 0: at the start only");
   f("progress_every", &progress_every, AtLeast{1}, "steps between progress lines");
@@ -112,6 +131,8 @@ void RunConfig::describe(Fields& f) {
   NamedOptimizer named_optimizer{*this};
   f.section("optimizer", named_optimizer, "how the weights move");
   f.section("schedule", schedule, "the learning rate over time");
+  f.section("larc", larc, "learning rates by layer");
+  f.section("loss_scale", loss_scale, "for run.precision = \"fp16\"");
   f.section("training", training, "the loop");
   f.section("evaluation", evaluation, "measuring during training");
   f.section("checkpoint", checkpoint, "saving during training");
@@ -178,6 +199,7 @@ RunConfig read_run_config(ConfigSource source) {
   config.evaluation.metrics = {config.evaluation.known_metrics.front()};
   source.read("", config);
   check_together(config, source);
+  check_optimization(config, source);
   source.finish();
   return config;
 }
@@ -200,8 +222,9 @@ torch::Device choose_device(const std::string& name, int local_rank, int local_s
 }
 
 Numerics choose_numerics(const RunSection& run) {
-  Numerics numerics{.compute = run.precision == "bf16" ? at::kBFloat16 : at::kFloat,
-                    .fused = run.fused};
+  Numerics numerics{.fused = run.fused};
+  if (run.precision == "bf16") numerics.compute = at::kBFloat16;
+  if (run.precision == "fp16") numerics.compute = at::kHalf;
   for (const std::string& name : run.plain_operations) {
     auto found = std::find(kFusedOperationNames.begin(), kFusedOperationNames.end(), name);
     numerics.plain |= 1u << (found - kFusedOperationNames.begin());

@@ -8,9 +8,12 @@
 
 #include "config/fields.h"
 #include "config/source.h"
+#include "optim/larc.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedules.h"
 #include "tasks/task.h"
+#include "train/divergence.h"
 #include "train/validation.h"
 
 namespace lockstep {
@@ -36,6 +39,7 @@ struct TrainingSection {
   bool shard_optimizer = false;
   bool fit_memory = false;
   double fit_megabytes = 0;
+  DivergenceConfig divergence;
   int64_t check_weights_every = 500;
   int64_t progress_every = 20;
   void describe(Fields& f);
@@ -75,6 +79,8 @@ struct RunConfig {
   RunSection run;
   TrainingSection training;
   ScheduleConfig schedule;
+  LarcConfig larc;
+  LossScaleConfig loss_scale;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
   CommSection comm;
@@ -97,7 +103,7 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
 // cuda when asked for or, with auto, when there is a GPU for this rank. MachineError when asked for
 // and absent, or when this host has fewer GPUs than ranks.
 torch::Device choose_device(const std::string& name, int local_rank, int local_size);
-// kFloat or kBFloat16 and the kernels to use.
+// kFloat, kBFloat16 or kHalf, and the kernels to use.
 Numerics choose_numerics(const RunSection& run);
 
 }  // namespace lockstep

@@ -56,7 +56,7 @@ std::optional<double> StepGuard::loss_scale() const {
   return scaler_.scale();
 }
 
-Verdict StepGuard::judge(const StepSigns& signs) {
+StepVerdict StepGuard::judge(const StepSigns& signs) {
   const bool loss_is_finite = std::isfinite(signs.loss);
   const bool is_finite = loss_is_finite && std::isfinite(signs.gradient_norm);
   const bool low = !repeating_ && numerics_.compute != at::kFloat;
@@ -76,22 +76,22 @@ Verdict StepGuard::judge(const StepSigns& signs) {
       ++skipped_;
       log_info("step {}: gradient overflow; skipping the update, loss scale {} -> {}", signs.step,
                scale, scaler_.scale());
-      return Verdict::kSkip;
+      return StepVerdict::kSkip;
     }
     if (!is_finite) {
       stay_in_fp32(fmt::format("step {}: gradient overflow at the smallest loss scale, {}",
                                signs.step, scale));
-      return Verdict::kRepeat;
+      return StepVerdict::kRepeat;
     }
   }
   if (!is_finite) return repeat(signs, "the gradient is not finite");
   repeating_ = false;
   const std::string worry = divergence_.observe(signs.loss);
   if (!worry.empty()) throw diverged(fmt::format("step {}: {}", signs.step, worry));
-  return Verdict::kUpdate;
+  return StepVerdict::kUpdate;
 }
 
-Verdict StepGuard::repeat(const StepSigns& signs, const std::string& why) {
+StepVerdict StepGuard::repeat(const StepSigns& signs, const std::string& why) {
   const std::string message = fmt::format("step {}: {} in {}", signs.step, why,
                                           numerics_.compute == at::kHalf ? "fp16" : "bf16");
   repeating_ = true;
@@ -100,7 +100,7 @@ Verdict StepGuard::repeat(const StepSigns& signs, const std::string& why) {
   } else {
     log_warning("{}; repeating the step in fp32", message);
   }
-  return Verdict::kRepeat;
+  return StepVerdict::kRepeat;
 }
 
 void StepGuard::stay_in_fp32(const std::string& why) {

@@ -23,7 +23,7 @@ struct StepSigns {  // what is known of a step before its update; over all ranks
   double gradient_factor = 1;  // what they must be divided by to be the mean gradient
 };
 
-enum class Verdict {
+enum class StepVerdict {
   kUpdate,  // all is well
   kSkip,    // fp16 gradients overflowed: no update, a smaller loss scale, the next batch
   kRepeat,  // the same batch again in fp32, with the weights as they are
@@ -44,7 +44,7 @@ class StepGuard {
   Numerics numerics(int64_t targets) const;
 
   // Throws DivergedError.
-  Verdict judge(const StepSigns& signs);
+  StepVerdict judge(const StepSigns& signs);
 
   // Of the step being done; nothing but in fp16.
   std::optional<double> loss_scale() const;
@@ -56,7 +56,7 @@ class StepGuard {
   static constexpr int kMostRepeats = 10;
 
  private:
-  Verdict repeat(const StepSigns& signs, const std::string& why);
+  StepVerdict repeat(const StepSigns& signs, const std::string& why);
   void stay_in_fp32(const std::string& why);
 
   Numerics numerics_;  // as configured, or fp32 from some step on

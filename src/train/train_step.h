@@ -8,6 +8,7 @@
 #include "train/frozen_weights.h"
 #include "train/observers.h"
 #include "train/run_config.h"
+#include "train/step_guard.h"
 #include "train/weight_update.h"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ struct Engine {
   GradientReducer& reducer;
   WeightUpdate& update;
   FrozenWeights& frozen;
+  StepGuard& guard;
   const RunConfig& config;
   int64_t total_steps;  // of the run, for the schedule
 };
@@ -38,13 +40,15 @@ struct StopWish {
 };
 
 struct StepOutcome {
-  StepRecord record;
-  StopWish stop;  // of any rank; equal on every rank
+  bool updated =
+      true;           // false: fp16 gradients overflowed; the batch is lost, the step is still due
+  StepRecord record;  // of an updated step
+  StopWish stop;      // of any rank; equal on every rank
 };
 
 // step counts from 1. `wish` is this rank's. The gradient is the mean over the targets of all
-// ranks, whatever their shares. Throws DivergedError when the loss or the gradient is not finite,
-// MachineError when a peer is lost.
+// ranks, whatever their shares. Throws DivergedError when the loss or the gradient is not finite in
+// fp32 either, or the loss runs away (step_guard.h); MachineError when a peer is lost.
 StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, const StopWish& wish);
 
 }  // namespace lockstep

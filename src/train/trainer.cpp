@@ -93,6 +93,8 @@ void Trainer::build_network(bool fresh) {
       std::make_unique<WeightUpdate>(world_, parameters, *config_.optimizer,
                                      UpdateOptions{.average = config_.training.average_decay > 0,
                                                    .sharded = config_.training.shard_optimizer});
+  guard_ = std::make_unique<StepGuard>(context.numerics, config_.loss_scale,
+                                       config_.training.divergence);
   hook_ = make_comm_hook(world_, config_.comm.hook);
   std::vector<ReducedParameter> reduced;
   for (const ParameterRef& p : parameters.list()) {
@@ -133,6 +135,7 @@ void Trainer::restore(const std::string& checkpoint) {
     throw;
   }
   update_->set_state(content.optimizer);
+  guard_->set_state(content.guard);
   task_.parameters().refresh_low();
   frozen_.remember();
   saved_step_ = position_.step;
@@ -177,8 +180,8 @@ StepBatch Trainer::make_step() {
   return out;
 }
 
-void Trainer::advance(const StepBatch& batch) {
-  ++position_.step;
+void Trainer::advance(const StepBatch& batch, bool updated) {
+  if (updated) ++position_.step;
   position_.epoch = batch.epoch;
   position_.step_in_epoch = batch.step_in_epoch + 1;
   position_.targets_seen += batch.targets;
@@ -209,7 +212,7 @@ std::string Trainer::end_reason(const StopWish& stop) const {
 }
 
 int Trainer::run() {
-  Engine engine{task_, world_, *reducer_, *update_, frozen_, config_, total_steps_};
+  Engine engine{task_, world_, *reducer_, *update_, frozen_, *guard_, config_, total_steps_};
   for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
   bool writes = options_.benchmark_steps == 0;
   auto due = [&](int64_t every) { return writes && every > 0 && position_.step % every == 0; };
@@ -224,7 +227,11 @@ int Trainer::run() {
 
     StepOutcome outcome =
         train_step(engine, batch, position_.step + 1, stop_wish(run_watch.seconds()));
-    advance(batch);
+    advance(batch, outcome.updated);
+    if (!outcome.updated) {
+      reason = end_reason(outcome.stop);
+      continue;
+    }
     outcome.record.data_seconds = data_seconds;
     outcome.record.seconds += data_seconds;
     for (auto& o : observers_) o->on_step(outcome.record);
@@ -286,7 +293,8 @@ void Trainer::save() {
     CheckpointContent content{.position = position_,
                               .parameters = &task_.parameters(),
                               .average = update_->average(),
-                              .optimizer = std::move(optimizer)};
+                              .optimizer = std::move(optimizer),
+                              .guard = guard_->state()};
     int64_t bytes = save_checkpoint(folder_.checkpoints(), content);
     remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
                            best_steps(position_.validation));

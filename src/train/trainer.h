@@ -45,7 +45,7 @@ class Trainer {
   void start_observers();
   void start_batches();
   StepBatch make_step();
-  void advance(const StepBatch& batch);
+  void advance(const StepBatch& batch, bool updated);
   void check_weights();
   void evaluate();
   void save();
@@ -59,6 +59,7 @@ class Trainer {
   Task& task_;
   FrozenWeights frozen_;
   std::unique_ptr<WeightUpdate> update_;
+  std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<CommHook> hook_;
   std::unique_ptr<GradientReducer> reducer_;
   RunPosition position_;

@@ -90,8 +90,8 @@ TEST(Isa, ConversionToHalfAndBackIsTorchs) {
   }
   torch::Tensor halves = torch::arange(0, 0x10000, torch::kInt32).to(torch::kInt16);
   torch::Tensor all = halves.view(torch::kHalf).to(torch::kFloat);  // every half, and between two
-  torch::Tensor values = torch::cat({torch::from_blob(x.data(), {std::ssize(x)}), all,
-                                     all * 1.00048828125, all * 0.99951171875});
+  torch::Tensor values = torch::cat(
+      {torch::from_blob(x.data(), {std::ssize(x)}), all, all * 1.00048828125, all * 0.99951171875});
   values = values.index({values.isnan().logical_not()}).contiguous();
   const int64_t n = values.numel();
   torch::Tensor expected = values.to(torch::kHalf), zeros = torch::zeros({n});

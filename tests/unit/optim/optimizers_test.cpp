@@ -190,7 +190,8 @@ TEST(Optimizers, ShardsGiveTheBitsOfTheWhole) {
         for (std::size_t r = 0; r < ranks.size(); ++r) {  // fetch the other's weights
           for (std::size_t from = 0; from < ranks.size(); ++from) {
             const int64_t n = cuts[from + 1] - cuts[from];
-            shards[r]->values.narrow(0, cuts[from], n)
+            shards[r]
+                ->values.narrow(0, cuts[from], n)
                 .copy_(shards[from]->values.narrow(0, cuts[from], n));
           }
         }
