@@ -130,7 +130,7 @@ TEST(Adam, LeavesElementsOutsideOfTheRangeAlone) {
 
 // Rows 1 and 3 were not used: they keep all but their average. Cut through rows, the same.
 TEST(LazyAdam, LeavesRowsWithoutGradientAlone) {
-  constexpr int64_t kRows = 5, kWidth = 33, kCount = kRows * kWidth;
+  static constexpr int64_t kRows = 5, kWidth = 33, kCount = kRows * kWidth;
   for_each_isa([&] {
     State dense(kCount), lazy(kCount), cut(kCount);
     torch::Tensor used = torch::ones({kRows, 1});

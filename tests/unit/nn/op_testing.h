@@ -76,15 +76,16 @@ inline Dropout test_dropout(double p, int64_t rows) {
   return dropout;
 }
 
-// Parameters with the given shapes, values from N(0, 0.5), and a bfloat16 copy.
+// Parameters with the given shapes, values from N(0, 0.5), and a copy in 16 bits.
 struct TestParameters {
   Parameters all;
   std::vector<ParameterRef> list;
-  explicit TestParameters(const std::vector<std::vector<int64_t>>& shapes) {
+  explicit TestParameters(const std::vector<std::vector<int64_t>>& shapes,
+                          at::ScalarType low = torch::kBFloat16) {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       list.push_back(all.add("p" + std::to_string(i), shapes[i], normal(0.5)));
     }
-    all.allocate(torch::kCPU, torch::kBFloat16, 5);
+    all.allocate(torch::kCPU, low, 5);
   }
   const ParameterRef& operator[](std::size_t i) const { return list[i]; }
 };

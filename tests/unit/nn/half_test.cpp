@@ -1,0 +1,108 @@
+// The operations in fp16: fused against plain, and what loss scaling is for.
+#include "nn/attention.h"
+#include "nn/cross_entropy.h"
+#include "nn/layer_norm.h"
+#include "nn/linear_epilogues.h"
+#include "op_testing.h"
+
+namespace lockstep {
+namespace {
+
+// fp16 keeps 11 bits, one rounding is 2^-11 = 0.05 %; fused and plain round at different places.
+const Tolerance kTolerance{.fp32 = 2e-5, .bf16 = 4e-3};
+
+struct Block {
+  TestParameters p;
+  Linear layer;
+  LayerNorm norm;
+  Block() : p({{37, 20}, {37}, {37}, {37}}, at::kHalf), layer{p[0], p[1]}, norm{p[2], p[3]} {}
+};
+
+TEST(Half, LinearFusedEqualsPlain) {
+  Block block;
+  Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+    return linear(in[0], block.layer, numerics);
+  };
+  expect_fused_equals_plain(operation, {random_tensor({70, 20}, 1, at::kHalf)}, &block.p, at::kHalf,
+                            kTolerance);
+}
+
+TEST(Half, LinearReluFusedEqualsPlain) {
+  Block block;
+  // Rounding must not carry a sum over zero.
+  block.p[1]->value.detach().copy_(torch::arange(37) % 2 * 80 - 40);
+  block.p.all.refresh_low();
+  const Dropout dropout = test_dropout(0.1, 70);
+  Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+    return linear_relu(in[0], block.layer, dropout, numerics);
+  };
+  expect_fused_equals_plain(operation, {random_tensor({70, 20}, 1, at::kHalf)}, &block.p, at::kHalf,
+                            kTolerance);
+}
+
+TEST(Half, LinearResidualNormFusedEqualsPlain) {
+  Block block;
+  const Dropout dropout = test_dropout(0.1, 70);
+  Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+    ResidualNorm out =
+        linear_residual_norm(in[0], in[1], block.layer, dropout, block.norm, numerics);
+    return torch::cat({out.stream, out.normed.to(torch::kFloat)}, 1);
+  };
+  expect_fused_equals_plain(operation,
+                            {random_tensor({70, 37}, 2), random_tensor({70, 20}, 1, at::kHalf)},
+                            &block.p, at::kHalf, kTolerance);
+}
+
+TEST(Half, AttentionFusedEqualsPlain) {
+  Segments segments = make_segments({7, 1, 16, 33}, torch::kCPU);
+  AttentionOptions options{4, true, test_dropout(0.3, segments.tokens())};
+  Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+    return self_attention(in[0], segments, options, numerics);
+  };
+  expect_fused_equals_plain(operation, {random_tensor({segments.tokens(), 3 * 64}, 1, at::kHalf)},
+                            nullptr, at::kHalf, kTolerance);
+}
+
+struct Gradients {
+  torch::Tensor hidden, table;
+};
+
+Gradients gradients(float scale, bool fused, int64_t vocabulary) {
+  TestParameters p({{vocabulary, 16}}, at::kHalf);
+  p.all.gradients().zero_();
+  torch::Tensor hidden = random_tensor({30, 16}, 1, at::kHalf).set_requires_grad(true);
+  torch::Tensor targets = torch::arange(30, torch::kInt64);
+  const Numerics numerics{at::kHalf, fused, scale};
+  CrossEntropyResult result = smoothed_cross_entropy(hidden, *p[0], targets, 0.1, numerics);
+  result.loss.backward(torch::full_like(result.loss, scale));
+  return {hidden.grad().to(torch::kFloat), p[0]->value.grad().clone()};
+}
+
+TEST(Half, CrossEntropyMakesScaledGradients) {
+  for_each_isa([] {
+    const Gradients plain = gradients(64, false, 257), fused = gradients(64, true, 257);
+    EXPECT_TENSORS_CLOSE(fused.hidden, plain.hidden, 4e-3);
+    EXPECT_TENSORS_CLOSE(fused.table, plain.table, 4e-3);
+  });
+  // Numbers as small as share / vocabulary lose digits below 2^-14; scaled they keep them.
+  const Gradients exact = [] {
+    TestParameters p({{100'000, 16}}, at::kHalf);
+    p.all.gradients().zero_();
+    p.all.values().detach().copy_(p.all.low());
+    torch::Tensor hidden = random_tensor({30, 16}, 1, at::kHalf).to(torch::kFloat);
+    hidden.set_requires_grad(true);
+    CrossEntropyResult result = smoothed_cross_entropy(
+        hidden, *p[0], torch::arange(30, torch::kInt64), 0.1, {at::kFloat, true});
+    result.loss.backward();
+    return Gradients{hidden.grad(), p[0]->value.grad().clone()};
+  }();
+  auto error = [&](float scale) {
+    const torch::Tensor unscaled = gradients(scale, true, 100'000).table / scale;
+    return relative_difference(unscaled.narrow(0, 50, 1000), exact.table.narrow(0, 50, 1000));
+  };
+  EXPECT_LT(error(1024), 5e-3);
+  EXPECT_GT(error(1), 10 * error(1024));
+}
+
+}  // namespace
+}  // namespace lockstep
