@@ -30,8 +30,8 @@ LabelSmoothing label_smoothing(double share, int64_t vocabulary, const Smoothing
 // hidden [tokens, width] in the compute type; table [vocabulary, width]; targets int64 [tokens].
 // Smoothing as torch's CrossEntropyLoss: (1 - s) on the target plus s / vocabulary on every entry.
 // loss is a SUM; divide the gradients by the number of tokens. The fused path makes the gradients
-// in the forward pass (table's goes straight into its grad(), scaled by 1: call backward with
-// gradient 1 only, which is checked) when grad mode is on.
+// in the forward pass (table's goes straight into its grad()) when grad mode is on, times
+// numerics.loss_scale: call backward with that gradient only, which is checked.
 CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
                                           const torch::Tensor& targets, double smoothing,
                                           const Numerics& numerics);
