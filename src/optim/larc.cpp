@@ -6,7 +6,7 @@ namespace lockstep {
 
 void LarcConfig::describe(Fields& f) {
   f("mode", &mode, OneOf{{"off", "clip", "scale"}},
-    "clip: the layer's step is limited; scale: it is set; excludes training.clip_norm");
+    "clip: the layer's step is limited; scale: it is set; in place of training.clip_norm");
   f("eta", &eta, Above{0}, "trust: step of a layer over its norm");
   f("min_update", &min_update, AtLeast{0}, "smallest factor of a gradient");
   f("epsilon", &epsilon, AtLeast{0}, "added to the norm of the gradient");

@@ -38,7 +38,8 @@ std::string checked_name(ConfigSource& source, const std::string& key, const std
   return fallback;
 }
 
-void check_optimization(const RunConfig& config, ConfigSource& source) {
+void check_optimization(RunConfig& config, ConfigSource& source) {
+  if (config.larc.is_on() && !source.has("training.clip_norm")) config.training.clip_norm = 0;
   if (config.larc.is_on() && config.training.clip_norm > 0) {
     source.add_error("larc.mode",
                      fmt::format("\"{}\" excludes training.clip_norm ({}): both would scale the "
