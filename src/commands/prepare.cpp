@@ -1,5 +1,6 @@
 #include "commands/prepare.h"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "base/text.h"
 #include "data/prepare_corpus.h"
+#include "data/wmt_corpus.h"
 
 namespace lockstep {
 
@@ -20,14 +22,16 @@ struct Options {
   std::vector<std::string> dev_files, test_files;
   std::optional<int64_t> dev_size, test_size;
   uint64_t seed = 1;
+
+  std::string recipe = "today", test_set = "filtered";
+  bool keep_repeated = false, no_language_check = false;
+  int64_t stall_seconds = 30;
+  FetchOptions fetch;
 };
 
-void add_shared_options(CLI::App& app, Options& o) {
+// Of all ways to prepare.
+void add_corpus_options(CLI::App& app, Options& o) {
   app.add_option("--out", o.corpus.out, "folder to write into")->required();
-  app.add_option("--source-language", o.corpus.source_language, "ending of its text files")
-      ->capture_default_str();
-  app.add_option("--target-language", o.corpus.target_language, "ending of its text files")
-      ->capture_default_str();
   app.add_option("--vocab", o.corpus.subword.vocab_size, "subwords, one set for both languages")
       ->capture_default_str();
   app.add_option("--character-coverage", o.corpus.subword.character_coverage,
@@ -41,6 +45,14 @@ void add_shared_options(CLI::App& app, Options& o) {
   app.add_option("--ratio", o.corpus.cleaning.max_ratio,
                  "pairs with one side so many times longer are dropped")
       ->capture_default_str();
+}
+
+// Of those that split dev and test off.
+void add_split_options(CLI::App& app, Options& o) {
+  app.add_option("--source-language", o.corpus.source_language, "ending of its text files")
+      ->capture_default_str();
+  app.add_option("--target-language", o.corpus.target_language, "ending of its text files")
+      ->capture_default_str();
   app.add_option("--near-copy", o.corpus.split.near_copy,
                  "similarity from which a sentence counts as a copy of a held-out one")
       ->capture_default_str();
@@ -50,7 +62,8 @@ CLI::App* add_catalogs(CLI::App& app, Options& o) {
   CLI::App* command = app.add_subcommand(
       "catalogs",
       "pairs out of the message catalogues of Debian packages (fetched, not installed)");
-  add_shared_options(*command, o);
+  add_corpus_options(*command, o);
+  add_split_options(*command, o);
   command->add_option("--dev", o.dev_size, "pairs held out for validation (1000)");
   command->add_option("--test", o.test_size, "pairs held out for the test (1000)");
   command->add_option("--packages", o.catalogues.packages, "Debian packages to take them from")
@@ -66,7 +79,8 @@ CLI::App* add_text(CLI::App& app, Options& o) {
   CLI::App* command = app.add_subcommand("text", "any two files whose lines translate each other");
   command->add_option("source", o.source, "text, plain or .gz")->required();
   command->add_option("target", o.target, "its translation, line by line")->required();
-  add_shared_options(*command, o);
+  add_corpus_options(*command, o);
+  add_split_options(*command, o);
   CLI::Option* dev =
       command->add_option("--dev", o.dev_files, "source and target to validate on")->expected(2);
   CLI::Option* test =
@@ -76,6 +90,47 @@ CLI::App* add_text(CLI::App& app, Options& o) {
   command->add_option("--test-size", o.test_size, "pairs to split off (1000 without dev and test)")
       ->excludes(test);
   return command;
+}
+
+CLI::App* add_wmt16(CLI::App& app, Options& o) {
+  CLI::App* command = app.add_subcommand("wmt16-en-de",
+                                         "WMT16 English-German: Europarl v7, Common Crawl, News "
+                                         "Commentary v11; newstest2013 and 2014");
+  add_corpus_options(*command, o);
+  command->get_option("--vocab")->default_str("32768");
+  command->add_option("--mirror", o.fetch.mirror, "folder or URL that has the archives");
+  command->add_option("--checksums", o.fetch.checksums,
+                      "file of sha256sum that the archives must satisfy, or none");
+  command->add_option("--attempts", o.fetch.download.attempts, "of a download without progress")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--stall-seconds", o.stall_seconds, "without a byte, then a new attempt")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--recipe", o.recipe,
+                   "today, or openseq2seq: repeated pairs and other languages stay, bars go")
+      ->check(CLI::IsMember({"today", "openseq2seq"}))
+      ->capture_default_str();
+  command->add_flag("--keep-repeated", o.keep_repeated, "equal pairs stay");
+  command->add_flag("--no-language-check", o.no_language_check,
+                    "sentences of other languages and untranslated ones stay");
+  command->add_option("--test", o.test_set, "newstest2014: filtered (2,737 lines) or full (3,003)")
+      ->check(CLI::IsMember({"filtered", "full"}))
+      ->capture_default_str();
+  return command;
+}
+
+WmtOptions wmt_options(const Options& o) {
+  bool faithful = o.recipe == "openseq2seq";
+  WmtOptions out{.corpus = o.corpus,
+                 .drop_repeated = !faithful && !o.keep_repeated,
+                 .check_language = !faithful && !o.no_language_check,
+                 .drop_bars = faithful,
+                 .full_test = o.test_set == "full",
+                 .fetch = o.fetch};
+  out.fetch.download.stall_timeout = std::chrono::seconds(o.stall_seconds);
+  return out;
 }
 
 std::optional<ParallelFiles> files_of(const std::vector<std::string>& names) {
@@ -88,7 +143,6 @@ void finish_options(Options& o) {
   o.corpus.split.dev = o.dev_size.value_or(given ? 0 : 1000);
   o.corpus.split.test = o.test_size.value_or(given ? 0 : 1000);
   o.corpus.split.seed = o.seed;
-  o.corpus.subword.seed = o.seed;
 }
 
 void print(const PreparedCorpus& corpus, const fs::path& out) {
@@ -107,14 +161,17 @@ int prepare(const Arguments& arguments) {
   app.require_subcommand(1);
   CLI::App* catalogs = add_catalogs(app, o);
   add_text(app, o);
+  CLI::App* wmt16 = add_wmt16(app, o);
   if (!parse_arguments(app, arguments)) return kExitOk;
+  if (wmt16->parsed() && wmt16->count("--vocab") == 0) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);
-  PreparedCorpus corpus =
-      catalogs->parsed()
-          ? prepare_catalogues(o.catalogues, o.corpus)
-          : prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
-                         o.corpus);
-  print(corpus, o.corpus.out);
+  auto prepare_it = [&] {
+    if (catalogs->parsed()) return prepare_catalogues(o.catalogues, o.corpus);
+    if (wmt16->parsed()) return prepare_wmt16(wmt_options(o));
+    return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
+                        o.corpus);
+  };
+  print(prepare_it(), o.corpus.out);
   return kExitOk;
 }
 

@@ -38,6 +38,12 @@ struct SplitPairs {
 // and MachineError when it cannot be written.
 std::optional<Manifest> open_corpus_folder(const fs::path& out, const Manifest& wanted);
 
+// "vocab is 6000 there, 8000 here" for everything in which the origins of the two differ.
+std::string describe_differences(const Manifest& there, const Manifest& here);
+
+// Removes the mark of a corpus that is being written and writes the manifest: the last step.
+void finish_corpus_folder(const fs::path& out, const Manifest& manifest);
+
 // Learns the subwords on the first split, writes everything and the manifest last. Fills the rest
 // of `manifest`. REQUIRES open_corpus_folder() before.
 void write_corpus(const CorpusOptions& options, const std::vector<SplitPairs>& splits,

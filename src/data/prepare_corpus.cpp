@@ -32,36 +32,6 @@ void require_language(const std::string& name) {
   }
 }
 
-void check_options(const CorpusOptions& options) {
-  require_language(options.source_language);
-  require_language(options.target_language);
-  if (options.source_language == options.target_language) {
-    throw ConfigError("source and target language are both \"{}\"; files are named after them",
-                      options.source_language);
-  }
-  const CleaningRules& rules = options.cleaning;
-  if (rules.min_words < 1 || rules.max_words < rules.min_words || !(rules.max_ratio >= 1)) {
-    throw ConfigError(
-        "min-words {}, max-words {}, ratio {}: expected 1 <= min <= max and a ratio of 1 or more",
-        rules.min_words, rules.max_words, rules.max_ratio);
-  }
-  if (options.split.dev < 0 || options.split.test < 0) {
-    throw ConfigError("dev and test sizes {} and {}: expected 0 or more", options.split.dev,
-                      options.split.test);
-  }
-  if (!(options.split.near_copy > 0 && options.split.near_copy <= 1)) {
-    throw ConfigError("near-copy {}: expected above 0 and at most 1", options.split.near_copy);
-  }
-  if (options.subword.vocab_size < 5) {
-    throw ConfigError("vocab {}: expected more than the 4 special pieces",
-                      options.subword.vocab_size);
-  }
-  if (!(options.subword.character_coverage > 0.9 && options.subword.character_coverage <= 1)) {
-    throw ConfigError("character-coverage {}: expected above 0.9 and at most 1",
-                      options.subword.character_coverage);
-  }
-}
-
 Manifest start_manifest(const std::string& command, const CorpusOptions& options) {
   Manifest out;
   out.lockstep_version = LOCKSTEP_VERSION;
@@ -122,6 +92,36 @@ std::string megabytes(int64_t bytes) {
 }
 
 }  // namespace
+
+void check_options(const CorpusOptions& options) {
+  require_language(options.source_language);
+  require_language(options.target_language);
+  if (options.source_language == options.target_language) {
+    throw ConfigError("source and target language are both \"{}\"; files are named after them",
+                      options.source_language);
+  }
+  const CleaningRules& rules = options.cleaning;
+  if (rules.min_words < 1 || rules.max_words < rules.min_words || !(rules.max_ratio >= 1)) {
+    throw ConfigError(
+        "min-words {}, max-words {}, ratio {}: expected 1 <= min <= max and a ratio of 1 or more",
+        rules.min_words, rules.max_words, rules.max_ratio);
+  }
+  if (options.split.dev < 0 || options.split.test < 0) {
+    throw ConfigError("dev and test sizes {} and {}: expected 0 or more", options.split.dev,
+                      options.split.test);
+  }
+  if (!(options.split.near_copy > 0 && options.split.near_copy <= 1)) {
+    throw ConfigError("near-copy {}: expected above 0 and at most 1", options.split.near_copy);
+  }
+  if (options.subword.vocab_size < 5) {
+    throw ConfigError("vocab {}: expected more than the 4 special pieces",
+                      options.subword.vocab_size);
+  }
+  if (!(options.subword.character_coverage > 0.9 && options.subword.character_coverage <= 1)) {
+    throw ConfigError("character-coverage {}: expected above 0.9 and at most 1",
+                      options.subword.character_coverage);
+  }
+}
 
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options) {
   Clock::time_point start = Clock::now();

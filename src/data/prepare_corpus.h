@@ -35,6 +35,9 @@ struct TextSources {
 };
 PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& options);
 
+// What the options must satisfy whatever the source; throws ConfigError.
+void check_options(const CorpusOptions& options);
+
 // A table for people: what was read, dropped and kept, and the splits.
 std::string describe_corpus(const PreparedCorpus& corpus);
 

@@ -9,18 +9,22 @@ namespace lockstep {
 
 class Progress {
  public:
-  // `total` 0: not known.
+  // `total` 0: not known. The unit "bytes" is shown as kB, MB, GB.
   Progress(std::string stage, std::string unit, int64_t total = 0);
   ~Progress();  // ends the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void show(int64_t done);  // cheap: looks at the clock every 256th call
+  void show(int64_t done);    // cheap: looks at the clock every 256th call
+  void update(int64_t done);  // for steps that take longer: looks at the clock every time
+  void set_total(int64_t total) { total_ = total; }
 
  private:
   using Clock = std::chrono::steady_clock;
+  std::string amount(int64_t value) const;
+
   std::string stage_, unit_;
-  int64_t total_, calls_ = 0;
+  int64_t total_, calls_ = 0, first_ = -1;  // first_: done at the first call
   Clock::time_point started_, next_;
   std::chrono::milliseconds interval_;
   bool shown_ = false;

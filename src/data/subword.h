@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "data/word_table.h"
 
 namespace sentencepiece {
 class SentencePieceProcessor;
@@ -18,20 +19,24 @@ class SentencePieceProcessor;
 namespace lockstep {
 
 struct SubwordConfig {
-  int32_t vocab_size = 8000;           // all pieces, the four special ones included
-  double character_coverage = 1;       // share of the characters that get a piece of their own
-  int64_t max_sentences = 10'000'000;  // more are sampled: learning keeps its sentences in memory
-  uint64_t seed = 1;                   // of that sampling
+  int32_t vocab_size = 8000;      // all pieces, the four special ones included
+  double character_coverage = 1;  // share of the characters that get a piece of their own
+  // Distinct words that are learned from, the most frequent ones: about 0.3 kB of memory each.
+  // Beyond them a word counts only where it brings a character that none before it had.
+  int64_t most_words = 1'500'000;
 };
 
 // Gives the next sentence, or false at the end; the view is valid until the next call.
 using SentenceSource = std::function<bool(std::string_view& sentence)>;
 
-// Learns byte-pair encoding (Sennrich et al. 2016) with the special pieces <pad> 0, </s> 1, <s> 2,
-// <unk> 3, as OpenSeq2Seq does, and returns the serialized model: the content of a .model file.
-// Throws ConfigError when the text is too small for the vocabulary (with the largest possible size)
-// or the vocabulary too small for the alphabet, DataError when there is no sentence.
+// Learns byte-pair encoding (bpe_learner.h) with SentencePiece's normalisation and the special
+// pieces <pad> 0, </s> 1, <s> 2, <unk> 3, as OpenSeq2Seq does, and returns the serialized model:
+// the content of a .model file. Throws ConfigError when the text is too small for the vocabulary
+// (with the largest possible size) or the vocabulary too small for the alphabet, DataError when
+// there is no sentence. Only how often each word occurs decides, so words are counted first,
+// whatever the size of the text.
 std::string learn_subwords(const SubwordConfig& config, const SentenceSource& next);
+std::string learn_subwords(const SubwordConfig& config, const WordCounts& counts);
 
 // What the model file is called in exported folders (docs/export.md).
 inline constexpr const char* kExportedSubword = "source.spm";
