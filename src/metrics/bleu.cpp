@@ -129,6 +129,7 @@ std::string Bleu::prepare(const std::string& segment) const {
 BleuStatistics Bleu::segment_statistics(const std::string& hypothesis,
                                         const std::vector<std::string>& references) const {
   std::vector<std::vector<std::string>> sets;
+  sets.reserve(references.size());
   for (const std::string& reference : references) sets.push_back({reference});
   return corpus_statistics({hypothesis}, sets);
 }
