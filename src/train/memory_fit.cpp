@@ -77,7 +77,7 @@ int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
 
 int64_t bytes_allowed(const World& world, const DeviceMemory& memory, double limit_bytes) {
   if (limit_bytes > 0) return static_cast<int64_t>(limit_bytes);
-  constexpr double kShare = 0.9;  // the rest: libraries' own buffers, holes between blocks
+  constexpr double kShare = 0.75;  // the rest: libraries' own buffers, holes between blocks
   double free = kShare * static_cast<double>(memory.available());
   return memory.in_use() + static_cast<int64_t>(free / world.environment().local_size);
 }

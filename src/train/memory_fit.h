@@ -22,9 +22,9 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
 
 // Probes forward and backward passes of short and of long items on this rank's device, agrees with
 // all ranks on the smallest load that fits, and sets the task's number of micro-batches, which it
-// logs. limit_bytes: for all tensors of a rank; 0: nine tenths of what is free and its own, shared
-// among the ranks of its machine. Gradients are zero afterwards. MachineError when a single item
-// does not fit.
+// logs. limit_bytes: for all tensors of a rank; 0: three quarters of what is free and its own,
+// shared among the ranks of its machine. Gradients are zero afterwards. MachineError when a single
+// item does not fit.
 void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double limit_bytes);
 
 }  // namespace lockstep
