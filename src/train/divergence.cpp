@@ -19,13 +19,16 @@ std::string DivergenceDetector::observe(double loss) {
   steps_ += 1;
   recent_mean_ += (loss - recent_mean_) / std::min(steps_, static_cast<double>(config_.recent));
   const double deviation = std::sqrt(variance_), limit = mean_ + config_.sigmas * deviation;
-  if (steps_ > 10 * static_cast<double>(config_.recent) && recent_mean_ > limit) {
+  const bool judges = steps_ > 10 * static_cast<double>(config_.recent);
+  if (judges && recent_mean_ > limit) {
     return fmt::format(
         "the loss over the last {} steps is {:.4g}, more than {:.4g} deviations ({:.3g}) above its "
         "mean of {:.4g} over {} steps",
         config_.recent, recent_mean_, config_.sigmas, deviation, mean_,
         std::min(config_.window, static_cast<int64_t>(steps_) - 1));
   }
+  // What is over the limit must not raise it: a loss that ran away would never be told.
+  if (judges && loss > limit) return "";
   const double share = 1 / std::min(steps_, static_cast<double>(config_.window));
   const double away = loss - mean_;
   mean_ += share * away;

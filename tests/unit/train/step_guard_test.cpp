@@ -100,7 +100,7 @@ TEST(DivergenceDetector, TellsARunawayFromNoise) {
   DivergenceDetector detector({.sigmas = 5, .window = 400, .recent = 10});
   auto noise = [](int i) { return 0.2 * std::sin(i * 12.9898); };
   int step = 0;
-  for (; step < 2000; ++step) {
+  for (; step < 5000; ++step) {
     const double loss = 3 + 6 * std::exp(-step / 150.0) + noise(step);
     EXPECT_EQ(detector.observe(loss), "") << step;
   }
