@@ -1,6 +1,7 @@
 # lockstep_folder(NAME [TORCH] [ISA]): the static library lockstep_NAME out of src/NAME/*.cpp.
 # TORCH: its files may include torch and use the precompiled header.
-# ISA: files named *_isa.cpp are compiled once per instruction set (kernels/isa.h).
+# ISA: files named *_isa.cpp are compiled once per instruction set (kernels/isa.h); of the set
+# avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512.
 # Folders are linked in the order they are declared: each sees all before it, none after it.
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")
 
@@ -20,8 +21,16 @@ function(lockstep_folder name)
     target_precompile_headers(${target} REUSE_FROM lockstep_torch)
   endif()
   if(arg_ISA AND isa_sources)
-    foreach(isa generic avx2 avx512)
-      add_library(${target}_${isa} OBJECT ${isa_sources})
+    set(sets generic avx2 avx512)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+      list(APPEND sets avx512_dot)
+    endif()
+    foreach(isa ${sets})
+      set(isa_files ${isa_sources})
+      if(isa STREQUAL "avx512_dot")
+        list(FILTER isa_files INCLUDE REGEX "_dot_isa\\.cpp$")
+      endif()
+      add_library(${target}_${isa} OBJECT ${isa_files})
       target_link_libraries(${target}_${isa} PRIVATE lockstep_flags)
       target_compile_definitions(${target}_${isa} PRIVATE LOCKSTEP_ISA=${isa})
       target_compile_options(${target}_${isa} PRIVATE -O3 -fno-math-errno -fno-trapping-math
@@ -31,6 +40,8 @@ function(lockstep_folder name)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       target_compile_options(${target}_avx2 PRIVATE -mavx2 -mfma -mf16c)
       target_compile_options(${target}_avx512 PRIVATE -march=x86-64-v4 -mprefer-vector-width=512)
+      target_compile_options(${target}_avx512_dot PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
+                             -mprefer-vector-width=512)
     endif()
   endif()
   foreach(lower ${LOCKSTEP_FOLDERS})

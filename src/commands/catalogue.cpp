@@ -8,6 +8,7 @@
 #include "commands/reference.h"
 #include "commands/score.h"
 #include "commands/tokenize.h"
+#include "commands/score_pairs.h"
 #include "commands/train.h"
 #include "commands/translate.h"
 
@@ -25,6 +26,7 @@ const Catalogue<Command>& commands() {
     c.add("average", average, "average the weights of several checkpoints");
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");
     c.add("tokenize", tokenize, "lines to ids or pieces of a vocabulary, and back");
+    c.add("score-pairs", score_pairs_command, "log-probability of given translations");
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 
@@ -18,14 +20,21 @@ struct TranslateArguments {
   std::vector<std::string> words;
   SavedRunOptions run;
   std::string input, output;
-  int64_t chunk = 1024;
+  int64_t chunk = 1024, n_best = 0;
+  bool statistics = false;
 };
 
 // The lines of a file or of standard input, a chunk at a time, to a file or standard output.
-class Translator {
+class LineTranslator {
  public:
-  Translator(Translation& task, const TranslateArguments& arguments)
-      : task_(task), chunk_(static_cast<std::size_t>(arguments.chunk)), file_(arguments.output) {
+  // ConfigError when more translations are asked for than the beam holds.
+  LineTranslator(Translation& task, const TranslateArguments& arguments)
+      : task_(task),
+        translator_(task.translator()),
+        chunk_(static_cast<std::size_t>(arguments.chunk)),
+        n_best_(arguments.n_best),
+        file_(arguments.output) {
+    translator_->translate({}, std::max<int64_t>(1, n_best_));
     interactive_ = arguments.input.empty() && ::isatty(STDIN_FILENO) == 1;
     name_ = arguments.input.empty() ? "standard input" : arguments.input;
   }
@@ -57,10 +66,23 @@ class Translator {
     if (!file_.empty()) write_file(file_, collected_);
   }
 
+  void log_statistics() const {
+    log_info("{} lines, {} pieces in {:.3f} s: {:.0f} pieces a second", done_, pieces_,
+             seconds_.count(), static_cast<double>(pieces_) / seconds_.count());
+  }
+
  private:
   void flush() {
+    const auto start = std::chrono::steady_clock::now();
     std::string text;
-    for (const std::string& line : task_.translate(lines_)) text += line + "\n";
+    for (const auto& of_line : translator_->translate(lines_, std::max<int64_t>(1, n_best_))) {
+      for (const Hypothesis& hypothesis : of_line) {
+        text += printed(hypothesis);
+        pieces_ += std::ssize(hypothesis.ids);
+      }
+      ++done_;
+    }
+    seconds_ += std::chrono::steady_clock::now() - start;
     lines_.clear();
     if (!file_.empty()) {
       collected_ += text;
@@ -68,6 +90,13 @@ class Translator {
     }
     fmt::print("{}", text);
     std::fflush(stdout);
+  }
+
+  // The text; with --n-best also the number of its line and its score.
+  std::string printed(const Hypothesis& hypothesis) const {
+    const std::string text = translator_->text(hypothesis);
+    if (n_best_ == 0) return text + "\n";
+    return fmt::format("{} ||| {} ||| {:.6f}\n", done_, text, hypothesis.score);
   }
 
   void greet() {
@@ -83,11 +112,15 @@ class Translator {
   }
 
   Translation& task_;
+  std::unique_ptr<Translator> translator_;
   std::size_t chunk_;
+  int64_t n_best_;
   std::string file_, name_;
   bool interactive_ = false;
   std::vector<std::string> lines_;
   std::string collected_;
+  int64_t done_ = 0, pieces_ = 0;  // lines translated, pieces of their translations
+  std::chrono::duration<double> seconds_{0};
 };
 
 }  // namespace
@@ -103,6 +136,10 @@ int translate(const Arguments& arguments) {
   app.add_option("--chunk", a.chunk, "lines that are sorted by length and translated together")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--n-best", a.n_best,
+                 "print so many translations a line: number of the line ||| text ||| score")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--statistics", a.statistics, "say at the end how fast it was, loading not counted");
   if (!parse_arguments(app, arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() != 1) throw ConfigError("translate: expected one run folder");
@@ -113,13 +150,14 @@ int translate(const Arguments& arguments) {
   if (task == nullptr) {
     throw ConfigError("{}: its task is {}, not translation", a.words.front(), run.config.task_name);
   }
-  Translator translator(*task, a);
+  LineTranslator translator(*task, a);
   if (a.input.empty()) {
     translator.run_standard_input();
   } else {
     for_each_line(a.input, [&](std::string_view line, int64_t n) { translator.add(line, n); });
   }
   translator.finish();
+  if (a.statistics) translator.log_statistics();
   return kExitOk;
 }
 

@@ -1,19 +1,44 @@
 // What a decoder does for one new token a row: attention of one query to the positions before it,
 // and the choice of the next tokens out of the logits.
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "kernels/isa_math.h"
+#include "kernels/small_product_isa.h"
 
 namespace lockstep {
 namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-// scores[t] = q . key_t over one head of `width` elements.
-template <class T>
-float dot(const T* a, const T* b, int64_t width) {
+typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+inline Lanes load_lanes(const float* x) { return *reinterpret_cast<const Lanes*>(x); }
+inline Lanes load_lanes(const Bf16* x) {
+  const HalfLanes half = *reinterpret_cast<const HalfLanes*>(x);
+  return (Lanes)(__builtin_convertvector(half, WordLanes) << 16);
+}
+
+inline float total(Lanes x) {
+  alignas(64) float lane[kLanes];
+  *reinterpret_cast<Lanes*>(lane) = x;
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < width; ++j) sum += to_float(a[j]) * to_float(b[j]);
+  for (int i = 0; i < kLanes; ++i) sum += lane[i];
   return sum;
+}
+
+// q . key over one head of `width` elements.
+template <class T>
+inline float dot(const float* query, const T* key, int64_t width) {
+  Lanes sum = {};
+  int64_t j = 0;
+  for (; j + kLanes <= width; j += kLanes) sum += load_lanes(query + j) * load_lanes(key + j);
+  float rest = 0;
+  for (; j < width; ++j) rest += query[j] * to_float(key[j]);
+  return total(sum) + rest;
 }
 
 // scores [n] -> their softmax after scaling.
@@ -32,98 +57,212 @@ void softmax(float* scores, int64_t n, float scale) {
   for (int64_t t = 0; t < n; ++t) scores[t] *= factor;
 }
 
+// kVectors vectors of the mixed values of one head, from element j of the row on.
+template <int kVectors, class T>
+inline void mix_gathered(const T* const* keys, int64_t count, const float* weights, int64_t j,
+                         T* out) {
+  Lanes sum[kVectors] = {};
+  for (int64_t t = 0; t < count; ++t) {
+    const T* value = keys[t] + j;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[v] += weights[t] * load_lanes(value + v * kLanes);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    alignas(64) float mixed[kLanes];
+    *reinterpret_cast<Lanes*>(mixed) = sum[v];
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) out[v * kLanes + i] = from_float<T>(mixed[i]);
+  }
+}
+
 template <class T>
 void gathered_attention(const GatheredAttentionArgs<T>& a, int64_t begin, int64_t end) {
   const int64_t width = a.heads * a.head_width;
   const float scale = 1 / __builtin_sqrtf(static_cast<float>(a.head_width));
-  float* mixed = a.scratch;           // [heads, head width]
-  float* scores = a.scratch + width;  // [heads, positions]
+  float* query = a.scratch;
+  float* scores = a.scratch + width;  // of one head
   for (int64_t r = begin; r < end; ++r) {
     const T* const* keys = a.keys + a.first[r];
     const int64_t n = a.count[r];
-    const T* query = a.query + r * a.query_stride;
-    for (int64_t t = 0; t < n; ++t) {
-      for (int64_t h = 0; h < a.heads; ++h) {
-        scores[h * n + t] = dot(query + h * a.head_width, keys[t] + h * a.head_width, a.head_width);
+    const T* given = a.query + r * a.query_stride;
+    for (int64_t j = 0; j < width; ++j) query[j] = to_float(given[j]);
+    for (int64_t h = 0; h < a.heads; ++h) {
+      int64_t j = h * a.head_width;
+      const int64_t last = j + a.head_width;
+      for (int64_t t = 0; t < n; ++t) scores[t] = dot(query + j, keys[t] + j, a.head_width);
+      softmax(scores, n, scale);
+      T* out = a.out + r * width;
+      const int64_t to_values = a.value_offset;
+      for (; j + 4 * kLanes <= last; j += 4 * kLanes) {
+        mix_gathered<4>(keys, n, scores, to_values + j, out + j);
+      }
+      for (; j + kLanes <= last; j += kLanes) {
+        mix_gathered<1>(keys, n, scores, to_values + j, out + j);
+      }
+      for (; j < last; ++j) {
+        float sum = 0;
+        for (int64_t t = 0; t < n; ++t) sum += scores[t] * to_float(keys[t][to_values + j]);
+        out[j] = from_float<T>(sum);
       }
     }
-    for (int64_t h = 0; h < a.heads; ++h) softmax(scores + h * n, n, scale);
-    for (int64_t j = 0; j < width; ++j) mixed[j] = 0;
-    for (int64_t t = 0; t < n; ++t) {
-      const T* value = keys[t] + a.value_offset;
-      for (int64_t h = 0; h < a.heads; ++h) {
-        const float weight = scores[h * n + t];
-        const T* from = value + h * a.head_width;
-        float* to = mixed + h * a.head_width;
-#pragma omp simd
-        for (int64_t j = 0; j < a.head_width; ++j) to[j] += weight * to_float(from[j]);
-      }
-    }
-    T* out = a.out + r * width;
-#pragma omp simd
-    for (int64_t j = 0; j < width; ++j) out[j] = from_float<T>(mixed[j]);
   }
 }
 
-constexpr int64_t kBlock =
-    64;  // logits whose largest is remembered: most blocks are never searched
+// One head of kRows queries. query: fp32 rows of the whole width; weights: kRows rows of
+// padded_keys(count).
+template <int kRows, class T>
+void shared_scores(const SharedAttentionArgs<T>& a, int64_t head, const float* query,
+                   float* weights) {
+  const int64_t padded = padded_keys(a.count), width = a.heads * a.head_width;
+  const T* keys = a.keys + head * a.head_width * padded;
+  query += head * a.head_width;
+  for (int64_t t = 0; t < padded; t += kLanes) {
+    Lanes sum[kRows] = {};
+    for (int64_t j = 0; j < a.head_width; ++j) {
+      const Lanes key = load_lanes(keys + j * padded + t);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum[r] += query[r * width + j] * key;
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) *reinterpret_cast<Lanes*>(weights + r * padded + t) = sum[r];
+  }
+}
+
+template <int kRows, class T>
+void mix_values(const SharedAttentionArgs<T>& a, int64_t head, const float* weights, T* out) {
+  const int64_t padded = padded_keys(a.count), width = a.heads * a.head_width;
+  const T* values = a.values + head * a.head_width;
+  out += head * a.head_width;
+  int64_t j = 0;
+  for (; j + kLanes <= a.head_width; j += kLanes) {
+    Lanes sum[kRows] = {};
+    for (int64_t t = 0; t < a.count; ++t) {
+      const Lanes value = load_lanes(values + t * a.value_stride + j);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum[r] += weights[r * padded + t] * value;
+    }
+    for (int r = 0; r < kRows; ++r) {
+      alignas(64) float mixed[kLanes];
+      *reinterpret_cast<Lanes*>(mixed) = sum[r];
+      for (int i = 0; i < kLanes; ++i) out[r * width + j + i] = from_float<T>(mixed[i]);
+    }
+  }
+  for (; j < a.head_width; ++j) {
+    for (int r = 0; r < kRows; ++r) {
+      float sum = 0;
+      for (int64_t t = 0; t < a.count; ++t) {
+        sum += weights[r * padded + t] * to_float(values[t * a.value_stride + j]);
+      }
+      out[r * width + j] = from_float<T>(sum);
+    }
+  }
+}
+
+template <int kRows, class T>
+void shared_rows(const SharedAttentionArgs<T>& a, int64_t first) {
+  const int64_t padded = padded_keys(a.count), width = a.heads * a.head_width;
+  const float scale = 1 / __builtin_sqrtf(static_cast<float>(a.head_width));
+  float* query = a.scratch;
+  float* weights = a.scratch + 4 * width;
+  for (int64_t i = 0; i < kRows * width; ++i) query[i] = to_float(a.query[first * width + i]);
+  for (int64_t head = 0; head < a.heads; ++head) {
+    shared_scores<kRows>(a, head, query, weights);
+    for (int r = 0; r < kRows; ++r) softmax(weights + r * padded, a.count, scale);
+    mix_values<kRows>(a, head, weights, a.out + first * width);
+  }
+}
 
 template <class T>
-float largest_of(const T* x, int64_t n) {
-  float largest = to_float(x[0]);
-#pragma omp simd reduction(max : largest)
-  for (int64_t j = 0; j < n; ++j) {
-    const float v = to_float(x[j]);
-    largest = v > largest ? v : largest;
+void shared_attention(const SharedAttentionArgs<T>& a, int64_t rows) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) shared_rows<4>(a, r);
+  for (; r + 2 <= rows; r += 2) shared_rows<2>(a, r);
+  if (r < rows) shared_rows<1>(a, r);
+}
+
+template <class T>
+void transpose_keys(const TransposeKeysArgs<T>& a) {
+  const int64_t padded = padded_keys(a.count), width = a.heads * a.head_width;
+  for (int64_t j = 0; j < width; ++j) {
+    T* out = a.out + j * padded;
+    for (int64_t t = 0; t < a.count; ++t) out[t] = a.keys[t * a.stride + j];
+    for (int64_t t = a.count; t < padded; ++t) out[t] = from_float<T>(0);
   }
+}
+
+constexpr int64_t kBlock = 64;  // logits whose largest is known: most blocks are never searched
+
+float largest_of(const float* x, int64_t n) {
+  float largest = x[0];
+#pragma omp simd reduction(max : largest)
+  for (int64_t j = 0; j < n; ++j) largest = x[j] > largest ? x[j] : largest;
   return largest;
 }
 
-template <class T>
-void best_of_row(const BestLogitsArgs<T>& a, int64_t r) {
-  T* logits = a.logits + r * a.vocabulary;
-  float* value = a.log_probability + r * a.best;
-  int32_t* id = a.id + r * a.best;
-  const int64_t blocks = (a.vocabulary + kBlock - 1) / kBlock;
-  auto block_largest = [&](int64_t b) {
-    return largest_of(logits + b * kBlock, smaller(kBlock, a.vocabulary - b * kBlock));
-  };
-  for (int64_t b = 0; b < blocks; ++b) a.scratch[b] = block_largest(b);
-  const float largest = largest_of(a.scratch, blocks);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < a.vocabulary; ++j) sum += exponential(to_float(logits[j]) - largest);
-  const float log_sum = largest + __builtin_logf(sum);
-
-  const float never = -__builtin_inff();
-  for (int64_t i = 0; i < a.excluded_count; ++i) {
-    logits[a.excluded[i]] = from_float<T>(never);
-    a.scratch[a.excluded[i] / kBlock] = block_largest(a.excluded[i] / kBlock);
+// Puts logit `v` of `id` where it belongs among the best, which it is known to be one of.
+void insert(float* value, int32_t* ids, int64_t best, float v, int64_t id) {
+  int64_t at = best - 1;
+  for (; at > 0 && v > value[at - 1]; --at) {
+    value[at] = value[at - 1];
+    ids[at] = ids[at - 1];
   }
-  for (int64_t i = 0; i < a.best; ++i) {
-    value[i] = never;
-    id[i] = 0;
-  }
-  for (int64_t b = 0; b < blocks; ++b) {
-    if (!(a.scratch[b] > value[a.best - 1])) continue;
-    const int64_t stop = smaller((b + 1) * kBlock, a.vocabulary);
-    for (int64_t j = b * kBlock; j < stop; ++j) {
-      const float v = to_float(logits[j]);
-      if (!(v > value[a.best - 1])) continue;
-      int64_t at = a.best - 1;
-      for (; at > 0 && v > value[at - 1]; --at) {
-        value[at] = value[at - 1];
-        id[at] = id[at - 1];
-      }
-      value[at] = v;
-      id[at] = static_cast<int32_t>(j);
-    }
-  }
-  for (int64_t i = 0; i < a.best; ++i) value[i] -= log_sum;
+  value[at] = v;
+  ids[at] = static_cast<int32_t>(id);
 }
 
-template <class T>
-void best_logits(const BestLogitsArgs<T>& a, int64_t begin, int64_t end) {
+bool is_excluded(const BestLogitsArgs& a, int64_t id) {
+  for (int64_t i = 0; i < a.excluded_count; ++i) {
+    if (a.excluded[i] == id) return true;
+  }
+  return false;
+}
+
+float sum_of_exponentials(const float* x, int64_t n, float largest) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < n; ++j) sum += exponential(x[j] - largest);
+  return sum;
+}
+
+// Whether any of n <= kBlock logits is above the limit.
+bool any_above(const float* x, int64_t n, float limit) {
+#if defined(__AVX512F__)
+  if (n == kBlock) {
+    const __m512 bound = _mm512_set1_ps(limit);
+    __mmask16 above = 0;
+    for (int64_t j = 0; j < kBlock; j += 16) {
+      above |= _mm512_cmp_ps_mask(_mm512_loadu_ps(x + j), bound, _CMP_GT_OQ);
+    }
+    return above != 0;
+  }
+#endif
+  return largest_of(x, n) > limit;
+}
+
+void best_of_row(const BestLogitsArgs& a, int64_t r) {
+  const float* logits = a.logits + r * a.stride;
+  float* value = a.value + r * a.best;
+  int32_t* ids = a.id + r * a.best;
+  const float here = largest_of(logits, a.count);
+  if (here > a.largest[r]) {
+    a.sum[r] *= exponential(a.largest[r] - here);  // at the start 0 times anything
+    a.largest[r] = here;
+  }
+  a.sum[r] += sum_of_exponentials(logits, a.count, a.largest[r]);
+  if (!(here > value[a.best - 1])) return;
+  for (int64_t begin = 0; begin < a.count; begin += kBlock) {
+    const int64_t n = smaller(kBlock, a.count - begin);
+    const float* x = logits + begin;
+    if (!any_above(x, n, value[a.best - 1])) continue;
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t id = a.first_id + begin + j;
+      if (x[j] > value[a.best - 1] && !is_excluded(a, id)) insert(value, ids, a.best, x[j], id);
+    }
+  }
+}
+
+void best_logits(const BestLogitsArgs& a, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) best_of_row(a, r);
 }
 
@@ -132,10 +271,11 @@ void best_logits(const BestLogitsArgs<T>& a, int64_t begin, int64_t end) {
 void fill_decoding(Kernels& table) {
   table.fp32.gathered_attention = gathered_attention<float>;
   table.bf16.gathered_attention = gathered_attention<Bf16>;
-  table.fp16.gathered_attention = gathered_attention<Fp16>;
-  table.fp32.best_logits = best_logits<float>;
-  table.bf16.best_logits = best_logits<Bf16>;
-  table.fp16.best_logits = best_logits<Fp16>;
+  table.fp32.shared_attention = shared_attention<float>;
+  table.bf16.shared_attention = shared_attention<Bf16>;
+  table.fp32.transpose_keys = transpose_keys<float>;
+  table.bf16.transpose_keys = transpose_keys<Bf16>;
+  table.best_logits = best_logits;
 }
 
 }  // namespace LOCKSTEP_ISA

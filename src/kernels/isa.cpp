@@ -9,37 +9,42 @@
 
 namespace lockstep {
 namespace detail {
-#define LOCKSTEP_DECLARE(isa)              \
-  namespace isa {                          \
-  void fill_elementwise(Kernels& table);   \
-  void fill_layer_norm(Kernels& table);    \
-  void fill_attention(Kernels& table);     \
-  void fill_cross_entropy(Kernels& table); \
-  void fill_embedding(Kernels& table);     \
-  void fill_decoding(Kernels& table);      \
-  void fill_update(Kernels& table);        \
-  void fill_sum(Kernels& table);           \
-  inline void fill(Kernels& table) {       \
-    fill_elementwise(table);               \
-    fill_layer_norm(table);                \
-    fill_attention(table);                 \
-    fill_cross_entropy(table);             \
-    fill_embedding(table);                 \
-    fill_decoding(table);                  \
-    fill_update(table);                    \
-    fill_sum(table);                       \
-  }                                        \
+#define LOCKSTEP_DECLARE(isa)               \
+  namespace isa {                           \
+  void fill_elementwise(Kernels& table);    \
+  void fill_layer_norm(Kernels& table);     \
+  void fill_attention(Kernels& table);      \
+  void fill_cross_entropy(Kernels& table);  \
+  void fill_embedding(Kernels& table);      \
+  void fill_decoding(Kernels& table);       \
+  void fill_update(Kernels& table);         \
+  void fill_sum(Kernels& table);            \
+  void fill_packed_product(Kernels& table); \
+  inline void fill(Kernels& table) {        \
+    fill_elementwise(table);                \
+    fill_layer_norm(table);                 \
+    fill_attention(table);                  \
+    fill_cross_entropy(table);              \
+    fill_embedding(table);                  \
+    fill_decoding(table);                   \
+    fill_update(table);                     \
+    fill_sum(table);                        \
+    fill_packed_product(table);             \
+  }                                         \
   }
 LOCKSTEP_DECLARE(generic)
 LOCKSTEP_DECLARE(avx2)
 LOCKSTEP_DECLARE(avx512)
 #undef LOCKSTEP_DECLARE
+namespace avx512_dot {
+void fill_packed_product(Kernels& table);
+}
 }  // namespace detail
 
 namespace {
 
 struct Tables {
-  Kernels generic, avx2, avx512;
+  Kernels generic, avx2, avx512, avx512_dot;
   Tables() {
     detail::generic::fill(generic);
     detail::avx2::fill(avx2);
@@ -47,6 +52,11 @@ struct Tables {
     generic.isa = "generic";
     avx2.isa = "avx2";
     avx512.isa = "avx512";
+    avx512_dot = avx512;
+#if defined(__x86_64__)
+    detail::avx512_dot::fill_packed_product(avx512_dot);
+#endif
+    avx512_dot.isa = "avx512_dot";
   }
 };
 
@@ -69,17 +79,28 @@ bool supports_avx512() {  // what -march=x86-64-v4 may use
 #endif
 }
 
+bool supports_avx512_dot() {  // products of bf16 pairs and of int8 quadruples
+#if defined(__x86_64__)
+  return supports_avx512() && __builtin_cpu_supports("avx512bf16") &&
+         __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 const Kernels& default_kernels() {
   const char* name = std::getenv("LOCKSTEP_ISA");
   if (name != nullptr && *name != 0) {
     const Kernels* table = kernels_for(name);
     if (table == nullptr) {
       throw ConfigError(
-          "LOCKSTEP_ISA={}: expected generic, avx2 or avx512, and one that this CPU supports",
+          "LOCKSTEP_ISA={}: expected generic, avx2, avx512 or avx512_dot, and one that this CPU "
+          "supports",
           name);
     }
     return *table;
   }
+  if (supports_avx512_dot()) return *kernels_for("avx512_dot");
   if (supports_avx512()) return *kernels_for("avx512");
   if (supports_avx2()) return *kernels_for("avx2");
   return *kernels_for("generic");
@@ -95,6 +116,7 @@ const Kernels* kernels_for(const char* isa) {
   if (name == "generic") return &tables.generic;
   if (name == "avx2" && supports_avx2()) return &tables.avx2;
   if (name == "avx512" && supports_avx512()) return &tables.avx512;
+  if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
   return nullptr;
 }
 

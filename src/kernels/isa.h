@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/packed_product.h"
+
 namespace lockstep {
 
 struct Bf16 {  // bfloat16: the upper half of a float
@@ -133,18 +135,43 @@ struct GatheredAttentionArgs {
   float* scratch;  // heads * (largest count + head_width) floats
 };
 
-// The `best` largest logits of each row after some are left out, as log-probabilities that are
-// normalised over all (tasks/candidates.h). Equal logits come in order of their ids.
+// Attention of several queries to the same keys: the hypotheses of one sentence to its source. The
+// keys are transposed once by transpose_keys: [heads, head_width, padded_keys(count)].
+constexpr int64_t padded_keys(int64_t count) { return (count + 15) / 16 * 16; }
 template <class T>
+struct SharedAttentionArgs {
+  const T* query;  // [rows, heads * head_width], dense
+  const T* keys;   // transposed
+  const T* values;
+  int64_t value_stride;  // elements between the values of two positions
+  int64_t count;         // of positions, at least 1
+  T* out;                // [rows, heads * head_width], dense
+  int64_t heads, head_width;
+  float* scratch;  // 4 * (heads * head_width + padded_keys(count)) floats
+};
+template <class T>
+struct TransposeKeysArgs {
+  const T* keys;
+  int64_t stride;  // elements between two positions
+  int64_t count;
+  int64_t heads, head_width;
+  T* out;  // [heads, head_width, padded_keys(count)], zeros behind the count
+};
+
+// Takes the logits of `count` further ids into what is known of each row: log of the sum of exp and
+// the `best` largest, of which equal ones come in order of their ids (models/candidates.h). A row
+// starts with largest -infinity, sum 0 and values of -infinity.
 struct BestLogitsArgs {
-  T* logits;  // [rows, vocabulary], dense; the excluded ones are overwritten
-  int64_t vocabulary;
-  const int32_t* excluded;
+  const float* logits;  // [rows, stride], `count` of a row are used: the ids from first_id on
+  int64_t stride;
+  int64_t first_id, count;
+  const int32_t* excluded;  // ids that count in the sum and are never among the best; ascending
   int64_t excluded_count;
   int64_t best;
-  float* log_probability;  // [rows, best], largest first; -infinity where a row has fewer
-  int32_t* id;             // [rows, best]
-  float* scratch;          // vocabulary / 64 + 1 floats
+  float* largest;  // [rows]: so far, of all logits
+  float* sum;      // [rows] of exp(logit - largest)
+  float* value;    // [rows, best]: largest first
+  int32_t* id;     // [rows, best]
 };
 
 template <class T>
@@ -228,7 +255,8 @@ struct TypedKernels {
   void (*attention_backward)(const AttentionArgs<T>&, const AttentionBackwardArgs<T>&,
                              const AttentionTask&, float* scratch);
   void (*gathered_attention)(const GatheredAttentionArgs<T>&, int64_t begin, int64_t end);
-  void (*best_logits)(const BestLogitsArgs<T>&, int64_t begin, int64_t end);
+  void (*shared_attention)(const SharedAttentionArgs<T>&, int64_t rows);
+  void (*transpose_keys)(const TransposeKeysArgs<T>&);
   // sums[j] += sum over rows of x[row * width + j] for the columns [begin, end).
   void (*add_column_sums)(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
                           int64_t end);
@@ -242,7 +270,7 @@ struct SumKernels {
 };
 
 struct Kernels {
-  const char* isa;  // "generic", "avx2" or "avx512"
+  const char* isa;  // "generic", "avx2", "avx512" or "avx512_dot"
   TypedKernels<float> fp32;
   TypedKernels<Bf16> bf16;
   TypedKernels<Fp16> fp16;
@@ -254,6 +282,8 @@ struct Kernels {
   void (*to_float)(const Bf16* x, float* y, int64_t n);
   void (*add_bf16)(const Bf16* x, float* sum, int64_t n);  // sum += x
   SumKernels sum;
+  void (*best_logits)(const BestLogitsArgs&, int64_t begin, int64_t end);
+  PackedProductKernels packed_product;
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
@@ -278,7 +308,7 @@ inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
 }
 
 // The best table this CPU can run, or the one named by the environment variable LOCKSTEP_ISA
-// (generic, avx2 or avx512; ConfigError when unknown or not supported here).
+// (generic, avx2, avx512 or avx512_dot; ConfigError when unknown or not supported here).
 const Kernels& kernels();
 
 // For tests: the table of `isa`, or null when this CPU cannot run it; and its forced use from now

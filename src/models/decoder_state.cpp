@@ -23,8 +23,7 @@ DecoderState::DecoderState(const Transformer& model,
   for (const DecoderLayer& layer : model.decoder()) {
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
-  const bool packed = detail::runs_fused(numerics, FusedOperation::kAttention, encoded);
-  cache_ = packed ? make_packed_cache(std::move(memory)) : make_padded_cache(std::move(memory));
+  cache_ = make_padded_cache(std::move(memory));
   if (!model.config().starts_with_zero()) return;
   step(torch::full({rows_}, kZeroToken, torch::kInt64).to(model.device()));  // its output is <s>
   length_ = 0;
@@ -51,6 +50,17 @@ Tensor DecoderState::step(const Tensor& tokens) {
   }
   ++length_;
   return x.normed;
+}
+
+Candidates DecoderState::best(const Tensor& output, int64_t per_row,
+                              const std::vector<int32_t>& excluded) const {
+  c10::InferenceMode inference;
+  return best_candidates(model_.logits(output, numerics_), per_row, excluded);
+}
+
+Tensor DecoderState::logits(const Tensor& output) const {
+  c10::InferenceMode inference;
+  return model_.logits(output, numerics_).to(torch::kFloat).cpu();
 }
 
 void DecoderState::select(const std::vector<int32_t>& rows) {

@@ -1,5 +1,5 @@
-// Incremental decoding with a Transformer: the encoder runs once, then every step adds one position
-// to all hypotheses and reads the keys and values of the earlier ones from a cache.
+// The decoder that uses the operations of training, on any device: the reference of the one that
+// reads packed weights (models/packed_decoder.cpp).
 #pragma once
 
 #include <torch/types.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "models/transformer.h"
+#include "models/decoder.h"
 
 namespace lockstep {
 
@@ -17,8 +17,7 @@ namespace lockstep {
 class DecoderCache {
  public:
   virtual ~DecoderCache() = default;
-  // Adds the position of this step and attends to all so far: qkv [rows, 3 * d] -> [rows, d]. The
-  // cache keeps `qkv`: the caller does not write to it any more.
+  // Adds the position of this step and attends to all so far: qkv [rows, 3 * d] -> [rows, d].
   virtual torch::Tensor attend_self(std::size_t layer, const torch::Tensor& qkv) = 0;
   // query [rows, d] to the encoder's output of the row's sentence -> [rows, d].
   virtual torch::Tensor attend_memory(std::size_t layer, const torch::Tensor& query) = 0;
@@ -35,24 +34,19 @@ struct DecoderMemory {
 
 // With libtorch's operations on padded arrays, on any device.
 std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
-// With kernels of our own, on the CPU, for fp32 and bf16.
-std::unique_ptr<DecoderCache> make_packed_cache(DecoderMemory memory);
 
-class DecoderState {
+class DecoderState : public Decoder {
  public:
   // Encodes `sources` (as TranslationInput's, not empty) and starts one row for each. Runs in
   // inference mode; `model` must outlive the state. One thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
                const Numerics& numerics);
 
-  // tokens int64 [rows]: the newest token of every row (<s> at first) -> the decoder's output for
-  // it, in the compute type [rows, d_model].
-  torch::Tensor step(const torch::Tensor& tokens);
-
-  // From now on row i continues what was row rows[i]: reorders beams, makes them wider or drops
-  // finished sentences. Each sentence that is kept has the same number of rows, side by side, and
-  // sentences stay in order.
-  void select(const std::vector<int32_t>& rows);
+  torch::Tensor step(const torch::Tensor& tokens) override;
+  Candidates best(const torch::Tensor& output, int64_t per_row,
+                  const std::vector<int32_t>& excluded) const override;
+  torch::Tensor logits(const torch::Tensor& output) const override;
+  void select(const std::vector<int32_t>& rows) override;
 
   int64_t rows() const { return rows_; }
   int64_t length() const { return length_; }  // steps so far

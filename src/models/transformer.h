@@ -167,6 +167,8 @@ class Transformer {
   int64_t vocabulary() const { return table_->shape[0]; }  // rows of the table
   int64_t pieces() const { return pieces_; }               // those that stand for a piece
   const Parameter& table() const { return *table_; }       // [vocabulary, d_model]
+  const std::vector<EncoderLayer>& encoder() const { return encoder_; }
+  const LayerNorm& encoder_norm() const { return encoder_norm_; }
   const std::vector<DecoderLayer>& decoder() const { return decoder_; }
   const LayerNorm& decoder_norm() const { return decoder_norm_; }  // null weights with post-norm
   torch::Device device() const { return table_->value.device(); }

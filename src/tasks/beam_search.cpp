@@ -1,17 +1,11 @@
 #include "tasks/beam_search.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <optional>
 #include <utility>
 
-#include "models/decoder_state.h"
-#include "tasks/candidates.h"
+#include "tasks/decoding_batches.h"
 
 namespace lockstep {
 namespace {
@@ -54,49 +48,52 @@ struct Search {
 // Searches for the sentences of one batch together.
 class BatchSearch {
  public:
-  BatchSearch(const Transformer& model, const SpecialIds& special, const BeamOptions& options,
-              const Numerics& numerics)
-      : model_(model), special_(special), options_(options), numerics_(numerics) {}
+  BatchSearch(const DecodingModel& model, const SpecialIds& special, const BeamOptions& options,
+              int64_t n_best)
+      : model_(model),
+        special_(special),
+        options_(options),
+        n_best_(static_cast<std::size_t>(n_best)),
+        looks_at_all_(options.stop == "t2t") {}
 
   // sources[i], each not empty, for i in `batch`; writes out[i].
   void run(const std::vector<std::vector<int32_t>>& sources, const std::vector<std::size_t>& batch,
-           std::vector<Hypothesis>& out);
+           std::vector<std::vector<Hypothesis>>& out);
 
  private:
-  double length_norm(int64_t length) const {
-    return std::pow((5.0 + static_cast<double>(length)) / 6.0, options_.length_penalty);
-  }
-  Candidates candidates(DecoderState& state) const;
+  Candidates candidates(Decoder& decoder) const;
   std::vector<Continuation> continuations(const Search& search, const Candidates& candidates,
                                           int64_t first_row) const;
   void advance(Search& search, const std::vector<Continuation>& best, std::vector<int32_t>& beams);
   bool done(const Search& search) const;
-  Hypothesis result(const Search& search) const;
+  std::vector<int32_t> ids_up_to(int32_t link) const;
+  std::vector<Hypothesis> results(const Search& search) const;
 
-  const Transformer& model_;
+  const DecodingModel& model_;
   SpecialIds special_;
   BeamOptions options_;
-  Numerics numerics_;
+  std::size_t n_best_;
+  bool looks_at_all_;   // of the 2k continuations for ends
   int64_t length_ = 0;  // tokens of every live hypothesis
   std::vector<Link> links_;
   std::vector<int64_t> tokens_;  // newest of every row
 };
 
 void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
-                      const std::vector<std::size_t>& batch, std::vector<Hypothesis>& out) {
+                      const std::vector<std::size_t>& batch,
+                      std::vector<std::vector<Hypothesis>>& out) {
   std::vector<Search> searches;
   std::vector<std::vector<int32_t>> inputs;
   for (std::size_t i : batch) {
-    const double limit = options_.max_length_factor * static_cast<double>(sources[i].size()) +
-                         static_cast<double>(options_.max_length_extra);
-    searches.push_back({i, std::max<int64_t>(1, static_cast<int64_t>(limit)), {Live{}}, {}});
+    const int64_t limit = max_output_length(options_, std::ssize(sources[i]));
+    searches.push_back({i, limit, {Live{}}, {}});
     inputs.push_back(sources[i]);
     inputs.back().push_back(special_.eos);
   }
-  DecoderState state(model_, inputs, numerics_);
+  const std::unique_ptr<Decoder> decoder = make_decoder(model_, inputs);
   tokens_.assign(batch.size(), special_.bos);
   while (!searches.empty()) {
-    const Candidates step = candidates(state);
+    const Candidates step = candidates(*decoder);
     ++length_;
     std::vector<Search> going_on;
     std::vector<int32_t> rows;
@@ -107,7 +104,7 @@ void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
       std::vector<int32_t> beams;
       advance(search, continuations(search, step, first_row), beams);
       if (done(search)) {
-        out[search.source] = result(search);
+        out[search.source] = results(search);
         continue;
       }
       for (int32_t beam : beams) rows.push_back(static_cast<int32_t>(first_row) + beam);
@@ -121,19 +118,18 @@ void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
         tokens_.push_back(links_[static_cast<std::size_t>(live.link)].token);
       }
     }
-    state.select(rows);
+    decoder->select(rows);
   }
 }
 
-Candidates BatchSearch::candidates(DecoderState& state) const {
-  // One more than live on: at most one continuation of a row is </s>.
-  const int64_t per_row = options_.beam_size + 1;
-  std::vector<int32_t> excluded{special_.pad, special_.bos, special_.unk};
-  if (length_ < options_.min_length) excluded.push_back(special_.eos);
+Candidates BatchSearch::candidates(Decoder& decoder) const {
+  // One more than live on: at most one continuation of a row is </s>. Where all ends among the 2k
+  // best count, their ranks must be right too.
+  const int64_t per_row = looks_at_all_ ? 2 * options_.beam_size : options_.beam_size + 1;
+  const std::vector<int32_t> excluded = excluded_ids(special_, length_ < options_.min_length);
   c10::InferenceMode inference;
-  const Tensor tokens = torch::tensor(tokens_, torch::kInt64).to(model_.device());
-  return best_candidates(model_.logits(state.step(tokens), numerics_), per_row, excluded,
-                         numerics_);
+  const Tensor tokens = torch::tensor(tokens_, torch::kInt64).to(model_.model.device());
+  return decoder.best(decoder.step(tokens), per_row, excluded);
 }
 
 // The 2 * beam_size best continuations, best first; of equal ones that of the better hypothesis.
@@ -166,16 +162,17 @@ void BatchSearch::advance(Search& search, const std::vector<Continuation>& best,
                           std::vector<int32_t>& beams) {
   const std::size_t k = static_cast<std::size_t>(options_.beam_size);
   std::vector<Live> next;
-  for (std::size_t rank = 0; rank < best.size() && next.size() < k; ++rank) {
+  for (std::size_t rank = 0; rank < best.size(); ++rank) {
     const Continuation& c = best[rank];
     const int32_t parent = search.live[static_cast<std::size_t>(c.beam)].link;
     if (c.token == special_.eos) {
-      if (rank < k) {
+      if (rank < k || looks_at_all_) {
         search.finished.push_back(
-            {c.log_probability / length_norm(length_), c.log_probability, parent});
+            {c.log_probability / length_norm(options_, length_), c.log_probability, parent});
       }
       continue;
     }
+    if (next.size() == k) continue;
     links_.push_back({c.token, parent});
     next.push_back({c.log_probability, static_cast<int32_t>(links_.size()) - 1});
     beams.push_back(c.beam);
@@ -193,76 +190,69 @@ void BatchSearch::advance(Search& search, const std::vector<Continuation>& best,
 
 bool BatchSearch::done(const Search& search) const {
   if (search.live.empty() || length_ >= search.max_length) return true;
-  if (search.finished.empty()) return false;
+  if (search.finished.size() < n_best_) return false;
   const double best = search.live[0].log_probability;
-  if (search.finished[0].score >= best / length_norm(search.max_length)) return true;
-  return search.finished.size() == static_cast<std::size_t>(options_.beam_size) &&
-         search.finished.back().score >= best / length_norm(length_);
+  const double now = best / length_norm(options_, length_),
+               bound = best / length_norm(options_, search.max_length);
+  const double nth = search.finished[n_best_ - 1].score, worst = search.finished.back().score;
+  if (options_.stop == "t2t") return worst >= bound;
+  if (nth >= bound) return true;
+  if (options_.stop == "bound") return false;
+  if (options_.stop == "first") return nth >= now;
+  return search.finished.size() == static_cast<std::size_t>(options_.beam_size) && worst >= now;
 }
 
-Hypothesis BatchSearch::result(const Search& search) const {
-  Hypothesis out;
-  int32_t link = -1;
-  if (!search.finished.empty()) {
-    out.score = search.finished[0].score;
-    out.log_probability = search.finished[0].log_probability;
-    link = search.finished[0].link;
-  } else if (!search.live.empty()) {
-    out.log_probability = search.live[0].log_probability;
-    out.score = out.log_probability / length_norm(length_);
-    link = search.live[0].link;
-  }
+std::vector<int32_t> BatchSearch::ids_up_to(int32_t link) const {
+  std::vector<int32_t> ids;
   for (; link >= 0; link = links_[static_cast<std::size_t>(link)].parent) {
-    out.ids.push_back(links_[static_cast<std::size_t>(link)].token);
+    ids.push_back(links_[static_cast<std::size_t>(link)].token);
   }
-  std::reverse(out.ids.begin(), out.ids.end());
-  return out;
+  std::reverse(ids.begin(), ids.end());
+  return ids;
 }
 
-// Sentences of like length together, the longest first: those batches take longest, and threads
-// that share them out end at the same time.
-std::vector<std::vector<std::size_t>> make_batches(const std::vector<std::vector<int32_t>>& sources,
-                                                   int64_t batch_tokens) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (!sources[i].empty()) order.push_back(i);
+std::vector<Hypothesis> BatchSearch::results(const Search& search) const {
+  std::vector<Hypothesis> out;
+  for (const Finished& f : search.finished) {
+    if (out.size() < n_best_) out.push_back({ids_up_to(f.link), f.score, f.log_probability});
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return sources[a].size() > sources[b].size();
-  });
-  std::vector<std::vector<std::size_t>> batches;
-  std::size_t longest = 0;
-  for (std::size_t i : order) {
-    if (batches.empty() ||
-        (batches.back().size() + 1) * longest > static_cast<std::size_t>(batch_tokens)) {
-      batches.emplace_back();
-      longest = sources[i].size() + 1;
-    }
-    batches.back().push_back(i);
+  for (const Live& live : search.live) {
+    if (out.size() == n_best_ || live.log_probability == kNever) break;
+    out.push_back({ids_up_to(live.link), live.log_probability / length_norm(options_, length_),
+                   live.log_probability});
   }
-  return batches;
+  if (out.empty()) out.emplace_back();
+  return out;
 }
 
 }  // namespace
 
-std::vector<Hypothesis> beam_search(const Transformer& model,
-                                    const std::vector<std::vector<int32_t>>& sources,
-                                    const SpecialIds& special, const BeamOptions& options,
-                                    const Numerics& numerics) {
-  std::vector<Hypothesis> out(sources.size());
-  const std::vector<std::vector<std::size_t>> batches = make_batches(sources, options.batch_tokens);
-  auto decode = [&](std::size_t i) {
-    BatchSearch(model, special, options, numerics).run(sources, batches[i], out);
-  };
-  const int64_t workers = std::min<int64_t>(at::get_num_threads(), std::ssize(batches));
-  if (workers <= 1 || !model.device().is_cpu()) {
-    for (std::size_t i = 0; i < batches.size(); ++i) decode(i);
-    return out;
-  }
-  // Each thread takes whole batches: within one, the steps are too short to share.
-  std::atomic<std::size_t> next{0};
-  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
-    for (std::size_t i = next++; i < batches.size(); i = next++) decode(i);
+double length_norm(const BeamOptions& options, int64_t length) {
+  return std::pow((5.0 + static_cast<double>(length)) / 6.0, options.length_penalty);
+}
+
+int64_t max_output_length(const BeamOptions& options, int64_t source_length) {
+  const double limit = options.max_length_factor * static_cast<double>(source_length) +
+                       static_cast<double>(options.max_length_extra);
+  return std::max<int64_t>(1, static_cast<int64_t>(limit));
+}
+
+std::vector<int32_t> excluded_ids(const SpecialIds& special, bool no_end) {
+  std::vector<int32_t> ids{special.pad, special.bos, special.unk};
+  if (no_end) ids.push_back(special.eos);
+  std::erase_if(ids, [](int32_t id) { return id < 0; });
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(const DecodingModel& model,
+                                                 const std::vector<std::vector<int32_t>>& sources,
+                                                 const SpecialIds& special,
+                                                 const BeamOptions& options, int64_t n_best) {
+  TORCH_CHECK(n_best >= 1 && n_best <= options.beam_size, n_best, " of ", options.beam_size);
+  std::vector<std::vector<Hypothesis>> out(sources.size(), {Hypothesis{}});
+  decode_in_batches(model, sources, options.batch_tokens, [&](const auto& batch) {
+    BatchSearch(model, special, options, n_best).run(sources, batch, out);
   });
   return out;
 }

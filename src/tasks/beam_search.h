@@ -1,5 +1,5 @@
-// Beam search (Sutskever et al. 2014, section 3.2) that waits for all beams, with the length norm
-// of Wu et al. 2016 (section 7), over a Transformer.
+// Beam search (Sutskever et al. 2014, section 3.2) with the length norm of Wu et al. 2016 (section
+// 7), over a Transformer.
 //
 // The rules, for a beam of k:
 //  - In every step the 2k best continuations of a sentence's live hypotheses are looked at, best
@@ -7,21 +7,25 @@
 //    live on. So live hypotheses stay k: finishing one does not narrow the beam.
 //  - The score of a finished hypothesis is log-probability / ((5 + length) / 6)^length_penalty,
 //    with </s> counted in length. Greater penalties favour longer translations; 0 switches it off.
-//  - A sentence is done when k hypotheses have finished and the best live one, scored at its
-//    present length, is not better than the worst of the k best finished (waiting for all beams
-//    gains 0.8 BLEU over stopping at the first); or when not even certainty from here to the
-//    length limit would lift a live one above the best finished (an exact bound: log-probability
-//    only falls); or at the length limit. There, if nothing has finished, the best live one is
-//    taken as it is.
+//  - A sentence is done at its length limit, or when not even certainty from here to that limit
+//    would lift a live hypothesis above the n-th best finished one, n being the number asked for
+//    (an exact bound: log-probability only falls); or, by `stop`,
+//      all_beams  when k have finished and the best live one, scored at its present length, is not
+//                 better than the worst of these (waiting gains 0.8 BLEU over `first`),
+//      first      when that is so of the n best finished ones,
+//      bound      by the exact bound alone: the longest search,
+//      t2t        when not even certainty would lift a live one above the worst finished one, as in
+//                 Tensor2Tensor and OpenSeq2Seq; there all of the 2k that end are finished.
+//  - At the length limit live ones are taken as they are where fewer than n have finished.
 // A beam of 1 is greedy search by the same rules.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config/fields.h"
-#include "models/transformer.h"
-#include "nn/numerics.h"
+#include "models/decoder.h"
 
 namespace lockstep {
 
@@ -38,6 +42,7 @@ struct BeamOptions {
   int64_t max_length_extra = 10;
   int64_t min_length = 0;       // </s> may not come before so many other tokens
   int64_t batch_tokens = 1024;  // source tokens decoded together, padding counted
+  std::string stop = "all_beams";
 
   void describe(Fields& f) {
     f("beam_size", &beam_size, AtLeast{1}, "hypotheses kept; 1 is greedy search");
@@ -46,6 +51,9 @@ struct BeamOptions {
     f("max_length_extra", &max_length_extra, AtLeast{1}, "and so many tokens more");
     f("min_length", &min_length, AtLeast{0}, "tokens before </s> may come");
     f("batch_tokens", &batch_tokens, AtLeast{1}, "source tokens decoded together");
+    f("stop", &stop, OneOf{{"all_beams", "first", "bound", "t2t"}},
+      "when a sentence is done: k hypotheses have finished; the first has; nothing better is "
+      "possible; the rule of Tensor2Tensor");
   }
 };
 
@@ -55,15 +63,24 @@ struct Hypothesis {
   double log_probability = 0;  // of ids and </s>
 };
 
-// The best hypothesis of every source, in their order. `sources` are pieces without special ids:
-// </s> is appended here, as in training. An empty source gives an empty hypothesis (score 0).
-// Sentences are sorted by length and decoded in batches; on the CPU the batches are shared out to
-// at::get_num_threads() threads. Which sentences come together does not depend on the number of
-// threads, and a sentence's result does not depend on the others but for the rounding of matrix
-// products of different heights.
-std::vector<Hypothesis> beam_search(const Transformer& model,
-                                    const std::vector<std::vector<int32_t>>& sources,
-                                    const SpecialIds& special, const BeamOptions& options,
-                                    const Numerics& numerics);
+// ((5 + length) / 6)^length_penalty, </s> counted in length.
+double length_norm(const BeamOptions& options, int64_t length);
+// The length limit of a source of so many pieces, </s> counted; at least 1.
+int64_t max_output_length(const BeamOptions& options, int64_t source_length);
+// Ids that never come; `no_end`: </s> neither. Ascending, special pieces that do not exist left
+// out.
+std::vector<int32_t> excluded_ids(const SpecialIds& special, bool no_end);
+
+// The `n_best` best hypotheses of every source, best first, in the order of the sources. `sources`
+// are pieces without special ids: </s> is appended here, as in training. An empty source gives one
+// empty hypothesis (score 0). REQUIRES 1 <= n_best <= beam_size; a vocabulary of few tokens or a
+// low length limit may give fewer. Sentences are sorted by length and decoded in batches; on the
+// CPU the batches are shared out to at::get_num_threads() threads. Which sentences come together
+// does not depend on the number of threads. With packed weights a sentence's result does not depend
+// on the others in any bit, else only by the rounding of matrix products of different heights.
+std::vector<std::vector<Hypothesis>> beam_search(const DecodingModel& model,
+                                                 const std::vector<std::vector<int32_t>>& sources,
+                                                 const SpecialIds& special,
+                                                 const BeamOptions& options, int64_t n_best = 1);
 
 }  // namespace lockstep

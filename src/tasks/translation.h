@@ -12,8 +12,8 @@
 #include "formats/token_file.h"
 #include "models/transformer.h"
 #include "nn/cross_entropy.h"
-#include "tasks/beam_search.h"
 #include "tasks/task.h"
+#include "tasks/translator.h"
 
 namespace lockstep {
 
@@ -23,12 +23,18 @@ struct TranslationConfig {
   SmoothingRule smoothing;
   TransformerConfig model;
   BatchConfig batch;
-  BeamOptions decoding;
+  DecodingConfig decoding;
 };
 
 struct TranslationBatch : Batch {
   TranslationInput input;
   torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left, ends in </s>
+};
+
+// A given translation, piece by piece, </s> the last.
+struct ScoredPair {
+  std::vector<std::string> pieces;
+  std::vector<float> log_probability;  // natural
 };
 
 class Translation : public Task {
@@ -53,12 +59,16 @@ class Translation : public Task {
 
   // One translation a line; empty lines stay empty.
   std::vector<std::string> translate(const std::vector<std::string>& lines) const;
+  // How probable each given translation of a line is (tasks/scoring.h). REQUIRES as many targets.
+  std::vector<ScoredPair> score(const std::vector<std::string>& sources,
+                                const std::vector<std::string>& targets) const;
+  // With the weights as they are now; valid as long as this task and no training goes on.
+  std::unique_ptr<Translator> translator() const;
   // Sharded over the ranks, result on every rank in the order of the lines. Which sentences are
   // decoded together does not depend on the number of ranks, so neither does the result.
   std::vector<std::string> translate_shared(World& world,
                                             const std::vector<std::string>& lines) const;
 
-  BeamOptions& decoding() { return config_.decoding; }
   const TranslationConfig& config() const { return config_; }
   const Transformer& model() const { return *model_; }
   const Subword& subword() const { return *subword_; }
@@ -75,8 +85,6 @@ class Translation : public Task {
   std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;
-  std::vector<std::vector<int32_t>> encode(const std::vector<std::string>& lines) const;
-  std::vector<std::string> decode(const std::vector<std::vector<int32_t>>& sources) const;
   // Teacher-forced, on a whole split: loss, nll, perplexity, accuracy.
   void measure_loss(World& world, const std::string& split, Evaluation& out);
   // Translates the split: bleu, chrf.

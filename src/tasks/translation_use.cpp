@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
+#include "tasks/scoring.h"
 #include "tasks/sentence_groups.h"
 #include "tasks/translation.h"
 
@@ -70,42 +71,39 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
   }
 }
 
-std::vector<std::vector<int32_t>> Translation::encode(const std::vector<std::string>& lines) const {
-  std::vector<std::vector<int32_t>> sources;
-  sources.reserve(lines.size());
-  for (const std::string& line : lines) {
-    std::vector<int32_t> ids = subword_->encode(line);
-    // beam_search appends </s>; sentences that are empty stay so.
-    if (config_.model.starts_with_zero() && !ids.empty()) {
-      ids.insert(ids.begin(), subword_->bos_id());
-    }
-    sources.push_back(std::move(ids));
-  }
-  return sources;
-}
-
-std::vector<std::string> Translation::decode(
-    const std::vector<std::vector<int32_t>>& sources) const {
-  torch::InferenceMode inference;
-  SpecialIds special{.pad = subword_->pad_id(),
-                     .eos = subword_->eos_id(),
-                     .bos = subword_->bos_id(),
-                     .unk = subword_->unk_id()};
-  std::vector<Hypothesis> best =
-      beam_search(*model_, sources, special, config_.decoding, use_numerics());
-  std::vector<std::string> out;
-  out.reserve(best.size());
-  for (const Hypothesis& hypothesis : best) out.push_back(subword_->decode(hypothesis.ids));
-  return out;
+std::unique_ptr<Translator> Translation::translator() const {
+  return std::make_unique<Translator>(*model_, *subword_, config_.decoding, use_numerics());
 }
 
 std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
-  return decode(encode(lines));
+  const std::unique_ptr<Translator> with = translator();
+  std::vector<std::string> out;
+  out.reserve(lines.size());
+  for (const auto& best : with->translate(lines)) out.push_back(with->text(best.front()));
+  return out;
+}
+
+std::vector<ScoredPair> Translation::score(const std::vector<std::string>& sources,
+                                           const std::vector<std::string>& targets) const {
+  std::vector<PairIds> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    pairs.push_back({subword_->encode(sources[i]), subword_->encode(targets.at(i))});
+  }
+  const auto scores = score_pairs(*model_, pairs, special_ids(*subword_), use_numerics());
+  std::vector<ScoredPair> out;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    ScoredPair scored{{}, scores[i]};
+    for (int32_t id : pairs[i].target) scored.pieces.push_back(subword_->piece(id));
+    scored.pieces.push_back(subword_->piece(subword_->eos_id()));
+    out.push_back(std::move(scored));
+  }
+  return out;
 }
 
 std::vector<std::string> Translation::translate_shared(
     World& world, const std::vector<std::string>& lines) const {
-  std::vector<std::vector<int32_t>> sources = encode(lines);
+  const std::unique_ptr<Translator> with = translator();
+  std::vector<std::vector<int32_t>> sources = with->encode(lines);
   int64_t tokens = std::min(config_.decoding.batch_tokens, kSharedTokens);
   std::vector<std::vector<std::size_t>> groups = group_by_length(sources, tokens);
   std::vector<std::size_t> mine = own_groups(groups, sources, {world.rank(), world.size()});
@@ -116,7 +114,7 @@ std::vector<std::string> Translation::translate_shared(
     for (int64_t i = begin; i < end; ++i) {
       std::vector<std::vector<int32_t>> group;
       for (std::size_t s : groups[mine[i]]) group.push_back(sources[s]);
-      decoded[i] = decode(group);
+      for (const auto& best : with->decode(group)) decoded[i].push_back(with->text(best.front()));
     }
   };
   auto count = static_cast<int64_t>(mine.size());

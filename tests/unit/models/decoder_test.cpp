@@ -1,4 +1,4 @@
-#include "models/decoder_state.h"
+#include "models/decoder.h"
 
 #include <gtest/gtest.h>
 
@@ -29,29 +29,42 @@ Tensor column(const std::vector<std::vector<int32_t>>& targets) {
   return torch::tensor(newest, torch::kInt64);
 }
 
-class DecoderStateTest : public testing::TestWithParam<bool> {
+class DecoderTest : public testing::TestWithParam<bool> {
  protected:
-  Numerics numerics() const { return {at::kFloat, GetParam()}; }
+  // GetParam(): with packed weights, else with the operations of training.
+  static WeightFormat format_of(at::ScalarType compute) {
+    return compute == at::kFloat ? WeightFormat::kFp32 : WeightFormat::kBf16;
+  }
+  struct Both {
+    Both(const TinyTransformer& tiny, const std::vector<std::vector<int32_t>>& sources,
+         at::ScalarType compute, bool use_packed)
+        : numerics{compute, false}, packed(tiny.model, format_of(compute)) {
+      decoder = make_decoder({tiny.model, numerics, use_packed ? &packed : nullptr}, sources);
+    }
+    Numerics numerics;
+    PackedTransformer packed;
+    std::unique_ptr<Decoder> decoder;
+  };
 };
 
-TEST_P(DecoderStateTest, EqualsForwardOnThePrefixAtEveryStep) {
+TEST_P(DecoderTest, EqualsForwardOnThePrefixAtEveryStep) {
   TinyTransformer tiny;
   const auto sources = random_sentences({5, 1, 9, 40}, 23);
-  DecoderState state(tiny.model, sources, numerics());
+  const Both both(tiny, sources, at::kFloat, GetParam());
+  Decoder& state = *both.decoder;
   const auto whole = random_sentences({36, 36, 36, 36}, 23, 11);  // beyond a block of the cache
   std::vector<std::vector<int32_t>> prefix(4);
   for (std::size_t t = 0; t < 36; ++t) {
     for (std::size_t i = 0; i < 4; ++i) prefix[i].push_back(whole[i][t]);
     const Tensor got = state.step(column(prefix));
     if (t > 5 && t < 30) continue;  // the reference is slow
-    const Tensor want = last_outputs(tiny.model, sources, prefix, numerics());
+    const Tensor want = last_outputs(tiny.model, sources, prefix, both.numerics);
     // fp32; sums of another order and products of another height.
     ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
   }
-  EXPECT_EQ(state.length(), 36);
 }
 
-TEST_P(DecoderStateTest, EqualsForwardInEveryVariant) {
+TEST_P(DecoderTest, EqualsForwardInEveryVariant) {
   for (const char* variant : {"post", "gelu", "no bias", "halves", "zero"}) {
     SCOPED_TRACE(variant);
     const std::string name = variant;
@@ -63,7 +76,8 @@ TEST_P(DecoderStateTest, EqualsForwardInEveryVariant) {
     config.attention_bias = name != "no bias";
     TinyTransformer tiny(config);
     const auto sources = random_sentences({5, 1, 9}, 23);
-    DecoderState state(tiny.model, sources, numerics());
+    const Both both(tiny, sources, at::kFloat, GetParam());
+    Decoder& state = *both.decoder;
     std::vector<std::vector<int32_t>> prefix(3), inputs(3);
     if (config.starts_with_zero()) inputs.assign(3, {static_cast<int32_t>(kZeroToken)});
     for (int32_t t = 0; t < 5; ++t) {
@@ -71,24 +85,24 @@ TEST_P(DecoderStateTest, EqualsForwardInEveryVariant) {
         for (auto& row : *rows) row.push_back(t == 0 ? 2 : 4 + (t * 5) % 19);
       }
       const Tensor got = state.step(column(prefix));
-      const Tensor want = last_outputs(tiny.model, sources, inputs, numerics());
+      const Tensor want = last_outputs(tiny.model, sources, inputs, both.numerics);
       ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
     }
-    EXPECT_EQ(state.length(), 5);
   }
 }
 
-TEST_P(DecoderStateTest, FollowsWidenedReorderedAndDroppedRows) {
+TEST_P(DecoderTest, FollowsWidenedReorderedAndDroppedRows) {
   TinyTransformer tiny;
   auto sources = random_sentences({5, 3, 9}, 23);
   std::vector<std::vector<int32_t>> row_sources = sources, prefix(3);
-  DecoderState state(tiny.model, sources, numerics());
+  const Both both(tiny, sources, at::kFloat, GetParam());
+  Decoder& state = *both.decoder;
   int32_t next = 4;
   auto step_and_compare = [&] {
     for (auto& target : prefix) target.push_back(4 + (next++ * 7) % 19);
     const Tensor got = state.step(column(prefix));
-    const Tensor want = last_outputs(tiny.model, row_sources, prefix, numerics());
-    EXPECT_LT((got - want).abs().max().item<float>(), 1e-4) << "length " << state.length();
+    const Tensor want = last_outputs(tiny.model, row_sources, prefix, both.numerics);
+    EXPECT_LT((got - want).abs().max().item<float>(), 1e-4) << "length " << prefix[0].size();
   };
   auto select = [&](const std::vector<int32_t>& rows) {
     state.select(rows);
@@ -99,7 +113,6 @@ TEST_P(DecoderStateTest, FollowsWidenedReorderedAndDroppedRows) {
     }
     row_sources = new_sources;
     prefix = new_prefix;
-    EXPECT_EQ(state.rows(), std::ssize(rows));
   };
   step_and_compare();
   select({0, 0, 1, 1, 2, 2});
@@ -116,23 +129,55 @@ TEST_P(DecoderStateTest, FollowsWidenedReorderedAndDroppedRows) {
   step_and_compare();
 }
 
-TEST_P(DecoderStateTest, DecodesInBfloat16AsForwardDoes) {
+TEST_P(DecoderTest, DecodesInBfloat16AsForwardDoes) {
   TinyTransformer tiny;
-  const Numerics low{at::kBFloat16, GetParam()};
   const auto sources = random_sentences({5, 12}, 23);
-  DecoderState state(tiny.model, sources, low);
+  const Both both(tiny, sources, at::kBFloat16, GetParam());
+  Decoder& state = *both.decoder;
   std::vector<std::vector<int32_t>> prefix = random_sentences({1, 1}, 23);
   for (int t = 0; t < 6; ++t) {
     const Tensor got = state.step(column(prefix)).to(at::kFloat);
-    const Tensor want = last_outputs(tiny.model, sources, prefix, low).to(at::kFloat);
+    const Tensor want = last_outputs(tiny.model, sources, prefix, both.numerics).to(at::kFloat);
     // Values of about 1 with 8 bits, rounded at every layer on both sides.
     EXPECT_LT((got - want).abs().max().item<float>(), 0.1);
     for (auto& target : prefix) target.push_back(4 + t);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BothWays, DecoderStateTest, testing::Bool(),
-                         [](const auto& way) { return way.param ? "Fused" : "Plain"; });
+TEST_P(DecoderTest, GivesTheBestOfItsLogits) {
+  TinyTransformer tiny;
+  const Both both(tiny, random_sentences({5, 2}, 23), at::kFloat, GetParam());
+  const Tensor output = both.decoder->step(torch::full({2}, 2, torch::kInt64));
+  const Tensor logits = both.decoder->logits(output);
+  const Candidates want = best_candidates(logits, 3, {0, 1});
+  const Candidates got = both.decoder->best(output, 3, {0, 1});
+  EXPECT_EQ(got.id, want.id);
+  ForwardContext context;
+  context.numerics = both.numerics;
+  torch::NoGradGuard no_grad;
+  EXPECT_LT((logits - tiny.model.logits(output, both.numerics)).abs().max().item<float>(), 1e-5);
+}
+
+TEST(PackedDecoder, WithInt8WeightsIsCloseToFp32) {
+  TinyTransformer tiny;
+  const auto sources = random_sentences({5, 12, 3}, 23);
+  const PackedTransformer whole(tiny.model, WeightFormat::kFp32);
+  const PackedTransformer bytes(tiny.model, WeightFormat::kInt8);
+  EXPECT_LT(bytes.bytes(), whole.bytes());
+  const auto exact = make_decoder({tiny.model, {}, &whole}, sources);
+  const auto rounded = make_decoder({tiny.model, {}, &bytes}, sources);
+  for (int64_t token : {2, 7, 9}) {
+    const Tensor tokens = torch::full({3}, token, torch::kInt64);
+    const Tensor want = exact->step(tokens), got = rounded->step(tokens);
+    // Values of about 1 through 4 layers of products with errors of about 1 in 127 an element.
+    const double difference = (got - want).abs().mean().item<double>();
+    EXPECT_LT(difference, 0.05);
+    EXPECT_GT(difference, 1e-5) << "nothing was rounded";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, DecoderTest, testing::Bool(),
+                         [](const auto& way) { return way.param ? "Packed" : "Plain"; });
 
 }  // namespace
 }  // namespace lockstep

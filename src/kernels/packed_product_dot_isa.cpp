@@ -1,0 +1,291 @@
+// The kernels of packed_product.h. Tiles of sums stay in registers over all inputs: rows of x times
+// vectors of outputs, each step one group of 4 bytes of every row, broadcast, times one group of
+// every output.
+#include "kernels/packed_product.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/isa_math.h"
+#include "kernels/small_product_isa.h"
+
+namespace lockstep {
+namespace detail {
+namespace LOCKSTEP_ISA {
+namespace {
+
+typedef int32_t IntLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef uint32_t Group __attribute__((may_alias));
+
+// How one group of inputs meets one group of weights. Weights and Input are what is loaded or
+// broadcast once and used by several sums.
+struct Fp32Dot {
+  using Sum = Lanes;
+  using Weights = Lanes;
+  using Input = Lanes;
+  static Weights weights(const Group* w) { return *reinterpret_cast<const Lanes*>(w); }
+  static Input input(Group x) {
+    return __builtin_bit_cast(float, static_cast<uint32_t>(x)) - Lanes{};
+  }
+  static void add(Sum& sum, const Input& x, const Weights& w) { sum += x * w; }
+};
+
+#if defined(__AVX512BF16__)
+struct Bf16Dot {
+  using Sum = Lanes;
+  using Weights = __m512bh;
+  using Input = __m512bh;
+  static Weights weights(const Group* w) { return (__m512bh)_mm512_loadu_si512(w); }
+  static Input input(Group x) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(x)); }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum = (Lanes)_mm512_dpbf16_ps((__m512)sum, x, w);
+  }
+};
+#else
+struct Bf16Dot {  // both halves widened to fp32
+  struct Pair {
+    Lanes first, second;
+  };
+  using Sum = Lanes;
+  using Weights = Pair;
+  using Input = Pair;
+  static Pair widen(IntLanes both) {
+    return {(Lanes)(both << 16), (Lanes)(both & static_cast<int32_t>(0xffff0000u))};
+  }
+  static Weights weights(const Group* w) { return widen(*reinterpret_cast<const IntLanes*>(w)); }
+  static Input input(Group x) { return widen(static_cast<int32_t>(x) - IntLanes{}); }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum += x.first * w.first;
+    sum += x.second * w.second;
+  }
+};
+#endif
+
+#if defined(__AVX512VNNI__)
+struct Int8Dot {
+  using Sum = IntLanes;
+  using Weights = __m512i;
+  using Input = __m512i;
+  static Weights weights(const Group* w) { return _mm512_loadu_si512(w); }
+  static Input input(Group x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum = (IntLanes)_mm512_dpbusd_epi32((__m512i)sum, x, w);
+  }
+};
+#elif defined(__AVX2__)
+// The bytes with even and odd numbers as 16-bit integers, whose products two by two are added into
+// 32 bits exactly. (The instruction that multiplies bytes directly, vpmaddubsw, saturates.)
+struct Int8Dot {
+#if defined(__AVX512BW__)
+  using Vector = __m512i;
+  static Vector load(const Group* w) { return _mm512_loadu_si512(w); }
+  static Vector spread(uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+  static Vector even(Vector w) { return _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8); }
+  static Vector odd(Vector w) { return _mm512_srai_epi16(w, 8); }
+  static Vector multiply(Vector x, Vector w) { return _mm512_madd_epi16(x, w); }
+#else
+  using Vector = __m256i;
+  static Vector load(const Group* w) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+  }
+  static Vector spread(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
+  static Vector even(Vector w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
+  static Vector odd(Vector w) { return _mm256_srai_epi16(w, 8); }
+  static Vector multiply(Vector x, Vector w) { return _mm256_madd_epi16(x, w); }
+#endif
+  struct Pair {
+    Vector even, odd;
+  };
+  using Sum = IntLanes;
+  using Weights = Pair;
+  using Input = Pair;
+  static Weights weights(const Group* w) {
+    const Vector all = load(w);
+    return {even(all), odd(all)};
+  }
+  static Input input(Group x) {
+    return {spread(x & 0x00ff00ffu), spread((static_cast<uint32_t>(x) >> 8) & 0x00ff00ffu)};
+  }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum += (IntLanes)multiply(x.even, w.even);
+    sum += (IntLanes)multiply(x.odd, w.odd);
+  }
+};
+#else
+struct Int8Dot {
+  struct Four {
+    IntLanes byte[4];
+  };
+  using Sum = IntLanes;
+  using Weights = Four;
+  using Input = uint32_t;
+  static Weights weights(const Group* w) {
+    const IntLanes all = *reinterpret_cast<const IntLanes*>(w);
+    Four out;
+    for (int i = 0; i < 4; ++i) out.byte[i] = (all << (24 - 8 * i)) >> 24;
+    return out;
+  }
+  static Input input(Group x) { return x; }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    for (int i = 0; i < 4; ++i) sum += static_cast<int32_t>((x >> (8 * i)) & 255u) * w.byte[i];
+  }
+};
+#endif
+
+inline Lanes as_floats(Lanes x) { return x; }
+inline Lanes as_floats(IntLanes x) { return __builtin_convertvector(x, Lanes); }
+
+// y of one vector of outputs from `column` on.
+inline Lanes finished(const PackedProductArgs& a, Lanes sum, int64_t, int64_t column) {
+  return sum + *reinterpret_cast<const Lanes*>(a.bias + column);
+}
+inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int64_t column) {
+  const IntLanes exact = sum - *reinterpret_cast<const IntLanes*>(a.offset + column);
+  const Lanes scale = a.row_scale[row] * *reinterpret_cast<const Lanes*>(a.scale + column);
+  return as_floats(exact) * scale + *reinterpret_cast<const Lanes*>(a.bias + column);
+}
+
+typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+
+// As to_bf16(), for all lanes.
+inline HalfLanes rounded(Lanes y) {
+  const IntLanes bits = (IntLanes)y;
+  const IntLanes nan = (bits >> 16) | 0x40;
+  const IntLanes nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const IntLanes is_nan = (IntLanes)(y != y);
+  return __builtin_convertvector((is_nan & nan) | (~is_nan & nearest), HalfLanes);
+}
+
+// y [n < kLanes] to its place behind the last whole vector of outputs.
+inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n) {
+  alignas(64) float value[kLanes];
+  *reinterpret_cast<Lanes*>(value) = y;
+  for (int64_t i = 0; i < n; ++i) {
+    if (a.out_is_bf16) {
+      static_cast<Bf16*>(a.out)[at + i] = to_bf16(value[i]);
+    } else {
+      float* out = static_cast<float*>(a.out) + at + i;
+      *out = a.end == ProductEnd::kAdd ? *out + value[i] : value[i];
+    }
+  }
+}
+
+inline void put(const PackedProductArgs& a, Lanes y, int64_t at) {
+  if (a.out_is_bf16) {
+    *reinterpret_cast<HalfLanes*>(static_cast<Bf16*>(a.out) + at) = rounded(y);
+    return;
+  }
+  Lanes* out = reinterpret_cast<Lanes*>(static_cast<float*>(a.out) + at);
+  *out = a.end == ProductEnd::kAdd ? *out + y : y;
+}
+
+struct TilePlace {
+  int64_t row, column;  // column: the first output
+  int64_t out_column;   // where it is in `out`
+};
+
+template <class Dot, int kRows, int kVectors>
+inline void tile(const PackedProductArgs& a, const TilePlace& place) {
+  typename Dot::Sum sum[kRows][kVectors] = {};
+  const int64_t panel = place.column / kPanelOutputs, inside = place.column % kPanelOutputs;
+  const int64_t stride = a.x_stride / 4;
+  const Group* x = static_cast<const Group*>(a.x) + place.row * stride;
+  const Group* w = static_cast<const Group*>(a.panels) + panel * a.groups * kPanelOutputs + inside;
+  for (int64_t g = 0; g < a.groups; ++g, ++x, w += kPanelOutputs) {
+    typename Dot::Weights weights[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) weights[v] = Dot::weights(w + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const typename Dot::Input input = Dot::input(x[r * stride]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) Dot::add(sum[r][v], input, weights[v]);
+    }
+  }
+  // Unrolled, for the sums would otherwise go through memory.
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = place.column + v * kLanes;
+      const int64_t left = a.outputs - column;
+      if (left <= 0) break;
+      Lanes y = finished(a, sum[r][v], place.row + r, column);
+      if (a.end == ProductEnd::kStoreRelu) y = (Lanes)((IntLanes)y & (y > Lanes{}));
+      const int64_t at = (place.row + r) * a.out_stride + place.out_column + v * kLanes;
+      left >= kLanes ? put(a, y, at) : put_part(a, y, at, left);
+    }
+  }
+}
+
+// Sums that fill the registers: on AVX-512 24 of 32, else 8 of 16.
+#if defined(__AVX512F__)
+constexpr int kTileRows = 6, kTileVectors = 4;
+#else
+constexpr int kTileRows = 4, kTileVectors = 2;
+#endif
+
+// All outputs of one panel for `rows` rows from place.row on.
+template <class Dot, int kRows>
+inline void panel_rows(const PackedProductArgs& a, TilePlace place, int64_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return panel_rows<Dot, kRows - 1>(a, place, rows);
+  }
+  const int64_t end = smaller(place.column + kPanelOutputs, a.outputs);
+  constexpr int64_t kStep = kTileVectors * kLanes;
+  for (; place.column < end; place.column += kStep, place.out_column += kStep) {
+    tile<Dot, kRows, kTileVectors>(a, place);
+  }
+}
+
+template <class Dot>
+void packed_product(const PackedProductArgs& a, const PackedProductRange& range) {
+  // So many rows of x as stay in the cache beside a panel while all panels pass.
+  constexpr int64_t kCachedBytes = 1 << 18;
+  const int64_t fitting = kCachedBytes / (a.groups * 4) / kTileRows * kTileRows;
+  const int64_t block = fitting > kTileRows ? fitting : kTileRows;
+  for (int64_t first = range.row_begin; first < range.row_end; first += block) {
+    const int64_t last = smaller(first + block, range.row_end);
+    for (int64_t panel = range.panel_begin; panel < range.panel_end; ++panel) {
+      for (int64_t row = first; row < last; row += kTileRows) {
+        const TilePlace place{row, panel * kPanelOutputs,
+                              (panel - range.panel_begin) * kPanelOutputs};
+        panel_rows<Dot, kTileRows>(a, place, smaller(kTileRows, last - row));
+      }
+    }
+  }
+}
+
+void quantise_rows(const QuantiseRowsArgs& a, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const float* x = a.x + r * a.width;
+    uint8_t* out = a.out + r * a.stride;
+    float largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t j = 0; j < a.width; ++j) {
+      const float magnitude = __builtin_fabsf(x[j]);
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    const float factor = largest > 0 ? 127.0f / largest : 0.0f;
+    constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+#pragma omp simd
+    for (int64_t j = 0; j < a.width; ++j) {
+      const float rounded = x[j] * factor + kRound;
+      out[j] = static_cast<uint8_t>(__builtin_bit_cast(uint32_t, rounded) + 128u);
+    }
+    for (int64_t j = a.width; j < a.stride; ++j) out[j] = 128;
+    a.row_scale[r] = largest > 0 ? largest / 127.0f : 1.0f;
+  }
+}
+
+}  // namespace
+
+void fill_packed_product(Kernels& table) {
+  table.packed_product = {packed_product<Fp32Dot>, packed_product<Bf16Dot>, packed_product<Int8Dot>,
+                          quantise_rows};
+}
+
+}  // namespace LOCKSTEP_ISA
+}  // namespace detail
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+// The weights of a Transformer made ready for inference on the CPU: every matrix, the output table
+// too, packed as fp32, bf16 or int8 (nn/packed_linear.h). Norms, biases, embeddings, softmax and
+// the residual stream are fp32 in all of them; activations are fp32 or, with bf16 weights, bf16.
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "models/transformer.h"
+#include "nn/packed_linear.h"
+
+namespace lockstep {
+
+class PackedTransformer {
+ public:
+  // Copies the matrices of `model`; refers to its norms and its table, so it must outlive this and
+  // not be trained on meanwhile.
+  PackedTransformer(const Transformer& model, WeightFormat format);
+
+  // -> the encoder's output [source tokens, d_model] in the activation type.
+  torch::Tensor encode(const PackedSentences& source) const;
+
+  struct Attention {
+    PackedLinear in, out;  // in: query | key | value, or the query alone
+    PackedLinear memory;   // cross-attention: key | value of the encoder's output
+  };
+  struct FeedForward {
+    PackedLinear up, down;
+  };
+  struct Layer {
+    Attention self, cross;  // cross: the decoder's only
+    FeedForward feed_forward;
+  };
+
+  const Transformer& model() const { return model_; }
+  const std::vector<Layer>& decoder() const { return decoder_; }
+  const PackedLinear& table() const { return table_; }
+  at::ScalarType activations() const { return activation_type(format_); }
+  int64_t bytes() const { return bytes_; }  // of the packed weights
+
+  // The stream and what the next block reads of it.
+  struct Stream {
+    torch::Tensor sum;     // fp32 [rows, d_model]
+    torch::Tensor normed;  // [rows, d_model] in the activation type
+  };
+  // table[tokens] * sqrt(d_model) + positions, and what the block with the norm `first` reads.
+  Stream begin(const torch::Tensor& tokens, const torch::Tensor& positions, int64_t longest,
+               const LayerNorm& first) const;
+  // A block's own norm and that of the next one: which of them counts is the network's variant.
+  struct Norms {
+    const LayerNorm& own;
+    const LayerNorm& next;
+  };
+  // Adds out(branch) to the stream, in place, and prepares what the next block reads.
+  void finish_block(Stream& x, const torch::Tensor& branch, const PackedLinear& out,
+                    const Norms& norms) const;
+  void feed_forward(Stream& x, const FeedForward& block, const Norms& norms) const;
+
+ private:
+  PackedLinear pack(const Linear& linear);
+  torch::Tensor normalise(const torch::Tensor& sum, const LayerNorm& norm,
+                          at::ScalarType type) const;
+  void prepare_next(Stream& x, const Norms& norms) const;
+
+  const Transformer& model_;
+  WeightFormat format_;
+  std::vector<Layer> encoder_, decoder_;
+  PackedLinear table_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace lockstep

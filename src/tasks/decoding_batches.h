@@ -1,0 +1,20 @@
+// Sentences made into batches for decoding, and the batches shared out to threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "models/decoder.h"
+
+namespace lockstep {
+
+// Calls decode(numbers of sentences) for batches that together hold every sentence that is not
+// empty: sentences of like length together, at most `batch_tokens` source tokens with padding and
+// </s>. On the CPU at::get_num_threads() threads take whole batches in turn, the longest first:
+// within one batch the steps are too short to share. The batches do not depend on the threads.
+void decode_in_batches(const DecodingModel& model, const std::vector<std::vector<int32_t>>& sources,
+                       int64_t batch_tokens,
+                       const std::function<void(const std::vector<std::size_t>&)>& decode);
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// Translations drawn at random from the network's distribution, token by token, instead of searched
+// for: temperature, the top_k most likely tokens (Fan et al. 2018), and the top_p nucleus (Holtzman
+// et al. 2020).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "tasks/beam_search.h"
+
+namespace lockstep {
+
+struct SamplingOptions {
+  double temperature = 1.0;
+  int64_t top_k = 0;   // 0: all
+  double top_p = 1.0;  // 1: all
+  int64_t seed = 1;
+
+  void describe(Fields& f) {
+    f("temperature", &temperature, Above{0}, "of samples: logits are divided by it");
+    f("top_k", &top_k, AtLeast{0}, "samples come from so many most likely tokens; 0: all");
+    f("top_p", &top_p, Above{0}, "and from the fewest whose probabilities reach this; 1: all");
+    f("seed", &seed, AtLeast{0}, "of samples");
+  }
+};
+
+// One token out of logits [vocabulary], of which `excluded` never come. uniform in [0, 1) decides.
+int32_t sample_token(const float* logits, int64_t vocabulary, const SamplingOptions& options,
+                     const std::vector<int32_t>& excluded, double uniform);
+
+// `count` samples of every source, in the order drawn; as beam_search() in all else (of `options`
+// the lengths, penalty and batch size count). The k-th sample of a sentence depends on the seed, k
+// and the sentence itself alone: neither on the other sentences, nor their order, the batches, the
+// threads or the ranks. (Equal sentences have equal samples.) Log-probabilities are the network's,
+// without temperature or truncation.
+std::vector<std::vector<Hypothesis>> sample_translations(
+    const DecodingModel& model, const std::vector<std::vector<int32_t>>& sources,
+    const SpecialIds& special, const BeamOptions& options, const SamplingOptions& sampling,
+    int64_t count);
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+#include "tasks/scoring.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nn/embedding.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::size_t kBatchTokens = 1024;  // whose logits are held at a time
+
+// Pairs of like length together.
+std::vector<std::vector<std::size_t>> make_batches(const std::vector<PairIds>& pairs) {
+  std::vector<std::size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return pairs[a].target.size() < pairs[b].target.size();
+  });
+  std::vector<std::vector<std::size_t>> batches;
+  std::size_t tokens = kBatchTokens;
+  for (std::size_t i : order) {
+    tokens += pairs[i].target.size() + 1;
+    if (tokens > kBatchTokens) {
+      batches.emplace_back();
+      tokens = pairs[i].target.size() + 1;
+    }
+    batches.back().push_back(i);
+  }
+  return batches;
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> score_pairs(const Transformer& model,
+                                            const std::vector<PairIds>& pairs,
+                                            const SpecialIds& special, const Numerics& numerics) {
+  torch::InferenceMode inference;
+  std::vector<std::vector<float>> out(pairs.size());
+  ForwardContext context;
+  context.numerics = numerics;
+  // With the start from zero, <s> is predicted first and its probability left out here.
+  const bool zero = model.config().starts_with_zero();
+  const std::vector<int32_t> start =
+      zero ? std::vector<int32_t>{static_cast<int32_t>(kZeroToken), special.bos}
+           : std::vector<int32_t>{special.bos};
+  for (const std::vector<std::size_t>& batch : make_batches(pairs)) {
+    std::vector<std::vector<int32_t>> sources, targets_in;
+    std::vector<int64_t> wanted;
+    for (std::size_t i : batch) {
+      sources.push_back(pairs[i].source);
+      if (zero) sources.back().insert(sources.back().begin(), special.bos);
+      sources.back().push_back(special.eos);
+      targets_in.push_back(start);
+      const std::vector<int32_t>& target = pairs[i].target;
+      if (zero) wanted.push_back(special.bos);
+      targets_in.back().insert(targets_in.back().end(), target.begin(), target.end());
+      wanted.insert(wanted.end(), target.begin(), target.end());
+      wanted.push_back(special.eos);
+    }
+    const TranslationInput input{pack_sentences(sources, model.device()),
+                                 pack_sentences(targets_in, model.device())};
+    // Over all rows of the table, as the loss is.
+    const Tensor logits =
+        at::linear(model.forward(input, context), model.table().as(numerics.compute))
+            .to(torch::kFloat);
+    const Tensor ids = torch::tensor(wanted, torch::kInt64).to(model.device()).unsqueeze(1);
+    const Tensor chosen = logits.log_softmax(1).gather(1, ids).cpu().contiguous();
+    const float* next = chosen.const_data_ptr<float>();
+    for (std::size_t i : batch) {
+      const std::size_t tokens = pairs[i].target.size() + 1;
+      if (zero) ++next;
+      out[i].assign(next, next + tokens);
+      next += tokens;
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// What the task of translation decodes with: sentences in, hypotheses out, by beam search or
+// sampling, in the precision asked for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/subword.h"
+#include "models/decoder.h"
+#include "tasks/beam_search.h"
+#include "tasks/sampling.h"
+
+namespace lockstep {
+
+// The section [decoding].
+struct DecodingConfig : BeamOptions {
+  std::string precision = "trained";
+  std::string method = "beam";
+  SamplingOptions sampling;
+
+  void describe(Fields& f) {
+    f("precision", &precision, OneOf{{"trained", "fp32", "bf16", "int8"}},
+      "weights while decoding; trained: as run.precision");
+    f("method", &method, OneOf{{"beam", "sample"}}, "search for the best, or draw at random");
+    BeamOptions::describe(f);
+    sampling.describe(f);
+  }
+};
+
+SpecialIds special_ids(const Subword& subword);
+
+class Translator {
+ public:
+  // Packs the weights of `model` as they are now, where kernels of our own run (on the CPU, unless
+  // they are switched off). `model` and `subword` must outlive this. Throws ConfigError when the
+  // precision is not possible here.
+  Translator(const Transformer& model, const Subword& subword, const DecodingConfig& config,
+             const Numerics& numerics);
+
+  // The `count` best translations of every line, best first, or as many samples. ConfigError when
+  // count is greater than the beam.
+  std::vector<std::vector<Hypothesis>> translate(const std::vector<std::string>& lines,
+                                                 int64_t count = 1) const;
+
+  // The two halves of it: ids as the decoder takes them, and their translations.
+  std::vector<std::vector<int32_t>> encode(const std::vector<std::string>& lines) const;
+  std::vector<std::vector<Hypothesis>> decode(const std::vector<std::vector<int32_t>>& sources,
+                                              int64_t count = 1) const;
+
+  std::string text(const Hypothesis& hypothesis) const { return subword_.decode(hypothesis.ids); }
+
+  int64_t packed_bytes() const { return packed_ == nullptr ? 0 : packed_->bytes(); }
+
+ private:
+  const Transformer& model_;
+  const Subword& subword_;
+  DecodingConfig config_;
+  Numerics numerics_;
+  std::unique_ptr<PackedTransformer> packed_;
+};
+
+}  // namespace lockstep

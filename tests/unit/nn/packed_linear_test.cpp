@@ -1,0 +1,165 @@
+#include "nn/packed_linear.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <utility>
+
+#include "kernels/isa.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kFp32, WeightFormat::kBf16, WeightFormat::kInt8};
+
+struct Case {
+  Case(int64_t rows, int64_t outputs, int64_t inputs) {
+    at::Generator generator = at::detail::createCPUGenerator(5);
+    x = torch::empty({rows, inputs}).normal_(0, 1, generator);
+    weight = torch::empty({outputs, inputs}).normal_(0, 1, generator);
+    bias = torch::empty({outputs}).normal_(0, 1, generator);
+  }
+  Tensor x, weight, bias;
+};
+
+// [rows, inputs] of integers and [rows, 1], as the header of the kernels says.
+std::pair<Tensor, Tensor> quantised(const Tensor& x) {
+  const Tensor largest = x.abs().amax(1, true);
+  const Tensor scale = at::where(largest > 0, largest / 127, torch::ones_like(largest));
+  return {(x / scale).round(), scale};
+}
+
+// x W^T + b in double, of the numbers that the format keeps.
+Tensor expected(const Case& c, const Tensor& x, WeightFormat format) {
+  const Tensor bias = c.bias.to(at::kDouble);
+  if (format == WeightFormat::kInt8) {
+    const auto [q, x_scale] = quantised(x);
+    const auto [w, w_scale] = quantised(c.weight);
+    const Tensor sums = q.to(at::kDouble).matmul(w.to(at::kDouble).t());
+    return sums * x_scale.to(at::kDouble) * w_scale.to(at::kDouble).t() + bias;
+  }
+  const at::ScalarType type = activation_type(format);
+  return x.to(type).to(at::kDouble).matmul(c.weight.to(type).to(at::kDouble).t()) + bias;
+}
+
+double largest_difference(const Tensor& got, const Tensor& want) {
+  return (got.to(at::kDouble) - want).abs().max().item<double>();
+}
+
+void for_each_isa(const std::function<void()>& body) {
+  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot"}) {
+    const Kernels* table = kernels_for(isa);
+    if (table == nullptr) continue;
+    SCOPED_TRACE(isa);
+    use_kernels(table);
+    body();
+    use_kernels(nullptr);
+  }
+}
+
+TEST(PackedLinear, MultipliesExactlyForEverySizeFormatAndInstructionSet) {
+  for_each_isa([] {
+    for (WeightFormat format : kFormats) {
+      for (int64_t rows : {1, 2, 5, 6, 13}) {
+        for (auto [outputs, inputs] :
+             {std::pair<int64_t, int64_t>{1, 1}, {24, 7}, {64, 24}, {130, 33}}) {
+          const Case c(rows, outputs, inputs);
+          const PackedLinear linear(c.weight, c.bias, format);
+          const Tensor x = c.x.to(activation_type(format));
+          const Tensor want = expected(c, c.x, format);
+          const Tensor got = linear(x);
+          ASSERT_EQ(got.sizes(), want.sizes());
+          ASSERT_EQ(got.scalar_type(), activation_type(format));
+          // Sums of up to 33 products of about 1 in fp32; a bf16 result is rounded once.
+          const double size = want.abs().max().item<double>();
+          const double tolerance = format == WeightFormat::kBf16 ? size / 256 : 1e-5 * size;
+          EXPECT_LE(largest_difference(got, want), tolerance) << rows << " " << outputs;
+          EXPECT_TRUE(torch::equal(linear.store(linear.prepare(x), true), got.relu()));
+          const Tensor stream = torch::ones({rows, outputs});
+          linear.add_to(stream, x);
+          EXPECT_LE(largest_difference(stream - 1, want), 2e-5 * (size + 1));
+        }
+      }
+    }
+  });
+}
+
+TEST(PackedLinear, WithoutABiasAddsNothing) {
+  for (WeightFormat format : kFormats) {
+    Case c(3, 70, 16);
+    c.bias.zero_();
+    const Tensor x = c.x.to(activation_type(format));
+    EXPECT_TRUE(torch::equal(PackedLinear(c.weight, {}, format)(x),
+                             PackedLinear(c.weight, c.bias, format)(x)));
+  }
+}
+
+TEST(PackedLinear, GivesEveryRowTheSameBitsWhateverStandsBesideIt) {
+  for_each_isa([] {
+    for (WeightFormat format : kFormats) {
+      const Case c(19, 200, 96);
+      const PackedLinear linear(c.weight, c.bias, format);
+      const Tensor x = c.x.to(activation_type(format));
+      const Tensor together = linear(x);
+      for (int64_t row = 0; row < 19; ++row) {
+        EXPECT_TRUE(torch::equal(linear(x.narrow(0, row, 1))[0], together[row])) << row;
+      }
+    }
+  });
+}
+
+TEST(PackedLinear, ComputesPartsOfItsOutputs) {
+  for (WeightFormat format : kFormats) {
+    const Case c(5, 200, 32);
+    const PackedLinear linear(c.weight, c.bias, format);
+    const PackedInput x = linear.prepare(c.x.to(activation_type(format)));
+    const Tensor whole = torch::empty({5, 200}), part = torch::empty({5, 72});
+    linear.store_part(x, 0, 200, whole);
+    linear.store_part(x, 128, 72, part);
+    EXPECT_TRUE(torch::equal(part, whole.narrow(1, 128, 72)));
+  }
+}
+
+TEST(PackedLinear, OfInt8StaysWithinTheBoundOfItsRounding) {
+  const Case c(8, 100, 256);
+  const PackedLinear linear(c.weight, c.bias, WeightFormat::kInt8);
+  const Tensor exact = c.x.to(at::kDouble).matmul(c.weight.to(at::kDouble).t()) + c.bias;
+  // Every number is off by half a step of its row at most: |x||dw| + |dx||w| + |dx||dw|.
+  const Tensor dx = c.x.abs().amax(1, true) / 254, dw = c.weight.abs().amax(1, true) / 254;
+  const Tensor bound = c.x.abs().sum(1, true).matmul(dw.t()) +
+                       dx.matmul(c.weight.abs().sum(1, true).t()) + 256 * dx.matmul(dw.t());
+  const Tensor error = (linear(c.x).to(at::kDouble) - exact).abs();
+  EXPECT_TRUE((error <= bound + 1e-4).all().item<bool>());
+  // And is far smaller on average, since roundings cancel.
+  EXPECT_LT(error.mean().item<double>(), 0.2 * bound.mean().item<double>());
+  EXPECT_GT(error.mean().item<double>(), 0);
+}
+
+TEST(PackedLinear, TakesRowsOfZerosAndTheLargestNumbers) {
+  for (WeightFormat format : kFormats) {
+    Case c(2, 64, 512);
+    c.x.zero_();
+    c.x[1].fill_(-3e4);
+    c.weight.fill_(2);
+    c.weight[7].zero_();
+    const Tensor got =
+        PackedLinear(c.weight, c.bias, format)(c.x.to(activation_type(format))).to(at::kFloat);
+    EXPECT_NEAR(got[0][5].item<float>(), c.bias[5].item<float>(), 1e-2);
+    EXPECT_NEAR(got[1][7].item<float>(), c.bias[7].item<float>(), 1e-2);
+    EXPECT_NEAR(got[1][5].item<float>() / (-3e4 * 2 * 512), 1, 1e-2);
+  }
+}
+
+TEST(PackedLinear, TakesTheBytesOfItsFormat) {
+  const Case c(1, 128, 64);
+  const int64_t bias = 128 * 4;
+  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kFp32).bytes(), 128 * 64 * 4 + bias);
+  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kBf16).bytes(), 128 * 64 * 2 + bias);
+  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kInt8).bytes(), 128 * 64 + 3 * bias);
+}
+
+}  // namespace
+}  // namespace lockstep
