@@ -7,8 +7,8 @@
 #include "commands/prepare.h"
 #include "commands/reference.h"
 #include "commands/score.h"
-#include "commands/tokenize.h"
 #include "commands/score_pairs.h"
+#include "commands/tokenize.h"
 #include "commands/train.h"
 #include "commands/translate.h"
 

@@ -37,8 +37,7 @@ int score_pairs_command(const Arguments& arguments) {
   CLI::App app("Prints the log-probability (natural, </s> included) of each given translation.",
                "lockstep score-pairs");
   app.add_option("words", words, "RUN SOURCE TARGET: two files of as many lines (plain or .gz)");
-  app.add_option("--checkpoint", options.checkpoint, "best, newest or step_N")
-      ->capture_default_str();
+  app.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_flag("--tokens", tokens, "a JSON object a line, with that of every piece");
   if (!parse_arguments(app, arguments)) return kExitOk;
   options.words = take_settings(words);
