@@ -131,13 +131,19 @@ class StepTask : public Task {
   // Data and evaluation are the trainer's business, not the step's.
   void describe(Fields&) override {}
   void open(const TaskContext&) override {}
+  void compute_with(const Numerics& numerics) override { numerics_ = numerics; }
   int64_t steps_in_epoch(int64_t) override { return 0; }
   int64_t targets_in_step(int64_t, int64_t) override { return 0; }
   std::unique_ptr<Batch> make_batch(const BatchPosition&) override { return nullptr; }
-  Evaluation evaluate(World&, const std::string&, int64_t) override { return {}; }
+  int64_t largest_step_load() override { return 0; }
+  std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
+  void set_accumulate(int64_t) override {}
+  const std::vector<MetricKind>& metrics() const override { return metrics_; }
+  Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
   void save_assets(const fs::path&) override {}
 
  private:
+  std::vector<MetricKind> metrics_;
   Shape shape_;
   Numerics numerics_;
   Parameters parameters_;
@@ -267,7 +273,10 @@ void run(const Options& options) {
   for (const ParameterRef& p : parameters.list())
     reduced.push_back({p->value, p->offset, p->numel});
   GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
-  Engine engine{task, world, reducer, update, config};
+  FrozenWeights frozen;
+  StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
+  int64_t steps_in_all = options.warmup + options.steps;
+  Engine engine{task, world, reducer, update, frozen, guard, config, steps_in_all};
 
   std::vector<double> times, waits;
   int64_t misses = 0;
