@@ -20,6 +20,12 @@ inline Lanes load_lanes(const Bf16* x) {
   const HalfLanes half = *reinterpret_cast<const HalfLanes*>(x);
   return (Lanes)(__builtin_convertvector(half, WordLanes) << 16);
 }
+inline Lanes load_lanes(const Fp16* x) {
+  alignas(64) float lane[kLanes];
+#pragma omp simd
+  for (int i = 0; i < kLanes; ++i) lane[i] = to_float(x[i]);
+  return *reinterpret_cast<const Lanes*>(lane);
+}
 
 inline float total(Lanes x) {
   alignas(64) float lane[kLanes];
@@ -271,10 +277,13 @@ void best_logits(const BestLogitsArgs& a, int64_t begin, int64_t end) {
 void fill_decoding(Kernels& table) {
   table.fp32.gathered_attention = gathered_attention<float>;
   table.bf16.gathered_attention = gathered_attention<Bf16>;
+  table.fp16.gathered_attention = gathered_attention<Fp16>;
   table.fp32.shared_attention = shared_attention<float>;
   table.bf16.shared_attention = shared_attention<Bf16>;
+  table.fp16.shared_attention = shared_attention<Fp16>;
   table.fp32.transpose_keys = transpose_keys<float>;
   table.bf16.transpose_keys = transpose_keys<Bf16>;
+  table.fp16.transpose_keys = transpose_keys<Fp16>;
   table.best_logits = best_logits;
 }
 
