@@ -31,6 +31,7 @@ RunConfig exported_config(const fs::path& folder, const std::vector<std::string>
   set("model.positions", c.positions);
   set("model.vocabulary_multiple", c.vocabulary_multiple);
   set("run.precision", model.precision == "bf16" ? "bf16" : "fp32");
+  if (model.precision == "int8") set("decoding.precision", "int8");
   set("decoding.beam_size", model.beam_size);
   set("decoding.length_penalty", model.length_penalty);
   for (const std::string& word : words) source.override_with(word);
