@@ -298,11 +298,11 @@ class TransformerParity : public testing::TestWithParam<Variant> {
     const Tensor& values = ours.parameters.values();
     Tensor m = torch::zeros_like(values), v = torch::zeros_like(values);
     UpdateArrays arrays{values.data_ptr<float>(),
-                      ours.parameters.gradients().data_ptr<float>(),
-                      m.data_ptr<float>(),
-                      v.data_ptr<float>(),
-                      nullptr,
-                      nullptr};
+                        ours.parameters.gradients().data_ptr<float>(),
+                        m.data_ptr<float>(),
+                        v.data_ptr<float>(),
+                        nullptr,
+                        nullptr};
     AdamStep step;
     step.beta2 = 0.98;
     step.epsilon = 1e-9;
