@@ -1,4 +1,10 @@
-// SHA-256 as FIPS 180-4 defines it, for manifests and checkpoints.
+#include "base/sha256_block.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -21,11 +27,9 @@ constexpr std::array<uint32_t, 64> kRound = {
 
 }  // namespace
 
-Sha256::Sha256()
-    : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
+namespace detail {
 
-void Sha256::block(const unsigned char* p) {
+void sha256_block_portable(uint32_t* state, const unsigned char* p) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i) {
     w[i] = uint32_t{p[4 * i]} << 24 | uint32_t{p[4 * i + 1]} << 16 | uint32_t{p[4 * i + 2]} << 8 |
@@ -36,7 +40,8 @@ void Sha256::block(const unsigned char* p) {
     uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  auto [a, b, c, d, e, f, g, h] = std::to_array(state_);
+  auto [a, b, c, d, e, f, g, h] = std::to_array<uint32_t, 8>(
+      {state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]});
   for (int i = 0; i < 64; ++i) {
     uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
     uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
@@ -45,7 +50,71 @@ void Sha256::block(const unsigned char* p) {
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
   const uint32_t add[8] = {a, b, c, d, e, f, g, h};
-  for (int i = 0; i < 8; ++i) state_[i] += add[i];
+  for (int i = 0; i < 8; ++i) state[i] += add[i];
+}
+
+#if defined(__x86_64__)
+
+bool sha256_has_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kShuffles = 1u << 9 | 1u << 19;  // SSSE3, SSE4.1
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kShuffles) != kShuffles) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 29 & 1) != 0;
+}
+
+// The instructions keep the state as (a, b, e, f) and (c, d, g, h) and do two rounds each.
+__attribute__((target("sha,ssse3,sse4.1"))) void sha256_block_instructions(uint32_t* state,
+                                                                           const unsigned char* p) {
+  const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  auto at = reinterpret_cast<__m128i*>(state);
+  __m128i low = _mm_shuffle_epi32(_mm_loadu_si128(at), 0xb1);
+  __m128i high = _mm_shuffle_epi32(_mm_loadu_si128(at + 1), 0x1b);
+  __m128i abef = _mm_alignr_epi8(low, high, 8);
+  __m128i cdgh = _mm_blend_epi16(high, low, 0xf0);
+  const __m128i abef_before = abef, cdgh_before = cdgh;
+  __m128i w[4];  // the next 16 words of the message schedule
+  for (int i = 0; i < 4; ++i) {
+    w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i), big_endian);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {  // four rounds each
+    const __m128i round = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kRound.data()) + i);
+    const __m128i sum = _mm_add_epi32(w[i % 4], round);
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+    const __m128i between = _mm_alignr_epi8(w[(i + 3) % 4], w[(i + 2) % 4], 4);
+    const __m128i next = _mm_add_epi32(_mm_sha256msg1_epu32(w[i % 4], w[(i + 1) % 4]), between);
+    w[i % 4] = _mm_sha256msg2_epu32(next, w[(i + 3) % 4]);
+  }
+  low = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+  high = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+  _mm_storeu_si128(at, _mm_blend_epi16(low, high, 0xf0));
+  _mm_storeu_si128(at + 1, _mm_alignr_epi8(high, low, 8));
+}
+
+#else
+
+bool sha256_has_instructions() { return false; }
+
+void sha256_block_instructions(uint32_t* state, const unsigned char* p) {
+  sha256_block_portable(state, p);
+}
+
+#endif
+
+}  // namespace detail
+
+Sha256::Sha256()
+    : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
+
+void Sha256::block(const unsigned char* p) {
+  static const bool has_instructions = detail::sha256_has_instructions();
+  if (has_instructions) {
+    detail::sha256_block_instructions(state_, p);
+  } else {
+    detail::sha256_block_portable(state_, p);
+  }
 }
 
 void Sha256::update(const void* data, std::size_t size) {
