@@ -14,7 +14,7 @@ void print_usage() {
   fmt::print("lockstep {}: data-parallel training across ordinary machines\n\n", LOCKSTEP_VERSION);
   fmt::print("usage: lockstep COMMAND ...      lockstep COMMAND --help explains one\n\n");
   for (const auto& command : commands().items()) {
-    fmt::print("  {:<10} {}\n", command.name, command.help);
+    fmt::print("  {:<11} {}\n", command.name, command.help);
   }
 }
 

@@ -20,7 +20,7 @@ const Catalogue<Command>& commands() {
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command on this machine");
-    c.add("evaluate", evaluate, "BLEU of a run's model on a split or a file");
+    c.add("evaluate", evaluate, "BLEU and chrF of a run's model on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
