@@ -2,35 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "formats/tensor_file.h"
-#include "support/program.h"
-#include "support/tiny_corpus.h"
+#include "support/tiny_runs.h"
 
 namespace lockstep {
 namespace {
 
-class ModesTest : public ::testing::Test {
+class ModesTest : public TinyRuns {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    failure_ = make_tiny_corpus(folder_->path());
-    write_tiny_config(folder_->path());
-  }
-  void SetUp() override { ASSERT_EQ(failure_, ""); }
-  static void TearDownTestSuite() {
-    delete folder_;
-    folder_ = nullptr;
-  }
-
-  fs::path run(const std::string& name) const { return folder_->path() / name; }
-
-  ProgramResult train(const std::string& name, int ranks, const std::string& words = "",
-                      const std::string& before = "OMP_NUM_THREADS=1") const {
-    std::string train = fmt::format("train {}/tiny.toml run.folder={} {}", folder_->path().string(),
-                                    run(name).string(), words);
-    if (ranks > 1) train = fmt::format("launch -n {} -- {}", ranks, train);
-    return run_lockstep(train, before);
-  }
-
   // For the shell, before the program: sends SIGTERM to the newest process that trains into
   // run(name) once step `step` is in its metrics.
   std::string stop_after(const std::string& name, int step) const {
@@ -62,12 +40,7 @@ class ModesTest : public ::testing::Test {
     return nlohmann::json::parse(
         read_file(run(name) / "checkpoints" / fmt::format("step_{}", step) / "state.json"));
   }
-
-  static TemporaryFolder* folder_;
-  static std::string failure_;
 };
-TemporaryFolder* ModesTest::folder_ = nullptr;
-std::string ModesTest::failure_;
 
 // 30 sentences over 3 ranks, 4 over 5, 1 over 2: neither duplicates nor hangs, and no digit
 // differs.

@@ -5,33 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/program.h"
-#include "support/tiny_corpus.h"
+#include "support/tiny_runs.h"
 
 namespace lockstep {
 namespace {
 
-class PrecisionTest : public ::testing::Test {
+class PrecisionTest : public TinyRuns {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    failure_ = make_tiny_corpus(folder_->path());
-    write_tiny_config(folder_->path());
-  }
-  void SetUp() override { ASSERT_EQ(failure_, ""); }
-  static void TearDownTestSuite() {
-    delete folder_;
-    folder_ = nullptr;
-  }
-
-  fs::path run(const std::string& name) const { return folder_->path() / name; }
-
+  // With the weights of the ranks compared in every step.
   ProgramResult train(const std::string& name, int ranks, const std::string& words) const {
-    std::string train = fmt::format(
-        "train {}/tiny.toml run.folder={} evaluation.limit=4 training.check_weights_every=1 {}",
-        folder_->path().string(), run(name).string(), words);
-    if (ranks > 1) train = fmt::format("launch -n {} -- {}", ranks, train);
-    return run_lockstep(train, "OMP_NUM_THREADS=1");
+    return TinyRuns::train(name, ranks,
+                           "evaluation.limit=4 training.check_weights_every=1 " + words);
   }
 
   void expect_same_checkpoints(const std::string& a, const std::string& b, int step) const {
@@ -43,12 +27,7 @@ class PrecisionTest : public ::testing::Test {
       EXPECT_EQ(hash(a), hash(b)) << file;
     }
   }
-
-  static TemporaryFolder* folder_;
-  static std::string failure_;
 };
-TemporaryFolder* PrecisionTest::folder_ = nullptr;
-std::string PrecisionTest::failure_;
 
 const char* const kSame =
     "schedule.name=constant schedule.warmup_steps=0 training.average_decay=0.9 ";

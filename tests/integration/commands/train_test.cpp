@@ -5,37 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/program.h"
-#include "support/tiny_corpus.h"
+#include "support/tiny_runs.h"
 
 namespace lockstep {
 namespace {
 
-class TrainTest : public ::testing::Test {
+class TrainTest : public TinyRuns {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder();
-    failure_ = make_tiny_corpus(folder_->path());
-    write_tiny_config(folder_->path());
-  }
-  // Here and not above: a test whose suite failed to start would count as skipped.
-  void SetUp() override { ASSERT_EQ(failure_, ""); }
-  static void TearDownTestSuite() {
-    delete folder_;
-    folder_ = nullptr;
-  }
-
-  fs::path run(const std::string& name) const { return folder_->path() / name; }
-
-  // Trains into run(name) with `ranks` ranks of one thread each.
-  ProgramResult train(const std::string& name, int ranks, const std::string& words = "",
-                      const std::string& before = "OMP_NUM_THREADS=1") const {
-    std::string train = fmt::format("train {}/tiny.toml run.folder={} {}", folder_->path().string(),
-                                    run(name).string(), words);
-    if (ranks > 1) train = fmt::format("launch -n {} -- {}", ranks, train);
-    return run_lockstep(train, before);
-  }
-
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> out;
     for (const auto& step : metrics_of(run(name), "step")) out.push_back(step.at("train/loss"));
@@ -46,12 +22,7 @@ class TrainTest : public ::testing::Test {
     return sha256_of_file(run(name) / "checkpoints" / fmt::format("step_{}", step) /
                           "weights.safetensors");
   }
-
-  static TemporaryFolder* folder_;
-  static std::string failure_;
 };
-TemporaryFolder* TrainTest::folder_ = nullptr;
-std::string TrainTest::failure_;
 
 // The step averages over the same sentences in each case; only the order of fp32 additions differs.
 // After 20 steps of Adam, which divides by the root of tiny second moments, 2e-3 of the loss is
