@@ -1,36 +1,11 @@
-// An open file descriptor with one owner; closed by the destructor.
+// Where launch/ finds Descriptor, and its write that waits.
 #pragma once
 
-#include <unistd.h>
-
 #include <string_view>
-#include <utility>
+
+#include "base/descriptor.h"
 
 namespace lockstep {
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() { close(); }
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return value_; }
-  bool open() const { return value_ >= 0; }
-  void close() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
-  }
-
- private:
-  int value_ = -1;
-};
 
 // Writes all of `bytes`, waiting where the reader is slow. False when nobody will read any more.
 bool write_all(int descriptor, std::string_view bytes);
