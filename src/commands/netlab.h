@@ -1,0 +1,13 @@
+// lockstep netlab: virtual hosts on this machine, and a network between them with delay, rate,
+// loss and cuts.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+// `netlab run LAB -- COMMAND`, `up LAB`, `set`, `exec HOST -- COMMAND`, `list`, `connect`. Returns
+// the command's exit code, 128 + n after signal n; throws Error.
+int netlab(const Arguments& arguments);
+
+}  // namespace lockstep

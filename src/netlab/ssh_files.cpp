@@ -1,0 +1,93 @@
+#include "netlab/ssh_files.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+void need_program(const char* path, const char* package) {
+  if (::access(path, X_OK) == 0) return;
+  MachineError error("virtual hosts need {}, which is not there", path);
+  error.set_advice(fmt::format("apt-get install {}; or hosts.sshd = false", package));
+  throw error;
+}
+
+void make_key(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  std::string file = path.string();
+  const char* words[] = {"ssh-keygen",      "-q", "-t",         "ed25519", "-N", "", "-C",
+                         "lockstep-netlab", "-f", file.c_str(), nullptr};
+  pid_t pid = -1;
+  int status = -1;
+  int failed = ::posix_spawnp(&pid, words[0], nullptr, nullptr, const_cast<char**>(words), environ);
+  if (failed != 0) throw MachineError("cannot run ssh-keygen: {}", std::strerror(failed));
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) throw MachineError("ssh-keygen made no key in {}", path.parent_path().string());
+}
+
+constexpr const char* kServer =
+    "Port 22\n"
+    "HostKey /etc/ssh/host_key\n"
+    "AuthorizedKeysFile /etc/ssh/authorized_keys\n"
+    "PermitRootLogin prohibit-password\n"
+    "PasswordAuthentication no\n"
+    "KbdInteractiveAuthentication no\n"
+    "UsePAM no\n"
+    "UseDNS no\n"
+    "StrictModes no\n"
+    "PidFile none\n"
+    "PrintMotd no\n"
+    "PrintLastLog no\n"
+    "MaxStartups 200\n"
+    "MaxSessions 200\n"
+    "Subsystem sftp internal-sftp\n";
+
+// `ssh_folder`: where the keys are, as the reader of this configuration sees them.
+std::string client_config(const SshFiles& files, const fs::path& ssh_folder, bool outside) {
+  std::string text;
+  for (const SshHost& host : files.hosts) {
+    text += fmt::format("Host {}\n  HostName {}\n", host.name, host.address);
+  }
+  text += fmt::format(
+      "Host *\n  User root\n  IdentityFile \"{0}/key\"\n  IdentitiesOnly yes\n"
+      "  GlobalKnownHostsFile \"{0}/known_hosts\"\n  UserKnownHostsFile none\n"
+      "  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n",
+      ssh_folder.string());
+  if (outside) {
+    text += fmt::format(
+        "  ProxyCommand \"{}\" netlab connect --dir \"{}\" %h %p\n"
+        "  ProxyUseFdpass yes\n",
+        files.connect.string(), files.folder.string());
+  }
+  return text;
+}
+
+}  // namespace
+
+void write_ssh_files(const SshFiles& files) {
+  need_program("/usr/sbin/sshd", "openssh-server");
+  need_program("/usr/bin/ssh-keygen", "openssh-client");
+  fs::path ssh = files.folder / "ssh";
+  fs::create_directories(ssh);
+  make_key(ssh / "key");
+  make_key(ssh / "host_key");
+  fs::copy_file(ssh / "key.pub", ssh / "authorized_keys", fs::copy_options::overwrite_existing);
+  write_file(ssh / "known_hosts", "* " + read_file(ssh / "host_key.pub"));
+  write_file(ssh / "sshd_config", kServer);
+  write_file(ssh / "ssh_config", client_config(files, "/etc/ssh", false));
+  write_file(files.folder / "ssh_config", client_config(files, ssh, true));
+}
+
+}  // namespace lockstep

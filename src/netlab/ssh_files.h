@@ -1,0 +1,25 @@
+// Keys and configuration with which every host of a lab reaches every other by ssh, without a
+// password, a prompt or anything of the machine's own settings.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SshHost {
+  std::string name, address;
+};
+
+struct SshFiles {
+  std::filesystem::path folder;  // the lab's
+  std::vector<SshHost> hosts;
+  std::filesystem::path connect;  // the program whose `netlab connect` reaches a host
+};
+
+// Writes FOLDER/ssh, which becomes /etc/ssh in the hosts, and FOLDER/ssh_config, with which
+// `ssh -F` reaches them from outside. Throws MachineError where OpenSSH is not installed.
+void write_ssh_files(const SshFiles& files);
+
+}  // namespace lockstep
