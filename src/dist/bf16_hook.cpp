@@ -19,7 +19,9 @@ class Bf16Hook final : public CommHook {
       narrow = torch::empty_like(bucket.gradients, torch::kBFloat16);
     }
     narrow.copy_(bucket.gradients);
-    Completion reduced = next_->start({bucket.index, narrow});
+    GradientBucket small = bucket;
+    small.gradients = narrow;
+    Completion reduced = next_->start(small);
     return [reduced, narrow, wide = bucket.gradients] {
       reduced();
       torch::NoGradGuard no_grad;

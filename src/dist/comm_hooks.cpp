@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "dist/bf16_hook.h"
+#include "dist/fp16_hook.h"
+#include "dist/powersgd_hook.h"
 
 namespace lockstep {
 namespace {
@@ -14,7 +18,8 @@ class AllReduceHook final : public CommHook {
   explicit AllReduceHook(World& world) : world_(world) {}
   Completion start(const GradientBucket& bucket) override {
     return world_.start_all_reduce_sum(
-        bucket.gradients, fmt::format("all-reduce of gradient bucket {}", bucket.index));
+        bucket.gradients,
+        fmt::format("all-reduce of gradient bucket {}{}", bucket.index, bucket.part));
   }
 
  private:
@@ -22,14 +27,26 @@ class AllReduceHook final : public CommHook {
 };
 
 Catalogue<CommHookFactory> list_of_hooks() {
+  using Context = const HookContext&;
   using Next = std::unique_ptr<CommHook>;
   Catalogue<CommHookFactory> r("comm hook");
   r.add(
-      "none", [](World&, Next next) { return next; }, "sums as they are, in fp32");
+      "none", [](Context, Next next) { return next; }, "sums as they are, in fp32");
   r.add(
-      "bf16", [](World&, Next next) { return make_bf16_hook(std::move(next)); },
+      "bf16", [](Context, Next next) { return make_bf16_hook(std::move(next)); },
       "half the bytes on the wire; gradients and sums rounded to bf16");
+  r.add(
+      "fp16", [](Context, Next next) { return make_fp16_hook(std::move(next)); },
+      "half the bytes on the wire; 3 more bits than bf16, and a second sum after an overflow");
+  r.add(
+      "powersgd",
+      [](Context context, Next next) { return make_powersgd_hook(context, std::move(next)); },
+      "matrices as products of two thin ones: a few per cent of the bytes");
   return r;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -39,8 +56,41 @@ const Catalogue<CommHookFactory>& comm_hooks() {
   return list;
 }
 
-std::unique_ptr<CommHook> make_comm_hook(World& world, const std::string& name) {
-  return comm_hooks().get(name)(world, std::make_unique<AllReduceHook>(world));
+void CommHookConfig::describe(Fields& f) {
+  f("hook", &hook, Any{},
+    "what is done to gradients on the wire: " + join(comm_hooks().names(), ", ") +
+        ", or several joined by + in the order in which gradients pass them");
+}
+
+std::vector<std::string> CommHookConfig::names() const { return split(hook, '+'); }
+
+std::string CommHookConfig::check() const {
+  const std::vector<std::string> all = names();
+  for (const std::string& name : all) {
+    if (comm_hooks().find(name) == nullptr) return comm_hooks().unknown(name);
+    if (std::count(all.begin(), all.end(), name) > 1) return fmt::format("{} twice", name);
+  }
+  if (all.empty()) return comm_hooks().unknown("");
+  if (all.size() > 1 && has(all, "none")) return "none beside other hooks";
+  if (has(all, "bf16") && has(all, "fp16")) return "bf16 and fp16: one 16-bit format is enough";
+  if (has(all, "powersgd") && all.front() != "powersgd") {
+    return fmt::format("powersgd takes fp32 gradients and comes first: powersgd+{}", all.front());
+  }
+  return "";
+}
+
+bool CommHookConfig::needs_whole_parameters() const { return has(names(), "powersgd"); }
+
+std::unique_ptr<CommHook> make_comm_hook(World& world, const CommHookConfig& config,
+                                         const std::vector<GradientShape>& parameters) {
+  const std::string wrong = config.check();
+  if (!wrong.empty()) throw ConfigError("comm.hook: {}", wrong);
+  std::unique_ptr<CommHook> hook = std::make_unique<AllReduceHook>(world);
+  const std::vector<std::string> names = config.names();
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    hook = comm_hooks().get(*name)({world, config, parameters}, std::move(hook));
+  }
+  return hook;
 }
 
 }  // namespace lockstep

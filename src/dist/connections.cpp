@@ -2,6 +2,7 @@
 
 #include <c10/util/Logging.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -29,6 +30,11 @@ void quieten_c10d() {
 // Where this rank listens for the others.
 GlooEndpoint choose_endpoint(const LaunchEnvironment& environment) {
   GlooEndpoint out;
+  if (!environment.address.empty()) {  // the launcher found it for all hosts
+    log_debug("rank {} talks over {}", environment.rank, environment.address);
+    out.address = environment.address;
+    return out;
+  }
   if (const char* names = std::getenv("GLOO_SOCKET_IFNAME"); names != nullptr && *names != '\0') {
     out.interfaces = split(names, ',');
     log_debug("rank {} talks over {} (GLOO_SOCKET_IFNAME)", environment.rank, names);
@@ -47,10 +53,40 @@ GlooEndpoint choose_endpoint(const LaunchEnvironment& environment) {
   return out;
 }
 
+const char* name_of(at::ScalarType type) {
+  switch (type) {
+    case torch::kFloat32:
+      return "fp32";
+    case torch::kFloat64:
+      return "fp64";
+    case torch::kFloat16:
+      return "fp16";
+    case torch::kBFloat16:
+      return "bf16";
+    case torch::kInt64:
+      return "int64";
+    case torch::kUInt8:
+      return "byte";
+    default:
+      return c10::toString(type);
+  }
+}
+
 }  // namespace
 
-Connections::Connections(const LaunchEnvironment& environment)
+OperationLabel::OperationLabel(std::string label, const torch::Tensor& tensor)
+    : name(std::move(label)),
+      numel(tensor.numel()),
+      type(name_of(tensor.scalar_type())),
+      interruptible(!tensor.is_cuda()) {}
+
+std::string Connections::Issued::text() const {
+  return sequence == 0 ? name : fmt::format("{} (operation {} of this rank)", name, sequence);
+}
+
+Connections::Connections(const LaunchEnvironment& environment, Heartbeat& heartbeat)
     : environment_(environment),
+      heartbeat_(heartbeat),
       who_(fmt::format("rank {} of {}", environment.rank, environment.size)) {}
 
 void Connections::connect(const WorldOptions& options) {
@@ -60,7 +96,8 @@ void Connections::connect(const WorldOptions& options) {
   GlooEndpoint endpoint = choose_endpoint(environment_);
   store_ = open_store(environment_, connect_timeout);
   wait_for_all_ranks(*store_, environment_, connect_timeout);
-  guard("connecting all ranks with each other", [&] {
+  open_heartbeat(connect_timeout);
+  guard(Issued{"connecting all ranks with each other"}, [&] {
     auto keys = c10::make_intrusive<c10d::PrefixStore>("gloo", store_);
     gloo_ = make_gloo_backend(keys, rank, size, endpoint, connect_timeout);
     if (options.device == "cuda") {
@@ -69,14 +106,38 @@ void Connections::connect(const WorldOptions& options) {
       nccl_ = make_nccl_backend(cuda_keys, rank, size, options.timeout);
     }
   });
-  join_machine(options, endpoint);
+  join_machine(options);
+  connect_machines(options, endpoint.interfaces.empty()
+                                ? endpoint.address
+                                : address_of_interface(endpoint.interfaces.front()).address);
+  heartbeat_.on_verdict([this] { give_up(); });
   // Until here rank 0's store is read by others; a rank 0 that ends early must not take it away.
   start("first barrier", [&] { return gloo_->barrier({}); })();
   gloo_->setTimeout(options.timeout);
-  if (leaders_) leaders_->setTimeout(options.timeout);
+  if (mesh_) mesh_->set_timeout(options.timeout);
 }
 
-void Connections::join_machine(const WorldOptions& options, const GlooEndpoint& endpoint) {
+void Connections::open_heartbeat(std::chrono::milliseconds timeout) {
+  const char* kKey = "heartbeat";
+  LocalAddress local = local_address_towards(environment_.master_address);
+  try {
+    if (environment_.rank == 0) {
+      std::string meeting = heartbeat_.open(local.address);
+      store_->set(kKey, std::vector<uint8_t>(meeting.begin(), meeting.end()));
+    } else {
+      store_->wait({kKey}, timeout);
+      std::vector<uint8_t> meeting = store_->get(kKey);
+      heartbeat_.join({meeting.begin(), meeting.end()});
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& exception) {  // the store went away with rank 0
+    throw peer_error(who_, "looking for rank 0's heartbeat", exception);
+  }
+  heartbeat_.start(local.interface);
+}
+
+void Connections::join_machine(const WorldOptions& options) {
   const int rank = environment_.rank;
   std::string key = options.machine.empty() ? machine_key() : options.machine;
   if (!options.shared_memory || key.empty()) key = fmt::format("rank {} alone", rank);
@@ -89,28 +150,39 @@ void Connections::join_machine(const WorldOptions& options, const GlooEndpoint& 
       log_info("all ranks talk over the network, without shared memory: {}", opened.failure);
     return;
   }
-  if (!machines.one() && machines.neighbours().front() == rank) {
-    guard("connecting the first ranks of all machines", [&] {
-      auto keys = c10::make_intrusive<c10d::PrefixStore>("leaders", store_);
-      auto count = static_cast<int>(machines.ranks.size());
-      leaders_ = make_gloo_backend(keys, machines.mine, count, endpoint, options.connect_timeout);
-    });
-  }
   local_ = std::move(opened.group);
   if (local_) local_->set_timeout(options.timeout);
   machines_ = std::move(machines);
-  queue_ = std::make_unique<OperationQueue>();
+  if (local_) queue_ = std::make_unique<OperationQueue>();
   log_debug("{} shares memory with {} others", who_, machines_.neighbours().size() - 1);
+}
+
+void Connections::connect_machines(const WorldOptions& options, const std::string& address) {
+  if (shared() != nullptr) return;
+  MeshMembers members{.address = address, .streams = options.streams};
+  for (int rank = 0; rank < environment_.size; ++rank) {
+    if (machines_.ranks.empty()) members.ranks.push_back(rank);
+  }
+  for (const std::vector<int>& machine : machines_.ranks) members.ranks.push_back(machine.front());
+  auto me = std::find(members.ranks.begin(), members.ranks.end(), environment_.rank);
+  if (me == members.ranks.end()) return;
+  members.me = static_cast<int>(me - members.ranks.begin());
+  guard(Issued{"connecting the first ranks of all machines"}, [&] {
+    mesh_ =
+        std::make_unique<Mesh>(members, connect_mesh(*store_, members, options.connect_timeout));
+  });
 }
 
 Connections::~Connections() {
   bool clean = !failed_ && std::uncaught_exceptions() <= exceptions_at_start_ && gloo_;
   if (clean) clean = say_farewell();
   if (!clean) give_up();
+  heartbeat_.leave(clean);
+  heartbeat_.on_verdict(nullptr);
   queue_.reset();
   if (!clean) leave_unfinished();
   local_.reset();
-  leaders_.reset();
+  mesh_.reset();
   nccl_.reset();
   gloo_.reset();
   store_.reset();  // last: NCCL may still read it
@@ -122,7 +194,10 @@ bool Connections::say_farewell() {
   c10d::BarrierOptions options;
   options.timeout = kFarewell;
   try {
-    start("last barrier", [&] { return gloo_->barrier(options); })();
+    count_operation("last barrier");
+    WorkPointer work = gloo_->barrier(options);
+    remember(work);
+    wait_for(work);
   } catch (const std::exception& exception) {
     // Nothing is lost: this rank was done. Another one was not, and reports for itself.
     log_debug("{} left first: {}", who_, exception.what());
@@ -131,10 +206,21 @@ bool Connections::say_farewell() {
   return !failed_;
 }
 
-// Ends what waits on the queue's thread.
+// Who is at fault, as the heartbeat finds; else what the transport says. The neighbours on this
+// machine learn of it at once.
+MachineError Connections::failure(const std::string& what, const std::exception& exception) {
+  failed_ = true;
+  if (local_) local_->give_up();
+  if (mesh_) mesh_->give_up();
+  std::optional<RankVerdict> verdict = heartbeat_.ask(plain_text_of(exception));
+  return verdict ? verdict_error(*verdict, who_, what) : peer_error(who_, what, exception);
+}
+
+// Ends what waits, on whichever thread.
 void Connections::give_up() {
   if (nccl_) nccl_->abort();
   if (local_) local_->give_up();
+  if (mesh_) mesh_->give_up();
   {
     std::scoped_lock lock(interruption_->mutex);
     interruption_->given_up = true;
@@ -149,7 +235,6 @@ void Connections::leave_unfinished() {
   std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });
   if (started_.empty()) return;
   for (WorkPointer& work : started_) work.release();
-  leaders_.release();
   gloo_.release();
   store_.release();
   started_.clear();
@@ -161,10 +246,13 @@ c10d::Backend& Connections::backend_for(const torch::Tensor& tensor) const {
   return tensor.is_cuda() ? *nccl_ : *gloo_;
 }
 
-std::string Connections::count(const std::string& name) {
-  std::scoped_lock lock(mutex_);
-  last_ = {last_.sequence + 1, name};
-  return fmt::format("{} (operation {} of this rank)", name, last_.sequence);
+Connections::Issued Connections::count_operation(const OperationLabel& label) {
+  if (std::optional<RankVerdict> verdict = heartbeat_.verdict()) {
+    failed_ = true;
+    throw verdict_error(*verdict, who_, label.name);
+  }
+  if (label.of_some) return {label.name};
+  return {label.name, heartbeat_.progress().start_operation(label.name, label.numel, label.type)};
 }
 
 void Connections::remember(const WorkPointer& work) {
@@ -173,51 +261,63 @@ void Connections::remember(const WorkPointer& work) {
   started_.push_back(work);
 }
 
-Completion Connections::queue(const std::string& name, std::function<void()> operation) {
-  std::string what = count(name);
-  auto or_give_up = [this, operation = std::move(operation)] {
+// The neighbours learn of a failure now, not when somebody calls the completion.
+std::function<void()> Connections::or_give_up(std::function<void()> operation) {
+  return [this, operation = std::move(operation)] {
     try {
       operation();
-    } catch (...) {  // the neighbours learn of it now, not when somebody calls the completion
+    } catch (...) {
       if (local_) local_->give_up();
+      if (mesh_) mesh_->give_up();
       throw;
     }
   };
-  std::shared_future<void> done = queue_->add(std::move(or_give_up));
-  return [this, what, done] { guard(what, [&] { done.get(); }); };
 }
 
-void Connections::run(const std::string& name, const std::function<void()>& operation) {
-  std::string what = count(name);
+Completion Connections::queue(const OperationLabel& label, std::function<void()> operation) {
+  Issued issued = count_operation(label);
+  std::shared_future<void> done = queue_->add(or_give_up(std::move(operation)));
+  return [this, issued, done] { guard(issued, [&] { done.get(); }); };
+}
+
+void Connections::run(const OperationLabel& label, const std::function<void()>& operation) {
+  Issued issued = count_operation(label);
   if (queue_) queue_->drain();
-  guard(what, operation);
+  guard(issued, operation);
 }
 
-void Connections::sum_by_machine(const torch::Tensor& tensor, const Summation& summation) {
-  if (local_) local_->all_reduce(tensor.data_ptr(), tensor.numel(), summation);
-  if (leaders_) sum_of_leaders(tensor, summation);
-  if (local_) local_->broadcast({static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()}, 0);
-}
-
-// Gloo sums bf16 one number at a time: between two machines an exchange moves as many bytes as its
-// ring does and leaves the sum to our kernel.
-void Connections::sum_of_leaders(const torch::Tensor& tensor, const Summation& summation) {
-  if (leaders_->getSize() != 2 || tensor.scalar_type() != torch::kBFloat16) {
-    std::vector<torch::Tensor> tensors{tensor};
-    wait_for(leaders_->allreduce(tensors));
-    return;
+Completion Connections::start_sum(const OperationLabel& label, void* data, int64_t count,
+                                  const Summation& summation) {
+  const Issued issued = count_operation(label);
+  const std::span<std::byte> bytes{static_cast<std::byte*>(data),
+                                   static_cast<std::size_t>(count) * summation.element_bytes};
+  if (!local_) {
+    std::shared_future<void> done;
+    guard(issued, [&] { done = mesh_->start_sum(bytes, summation); });
+    return [this, issued, done] { guard(issued, [&] { done.get(); }); };
   }
-  torch::Tensor mine = tensor.view({-1});
-  torch::Tensor both = torch::empty({2 * mine.numel()}, mine.options());
-  wait_for(leaders_->_allgather_base(both, mine));
-  const auto* first = static_cast<const std::byte*>(both.data_ptr());
-  const void* inputs[] = {first, first + mine.nbytes()};
-  summation.sum(inputs, 2, mine.data_ptr(), mine.numel());
+  // The steps through shared memory run on the queue's thread, where every rank of the machine has
+  // them in the same order: that of the starts and completions.
+  auto between = std::make_shared<std::shared_future<void>>();
+  std::shared_future<void> begun = queue_->add(or_give_up([=, this] {
+    local_->all_reduce(data, count, summation);
+    if (mesh_) *between = mesh_->start_sum(bytes, summation);
+  }));
+  return [=, this] {
+    std::shared_future<void> done = queue_->add(or_give_up([=, this] {
+      if (mesh_) between->get();
+      local_->broadcast(bytes, 0);
+    }));
+    guard(issued, [&] {
+      begun.get();  // says first what went wrong first
+      done.get();
+    });
+  };
 }
 
 // As work->wait(), but ends when this World is given up.
 void Connections::wait_for(const WorkPointer& work) {
-  remember(work);
+  if (work->isCompleted()) return void(work->wait());
   auto done = std::make_shared<bool>(false);
   auto state = interruption_;
   work->getFuture()->addCallback([state, done](c10::ivalue::Future&) {
@@ -244,10 +344,10 @@ torch::Tensor Connections::all_gather(const std::string& name, torch::Tensor min
     for (int64_t r = 0; r <= size; ++r) cuts.push_back(r * bytes);
     all[environment_.rank].copy_(mine);
     auto* flat = static_cast<std::byte*>(all.data_ptr());
-    run(name, [&] { group->all_gather_slices(flat, cuts); });
+    run({name, mine}, [&] { group->all_gather_slices(flat, cuts); });
   } else {
     torch::Tensor flat = all.view({-1});
-    start(name, [&] { return backend_for(mine)._allgather_base(flat, mine); })();
+    start({name, mine}, [&] { return backend_for(mine)._allgather_base(flat, mine); })();
   }
   return all;
 }
@@ -270,8 +370,8 @@ std::vector<std::string> Connections::all_gather_strings(const std::string& mine
 }
 
 Operation Connections::last_operation() const {
-  std::scoped_lock lock(mutex_);
-  return last_;
+  OperationRecord last = heartbeat_.progress().last_operation();
+  return {last.sequence, last.name};
 }
 
 }  // namespace lockstep

@@ -2,8 +2,8 @@
 // the account of its operations. Only world.cpp uses it.
 //
 // Paths of an operation on CPU tensors: through shared memory alone when all ranks are on one
-// machine; sums over several machines on which ranks share memory go by machine (sum_by_machine);
-// all else through Gloo. CUDA tensors go through NCCL.
+// machine; sums over several machines through each one's memory to its first rank, through the mesh
+// between these, and back; all else through Gloo. CUDA tensors go through NCCL.
 #pragma once
 
 #include <torch/types.h>
@@ -21,8 +21,10 @@
 
 #include "base/error.h"
 #include "dist/gloo_backend.h"
+#include "dist/heartbeat.h"
 #include "dist/local_group.h"
 #include "dist/machines.h"
+#include "dist/mesh.h"
 #include "dist/operation_queue.h"
 #include "dist/peer_error.h"
 #include "dist/world.h"
@@ -32,31 +34,57 @@ namespace lockstep {
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
+// What an operation is, for errors and for comparing what the ranks issue.
+struct OperationLabel {
+  std::string name;
+  int64_t numel = 0;
+  const char* type = "";  // of its elements; empty: it has none
+  // Whether waiting for it ends with a verdict: not for NCCL, which is aborted, nor for Gloo's
+  // transfers between two ranks, which have no future.
+  bool interruptible = true;
+  bool of_some = false;  // of some ranks only: not counted, as the others would fall behind
+
+  OperationLabel(const char* name) : name(name) {}             // NOLINT: as a text
+  OperationLabel(std::string name) : name(std::move(name)) {}  // NOLINT: as a text
+  OperationLabel(std::string name, const torch::Tensor& tensor);
+  OperationLabel(std::string name, int64_t doubles)
+      : name(std::move(name)), numel(doubles), type("fp64") {}
+  OperationLabel&& for_some() && {
+    of_some = true;
+    return std::move(*this);
+  }
+};
+
 class Connections {
  public:
-  explicit Connections(const LaunchEnvironment& environment);
+  // Both outlive it.
+  Connections(const LaunchEnvironment& environment, Heartbeat& heartbeat);
   ~Connections();  // as World's
   void connect(const WorldOptions& options);
 
   // The group of all ranks on one machine, or null.
   LocalGroup* shared() const { return machines_.one() ? local_.get() : nullptr; }
-  // Whether sums go by machine: some ranks share a machine, not all.
-  bool by_machine() const { return !machines_.one() && machines_.shared() && queue_; }
+  // The group of this rank's machine, or null when it is alone there or shares no memory.
+  LocalGroup* neighbours() const { return local_.get(); }
+  // By machine; empty when no ranks share memory.
+  const std::vector<std::vector<int>>& machine_ranks() const { return machines_.ranks; }
   c10d::Backend& gloo() const { return *gloo_; }
   c10d::Backend& backend_for(const torch::Tensor& tensor) const;
 
-  // Each of these counts and names one operation. A completion and `run` throw MachineError.
+  // Each of these counts and names one operation. They throw MachineError, and so do completions:
+  // with the heartbeat's verdict on who is at fault. That also ends what waits on the CPU.
   // Of c10d: `launch` starts it and returns its work. Gloo works on its own threads.
   template <typename Launch>
-  Completion start(const std::string& name, const Launch& launch);
+  Completion start(const OperationLabel& label, const Launch& launch);
   // Behind all that is queued, on the queue's thread.
-  Completion queue(const std::string& name, std::function<void()> operation);
+  Completion queue(const OperationLabel& label, std::function<void()> operation);
   // On this thread, after all that is queued.
-  void run(const std::string& name, const std::function<void()>& operation);
+  void run(const OperationLabel& label, const std::function<void()>& operation);
 
-  // The sum over all ranks: over each machine through its memory, then between the machines' first
-  // ranks through Gloo, then to the others through memory again. Runs within an operation.
-  void sum_by_machine(const torch::Tensor& tensor, const Summation& summation);
+  // The sum over all ranks on several machines, of `count` elements on the CPU. All ranks start
+  // these, and call their completions, in the same order.
+  Completion start_sum(const OperationLabel& label, void* data, int64_t count,
+                       const Summation& summation);
 
   // [size, numel of mine], one row a rank. `mine`: [numel].
   torch::Tensor all_gather(const std::string& name, torch::Tensor mine);
@@ -65,24 +93,33 @@ class Connections {
   Operation last_operation() const;
 
  private:
+  struct Issued {
+    std::string name;
+    uint64_t sequence = 0;     // 0: no operation of all ranks
+    std::string text() const;  // "NAME (operation 17 of this rank)"
+  };
   template <typename Work>
-  auto guard(const std::string& what, const Work& work);
-  std::string count(const std::string& name);
-  void remember(const WorkPointer& work);
-  void join_machine(const WorldOptions& options, const GlooEndpoint& endpoint);
+  auto guard(const Issued& issued, const Work& work);
+  Issued count_operation(const OperationLabel& label);
+  MachineError failure(const std::string& what, const std::exception& exception);
+  void open_heartbeat(std::chrono::milliseconds timeout);
   void wait_for(const WorkPointer& work);
-  void sum_of_leaders(const torch::Tensor& tensor, const Summation& summation);
+  std::function<void()> or_give_up(std::function<void()> operation);
+  void remember(const WorkPointer& work);
+  void join_machine(const WorldOptions& options);
+  void connect_machines(const WorldOptions& options, const std::string& address);
   bool say_farewell();
   void give_up();
   void leave_unfinished();
 
   const LaunchEnvironment& environment_;
+  Heartbeat& heartbeat_;
   std::string who_;  // "rank 2 of 4"
   c10::intrusive_ptr<c10d::Store> store_;
   BackendPointer gloo_, nccl_;  // nccl: only for the device "cuda"
   Machines machines_;
   std::unique_ptr<LocalGroup> local_;  // none for a rank alone on its machine
-  BackendPointer leaders_;             // the first ranks of all machines, on these
+  std::unique_ptr<Mesh> mesh_;         // on each machine's first rank, with those of the others
   struct Interruption {  // shared with what Gloo calls back, perhaps after this is gone
     std::mutex mutex;
     std::condition_variable changed;
@@ -91,37 +128,35 @@ class Connections {
   std::shared_ptr<Interruption> interruption_ = std::make_shared<Interruption>();
   std::atomic<bool> failed_ = false;
   int exceptions_at_start_ = std::uncaught_exceptions();
-  mutable std::mutex mutex_;  // of what follows
-  Operation last_;
+  std::mutex mutex_;                       // of what follows
   std::vector<WorkPointer> started_;       // and perhaps not finished
-  std::unique_ptr<OperationQueue> queue_;  // with local_ or leaders_; last: it uses all the others
+  std::unique_ptr<OperationQueue> queue_;  // with local_; last: it uses all the others
 };
 
 template <typename Work>
-auto Connections::guard(const std::string& what, const Work& work) {
+auto Connections::guard(const Issued& issued, const Work& work) {
+  RankProgress::Waiting waiting(heartbeat_.progress(), issued.sequence);
   try {
     return work();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& exception) {
-    failed_ = true;
-    if (local_) local_->give_up();
-    throw peer_error(who_, what, exception);
+    throw failure(issued.text(), exception);
   }
 }
 
 template <typename Launch>
-Completion Connections::start(const std::string& name, const Launch& launch) {
-  std::string what = count(name);
+Completion Connections::start(const OperationLabel& label, const Launch& launch) {
+  Issued issued = count_operation(label);
   WorkPointer work;
   try {
     work = launch();
   } catch (const c10::DistError& error) {  // anything else at this point is our bug
-    failed_ = true;
-    throw peer_error(who_, what, error);
+    throw failure(issued.text(), error);
   }
   remember(work);
-  return [this, what, work] { guard(what, [&] { work->wait(); }); };
+  if (!label.interruptible) return [this, issued, work] { guard(issued, [&] { work->wait(); }); };
+  return [this, issued, work] { guard(issued, [&] { wait_for(work); }); };
 }
 
 }  // namespace lockstep

@@ -45,7 +45,7 @@ GradientReducer::GradientReducer(World& world, CommHook& hook,
                                  const ReducerOptions& options)
     : world_(world), hook_(hook), gradients_(std::move(gradients)) {
   TORCH_CHECK(gradients_.dim() == 1 && gradients_.is_contiguous(), "gradients must be flat");
-  if (world_.size() == 1) return;
+  if (world_.size() == 1 && !options.even_alone) return;
   int64_t end = 0;
   for (ReducedParameter& p : parameters) {
     TORCH_CHECK(p.offset >= end && p.offset + p.numel <= gradients_.numel(),
@@ -69,6 +69,7 @@ void GradientReducer::cut_buckets(const ReducerOptions& options) {
   for (int64_t end = gradients_.numel(); end > 0;) {
     int64_t count = std::max(bytes / static_cast<int64_t>(gradients_.element_size()), kCutElements);
     int64_t begin = std::max<int64_t>(0, end - count) / kCutElements * kCutElements;
+    if (options.whole_parameters) begin = begin_of_parameter_at(begin);
     buckets_.push_back({begin, end});
     end = begin;
     bytes = options.bucket_bytes;
@@ -85,6 +86,16 @@ void GradientReducer::cut_buckets(const ReducerOptions& options) {
   }
 }
 
+// Of the parameter in which the element lies, or that it follows.
+int64_t GradientReducer::begin_of_parameter_at(int64_t element) const {
+  int64_t begin = 0;
+  for (const Hooked& h : parameters_) {
+    if (h.parameter.offset > element) break;
+    begin = h.parameter.offset;
+  }
+  return begin;
+}
+
 void GradientReducer::add_hook(std::size_t parameter) {
   Hooked& h = parameters_[parameter];
   // Held on to: the variable itself refers to its accumulator weakly.
@@ -94,11 +105,13 @@ void GradientReducer::add_hook(std::size_t parameter) {
   h.key = h.node->add_post_hook(std::make_unique<AfterAccumulation>(action));
 }
 
-void GradientReducer::prepare(bool will_reduce) {
+void GradientReducer::prepare(bool will_reduce, double unit) {
   std::scoped_lock lock(mutex_);
   TORCH_CHECK(running_.empty(), "finish() is due before the next prepare()");
-  reducing_ = will_reduce && world_.size() > 1;
+  reducing_ = will_reduce && !buckets_.empty();
+  unit_ = unit;
   next_ = 0;
+  overlapped_.reset();
   for (Bucket& b : buckets_) b.pending = b.parameters;
   for (Hooked& h : parameters_) h.ready = false;
 }
@@ -121,19 +134,26 @@ void GradientReducer::start_ready_buckets() {
   for (; next_ < buckets_.size() && buckets_[next_].pending == 0; ++next_) {
     const Bucket& b = buckets_[next_];
     torch::Tensor slice = gradients_.narrow(0, b.begin, b.end - b.begin);
-    running_.push_back(hook_.start({static_cast<int>(next_), slice}));
+    running_.push_back(hook_.start({static_cast<int>(next_), slice, b.begin, unit_}));
   }
 }
 
+void GradientReducer::start_rest() {
+  std::scoped_lock lock(mutex_);
+  if (!reducing_ || overlapped_) return;
+  overlapped_ = next_;
+  for (Bucket& b : buckets_) b.pending = 0;
+  start_ready_buckets();
+}
+
 ReduceTimings GradientReducer::finish() {
+  start_rest();
   std::scoped_lock lock(mutex_);
   ReduceTimings timings;
   if (!reducing_) return timings;
   reducing_ = false;
   auto start = std::chrono::steady_clock::now();
-  timings.overlapped_buckets = static_cast<int>(next_);
-  for (Bucket& b : buckets_) b.pending = 0;
-  start_ready_buckets();
+  timings.overlapped_buckets = static_cast<int>(overlapped_.value_or(0));
   std::vector<Completion> running = std::exchange(running_, {});
   for (const Completion& completion : running) completion();
   std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;

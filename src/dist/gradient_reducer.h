@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "dist/comm_hooks.h"
@@ -29,6 +30,8 @@ struct ReducedParameter {
 struct ReducerOptions {
   int64_t bucket_bytes = int64_t{8} << 20;
   int64_t first_bucket_bytes = int64_t{1} << 20;  // small: communication begins early
+  bool whole_parameters = false;  // buckets end where parameters do, and may be larger for that
+  bool even_alone = false;        // one rank hands its buckets to the hook too, to be timed
 };
 
 struct ReduceTimings {
@@ -47,16 +50,21 @@ class GradientReducer {
   // `parameters` in registration order, offsets ascending, each once (tied weights too);
   // `gradients` [total], contiguous; what lies between parameters is reduced along. `hook` and
   // `world` must outlive this. REQUIRES the same layout on every rank. With one rank nothing is
-  // registered.
+  // registered, unless even_alone.
   GradientReducer(World& world, CommHook& hook, std::vector<ReducedParameter> parameters,
                   torch::Tensor gradients, const ReducerOptions& options);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // Before each backward pass. False: gradients only accumulate.
-  void prepare(bool will_reduce);
-  // Starts the buckets that got no gradient in this pass (unused parameters), waits for all.
+  // Before each backward pass. False: gradients only accumulate. `unit`: of the step's buckets, for
+  // hooks (GradientBucket).
+  void prepare(bool will_reduce, double unit = 1);
+  // After the backward pass: starts the buckets that are still due (of unused parameters, or all of
+  // a rank without a share of the step). What other operations follow then has the same place among
+  // them on every rank. finish() does it where this was not called.
+  void start_rest();
+  // Waits for all buckets.
   // On return the flat array holds the sums. Throws MachineError. Does nothing after
   // prepare(false).
   ReduceTimings finish();
@@ -76,6 +84,7 @@ class GradientReducer {
   struct Hooked;  // a parameter, its autograd node and the key of our hook there
 
   void cut_buckets(const ReducerOptions& options);
+  int64_t begin_of_parameter_at(int64_t element) const;
   void add_hook(std::size_t parameter);
   void start_ready_buckets();
 
@@ -87,7 +96,9 @@ class GradientReducer {
 
   std::mutex mutex_;  // CUDA's backward pass runs on a thread of autograd's
   bool reducing_ = false;
+  double unit_ = 1;
   std::size_t next_ = 0;  // bucket to start
+  std::optional<std::size_t> overlapped_;  // buckets that had started by start_rest()
   std::vector<Completion> running_;
 };
 

@@ -49,6 +49,13 @@ const std::vector<Names>& plain_families() {
        {"LOCAL_WORLD_SIZE"},
        {"TORCHELASTIC_RUN_ID"},
        {"TORCHELASTIC_RESTART_COUNT"}},
+      {"horovodrun",
+       {"HOROVOD_RANK"},
+       {"HOROVOD_SIZE"},
+       {"HOROVOD_LOCAL_RANK"},
+       {"HOROVOD_LOCAL_SIZE"},
+       {},
+       {}},
   };
   return families;
 }
@@ -184,6 +191,19 @@ bool agree(const Seen& a, const Seen& b) {
   throw error;
 }
 
+// Open MPI 5 reads PRTE_MCA_* and passes over what versions 3 and 4 read, silently: a list of hosts
+// given by the old name leaves all ranks on one.
+void refuse_ignored_hosts(const GetVariable& get) {
+  if (!get("PRTE_LAUNCHED")) return;
+  for (const char* name : {"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_dash_host"}) {
+    std::optional<Variable> ignored = find(get, {name});
+    if (!ignored || find(get, {"PRTE_MCA_prte_default_hostfile"})) continue;
+    ConfigError error("{}={}: this Open MPI (5 or newer) does not read it", name, ignored->value);
+    error.set_advice("mpirun --hostfile FILE, or PRTE_MCA_prte_default_hostfile=FILE");
+    throw error;
+  }
+}
+
 // The family that counts, nothing for a process that nobody launched.
 std::optional<Seen> choose_family(const GetVariable& get) {
   std::vector<Seen> complete, incomplete;
@@ -202,6 +222,7 @@ std::optional<Seen> choose_family(const GetVariable& get) {
     }
     return std::nullopt;
   }
+  refuse_ignored_hosts(get);
   const Seen& first = complete.front();
   for (const Seen& other : complete) {
     if (agree(first, other)) continue;
@@ -239,6 +260,23 @@ int port_from(const std::string& run_id) {
   throw error;
 }
 
+// Open MPI 4 tells every rank where mpirun runs: "JOB.0;tcp://10.0.0.1,192.0.2.1:4242;tcp6://...".
+// That is rank 0's host when rank 0's own daemon is mpirun; else rank 0 stops the job. docker0's
+// usual network, which every machine has for itself, is passed over. Empty where there is none.
+std::string address_of_mpirun(const GetVariable& get, const Seen& seen) {
+  constexpr std::string_view kStart = ";tcp://";
+  std::string uri = get("OMPI_MCA_orte_hnp_uri").value_or("");
+  std::size_t start = uri.find(kStart);
+  bool elsewhere = seen.rank == 0 && get("OMPI_MCA_orte_local_daemon_uri").value_or("") != uri;
+  if (start == std::string::npos || elsewhere) return "";
+  start += kStart.size();
+  std::string addresses = uri.substr(start, uri.find(':', start) - start);
+  for (const std::string& address : split(addresses, ',')) {
+    if (!is_loopback(address) && address.rfind("172.17.", 0) != 0) return address;
+  }
+  return "";
+}
+
 std::string master_address(const GetVariable& get, const Seen& seen) {
   bool own = seen.launcher == "lockstep";
   std::optional<Variable> given =
@@ -249,7 +287,17 @@ std::string master_address(const GetVariable& get, const Seen& seen) {
     std::optional<Variable> hosts = find(get, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
     if (hosts) return expand_slurm_hosts(hosts->value, hosts->name).front();
   }
+  if (seen.launcher == "Open MPI") {
+    std::string address = address_of_mpirun(get, seen);
+    if (!address.empty()) return address;
+  }
   refuse_without_address(seen);
+}
+
+// Hydra tells no address, but brings texts from rank to rank: learn_master (pmi.h) asks.
+bool left_to_pmi(const GetVariable& get, const Seen& seen) {
+  return seen.launcher == "MPICH" && find(get, {"PMI_FD"}) &&
+         !find(get, {"MASTER_ADDR", "MASTER_PORT"});
 }
 
 int master_port(const GetVariable& get, const Seen& seen) {
@@ -284,7 +332,15 @@ LaunchEnvironment detect_launch_environment(const GetVariable& get) {
   out.launcher = seen->launcher;
   out.run_id = seen->run_id;
   out.attempt = seen->attempt;
+  if (seen->launcher == "lockstep") {
+    out.address = get("LOCKSTEP_ADDRESS").value_or("");
+    out.host = get("LOCKSTEP_HOST").value_or("");
+  }
   if (seen->size == 1) return out;
+  if (left_to_pmi(get, *seen)) {
+    out.master_address.clear();
+    return out;
+  }
   out.master_address = master_address(get, *seen);
   out.master_port = master_port(get, *seen);
   if (seen->launcher == "lockstep" && seen->rank == 0) {
@@ -302,6 +358,9 @@ const std::vector<std::string>& clear_list() {
     std::vector<std::string> out = {"LOCKSTEP_MASTER_ADDRESS",
                                     "LOCKSTEP_MASTER_PORT",
                                     "LOCKSTEP_STORE_FD",
+                                    "LOCKSTEP_REPORT_FD",
+                                    "LOCKSTEP_ADDRESS",
+                                    "LOCKSTEP_HOST",
                                     "MASTER_ADDR",
                                     "MASTER_PORT",
                                     "GROUP_RANK",
@@ -328,11 +387,7 @@ const std::vector<std::string>& clear_list() {
                                     "SLURM_STEP_NUM_TASKS",
                                     "SLURM_STEP_TASKS_PER_NODE",
                                     "SLURM_TASKS_PER_NODE",
-                                    "SLURM_STEP_NODELIST",
-                                    "HOROVOD_RANK",
-                                    "HOROVOD_SIZE",
-                                    "HOROVOD_LOCAL_RANK",
-                                    "HOROVOD_LOCAL_SIZE"};
+                                    "SLURM_STEP_NODELIST"};
     for (const Names& family : plain_families()) {
       for (const auto* part : {&family.rank, &family.size, &family.local_rank, &family.local_size,
                                &family.run_id, &family.attempt}) {

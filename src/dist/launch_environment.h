@@ -1,6 +1,7 @@
 // Which rank this process is, and where the others meet, as its launcher's variables say. Knows
-// lockstep's own launcher, Open MPI 4 and 5, MPICH and Intel MPI (Hydra), MVAPICH2, torchrun and
-// Slurm; without any of them the process is the only rank. docs/launch.md has the table.
+// lockstep's own launcher, Open MPI 4 and 5, MPICH and Intel MPI (Hydra), MVAPICH2, torchrun,
+// horovodrun and Slurm; without any of them the process is the only rank. docs/launch.md has the
+// table.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,10 @@ namespace lockstep {
 struct LaunchEnvironment {
   int rank = 0, size = 1;              // of all processes; 0 <= rank < size
   int local_rank = 0, local_size = 1;  // of those on this host
-  std::string master_address;          // host or address of rank 0's store; 127.0.0.1 if size is 1
+  std::string master_address;          // of rank 0's store; empty: learn_master (pmi.h) asks
   int master_port = 0;                 // 0 only when size is 1: nobody else needs to know it
+  std::string address;                 // of this host towards the others; empty: the route says
+  std::string host;                    // its name in messages; empty: the launcher gave none
   std::string launcher = "none";       // the family's name, for messages: "Open MPI"
   std::string run_id;                  // equal in all ranks of one job; may be empty
   int attempt = 0;                     // restarts before this one
@@ -29,11 +32,13 @@ using GetVariable = std::function<std::optional<std::string>(const char*)>;
 std::optional<std::string> environment_variable(const char* name);
 
 // Throws ConfigError, naming the variables: for a value that is no number or out of range, for an
-// incomplete family, for two families that disagree on rank or size, and for several hosts without
-// a master address.
+// incomplete family, for two families that disagree on rank or size, for several hosts without a
+// master address (Open MPI 4 says where mpirun runs, Hydra is asked later), and for a list of hosts
+// that Open MPI 5 does not read.
 //
-// Precedence: lockstep, Open MPI, MVAPICH2, Hydra, torchrun, Slurm. Slurm's numbers may differ from
-// those of a launcher inside it as long as Slurm started one task a host (then these are daemons).
+// Precedence: lockstep, Open MPI, MVAPICH2, Hydra, torchrun, horovodrun, Slurm. Slurm's numbers may
+// differ from those of a launcher inside it as long as Slurm started one task a host (then these
+// are daemons).
 //
 // Where MASTER_PORT is not given it is derived from what all ranks of a job share: 15000 + h, where
 // h < 15000 is the 32-bit FNV-1a hash of run_id modulo 15000 (below Linux' ephemeral ports); Hydra

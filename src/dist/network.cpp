@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lockstep {
 namespace {
@@ -107,6 +109,44 @@ LocalAddress local_address_towards(const std::string& host) {
   error.set_cause(std::strerror(reason));
   error.set_advice("check the address of rank 0's machine and that the network is up");
   throw error;
+}
+
+LocalAddress address_of_interface(const std::string& name) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) throw MachineError("no interfaces: {}", std::strerror(errno));
+  std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  LocalAddress found;
+  std::vector<std::string> names;
+  bool version_4 = false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const sockaddr* a = entry->ifa_addr;
+    bool usable = a != nullptr && (a->sa_family == AF_INET || a->sa_family == AF_INET6);
+    if (!usable) continue;
+    if (names.empty() || names.back() != entry->ifa_name) names.emplace_back(entry->ifa_name);
+    if (name != entry->ifa_name || version_4) continue;
+    version_4 = a->sa_family == AF_INET;
+    if (!version_4 && !found.address.empty()) continue;
+    found = {numeric(a, length_of(a)), name, is_loopback(a)};
+  }
+  if (!found.address.empty()) return found;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  throw ConfigError("no interface \"{}\" with an address on this machine{}; it has {}", name,
+                    did_you_mean(name, names), join(names, ", "));
+}
+
+std::vector<std::string> addresses_elsewhere(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return {};
+  AddressList list(found, &freeaddrinfo);
+  std::vector<std::string> out;
+  for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
+    if (!is_loopback(it->ai_addr)) out.push_back(numeric(it->ai_addr, it->ai_addrlen));
+  }
+  return out;
 }
 
 int listen_on(const std::string& host, int port) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -17,6 +18,14 @@ struct LocalAddress {
 // peer elsewhere. Sends nothing. Throws MachineError when the name does not resolve or no route
 // exists.
 LocalAddress local_address_towards(const std::string& host);
+
+// The address of a network interface of this machine: IPv4 where it has one. Throws ConfigError,
+// naming the interfaces that there are, when there is none of this name or it has no address.
+LocalAddress address_of_interface(const std::string& name);
+
+// The numeric addresses of a host name, those of this machine itself (127.0.0.0/8, ::1) left out;
+// none when it does not resolve.
+std::vector<std::string> addresses_elsewhere(const std::string& host);
 
 // A listening TCP socket on `host` (an address of this machine) and `port` (0: any free one).
 // The caller owns the descriptor. Throws MachineError that names host:port; for a port in use it

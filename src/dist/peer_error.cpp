@@ -50,4 +50,13 @@ MachineError peer_error(const std::string& who, const std::string& what,
   return error;
 }
 
+MachineError verdict_error(const RankVerdict& verdict, const std::string& who,
+                           const std::string& what) {
+  MachineError error("{}", verdict.headline);
+  error.add_context(who + " in " + what);
+  error.set_cause(verdict.detail);
+  error.set_advice(verdict.advice);
+  return error;
+}
+
 }  // namespace lockstep

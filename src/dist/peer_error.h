@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "dist/rank_judge.h"
 
 namespace lockstep {
 
@@ -17,5 +18,9 @@ bool says_timeout(const std::string& text);
 // `who`: "rank 2 of 4"; `what`: "all_reduce_sum (operation 17)".
 MachineError peer_error(const std::string& who, const std::string& what,
                         const std::exception& exception);
+
+// What every rank says once it is known who is at fault. `what` as above: what this rank was doing.
+MachineError verdict_error(const RankVerdict& verdict, const std::string& who,
+                           const std::string& what);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "dist/connections.h"
 #include "dist/nccl_backend.h"
+#include "dist/pmi.h"
 
 namespace lockstep {
 namespace {
@@ -67,12 +68,28 @@ std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
 World::World(const LaunchEnvironment& environment, const WorldOptions& options)
     : environment_(environment) {
   check_environment(environment, options);
-  if (environment.size == 1) return;
-  connections_ = std::make_unique<Connections>(environment_);
-  connections_->connect(options);
+  JudgeOptions judge{.lost_seconds = options.lost_seconds, .stall_seconds = options.stall_seconds};
+  heartbeat_ = std::make_unique<Heartbeat>(environment.rank, environment.size, judge);
+  if (environment.size > 1) {
+    learn_master(environment_);
+    connections_ = std::make_unique<Connections>(environment_, *heartbeat_);
+    connections_->connect(options);
+    machine_ranks_ = connections_->machine_ranks();
+  }
+  if (!machine_ranks_.empty()) return;
+  for (int r = 0; r < environment.size; ++r) machine_ranks_.push_back({r});
 }
 
 World::~World() = default;
+
+RankProgress& World::progress() { return heartbeat_->progress(); }
+
+const std::vector<int>& World::neighbours() const {
+  auto holds_me = [this](const std::vector<int>& ranks) {
+    return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
+  };
+  return *std::find_if(machine_ranks_.begin(), machine_ranks_.end(), holds_me);
+}
 
 void World::all_reduce_sum(const torch::Tensor& tensor) {
   LocalGroup* group = connections_ && tensor.is_cpu() ? connections_->shared() : nullptr;
@@ -82,42 +99,32 @@ void World::all_reduce_sum(const torch::Tensor& tensor) {
   }
   Summation summation = summation_of(tensor.scalar_type());
   std::byte* data = bytes_of(tensor).data();
-  connections_->run("all_reduce_sum", [&] { group->all_reduce(data, tensor.numel(), summation); });
+  connections_->run({"all_reduce_sum", tensor},
+                    [&] { group->all_reduce(data, tensor.numel(), summation); });
 }
 
-Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::string& label) {
-  if (!connections_) return [] {};
+Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::string& label,
+                                       Reach reach) {
+  if (!connections_ || reach == Reach::kAlone) return [] {};
   Connections& c = *connections_;
-  if (tensor.is_cpu() && (c.shared() != nullptr || c.by_machine())) {
+  if (reach == Reach::kMachine && c.shared() == nullptr) {
+    LocalGroup* group = c.neighbours();
+    if (group == nullptr) return [] {};
+    TORCH_CHECK(tensor.is_cpu(), "sums on one of several machines are for CPU tensors");
     Summation summation = summation_of(tensor.scalar_type());
     std::byte* data = bytes_of(tensor).data();
-    if (LocalGroup* group = c.shared(); group != nullptr) {
-      return c.queue(label, [=] { group->all_reduce(data, tensor.numel(), summation); });
-    }
-    return c.queue(label, [=, &c] { c.sum_by_machine(tensor, summation); });
+    return c.queue(OperationLabel(label, tensor).for_some(),
+                   [=] { group->all_reduce(data, tensor.numel(), summation); });
   }
-  if (size() == 2 && tensor.is_cpu() && tensor.scalar_type() == torch::kBFloat16) {
-    return start_bf16_exchange(tensor, label);
+  if (tensor.is_cpu()) {
+    Summation summation = summation_of(tensor.scalar_type());
+    std::byte* data = bytes_of(tensor).data();
+    LocalGroup* group = c.shared();
+    if (group == nullptr) return c.start_sum({label, tensor}, data, tensor.numel(), summation);
+    return c.queue({label, tensor}, [=] { group->all_reduce(data, tensor.numel(), summation); });
   }
   std::vector<torch::Tensor> tensors{tensor};
-  return c.start(label, [&] { return c.backend_for(tensor).allreduce(tensors); });
-}
-
-// Gloo sums bf16 one number at a time. Between two ranks an exchange moves as many bytes as its
-// ring does and leaves the sum to ATen's vectorised kernel, which rounds once, to the same bits.
-Completion World::start_bf16_exchange(const torch::Tensor& tensor, const std::string& label) {
-  Connections& c = *connections_;
-  torch::Tensor both = torch::empty({2 * tensor.numel()}, tensor.options());
-  torch::Tensor mine = tensor.view({-1});
-  Completion gathered =
-      c.start(label, [&] { return c.backend_for(tensor)._allgather_base(both, mine); });
-  return [gathered, both, mine] {
-    gathered();
-    torch::NoGradGuard no_grad;
-    torch::Tensor sum = mine;
-    torch::add_out(sum, both.narrow(0, 0, mine.numel()),
-                   both.narrow(0, mine.numel(), mine.numel()));
-  };
+  return c.start({label, tensor}, [&] { return c.backend_for(tensor).allreduce(tensors); });
 }
 
 void World::all_reduce_sum(std::span<double> values) { reduce("all_reduce_sum", values, false); }
@@ -128,15 +135,31 @@ void World::reduce(const std::string& name, std::span<double> values, bool large
   if (!connections_) return;
   Connections& c = *connections_;
   auto count = static_cast<int64_t>(values.size());
+  Summation summation{sizeof(double), largest ? largest_of_doubles : kernels().sum.fp64};
   if (LocalGroup* group = c.shared(); group != nullptr) {
-    Summation summation{sizeof(double), largest ? largest_of_doubles : kernels().sum.fp64};
-    c.run(name, [&] { group->all_reduce(values.data(), count, summation); });
-    return;
+    c.run({name, count}, [&] { group->all_reduce(values.data(), count, summation); });
+  } else {
+    c.start_sum({name, count}, values.data(), count, summation)();
   }
-  std::vector<torch::Tensor> tensors{torch::from_blob(values.data(), {count}, torch::kFloat64)};
-  c10d::AllreduceOptions options;
-  options.reduceOp = largest ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
-  c.start(name, [&] { return c.gloo().allreduce(tensors, options); })();
+}
+
+Completion World::start_all_reduce_sum(std::span<double> values, const std::string& label,
+                                       Reach reach) {
+  if (!connections_ || reach == Reach::kAlone) return [] {};
+  Connections& c = *connections_;
+  const bool all = reach == Reach::kAll || c.shared() != nullptr;
+  LocalGroup* group = all ? c.shared() : c.neighbours();
+  if (!all && group == nullptr) return [] {};
+  auto count = static_cast<int64_t>(values.size());
+  Summation summation{sizeof(double), kernels().sum.fp64};
+  if (group == nullptr) return c.start_sum({label, count}, values.data(), count, summation);
+  // On one machine this takes the caller's thread when the figures are wanted: no switch to
+  // another.
+  return [=, &c] {
+    OperationLabel what{label, count};
+    what.of_some = !all;
+    c.run(what, [&] { group->all_reduce(values.data(), count, summation); });
+  };
 }
 
 void World::broadcast(const torch::Tensor& tensor, int root) {
@@ -145,7 +168,7 @@ void World::broadcast(const torch::Tensor& tensor, int root) {
   Connections& c = *connections_;
   if (LocalGroup* group = c.shared(); group != nullptr && tensor.is_cpu()) {
     std::span<std::byte> bytes = bytes_of(tensor);
-    c.run("broadcast", [&] { group->broadcast(bytes, root); });
+    c.run({"broadcast", tensor}, [&] { group->broadcast(bytes, root); });
     return;
   }
   start_broadcast(tensor, root, "broadcast")();
@@ -157,7 +180,25 @@ Completion World::start_broadcast(const torch::Tensor& tensor, int root, const s
   std::vector<torch::Tensor> tensors{tensor};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  return c.start(label, [&] { return c.backend_for(tensor).broadcast(tensors, options); });
+  return c.start({label, tensor},
+                 [&] { return c.backend_for(tensor).broadcast(tensors, options); });
+}
+
+void World::transfer(const torch::Tensor& tensor, int from, int to) {
+  if (!connections_ || from == to || (rank() != from && rank() != to)) return;
+  Connections& c = *connections_;
+  torch::Tensor host = tensor.cpu();
+  std::vector<torch::Tensor> bytes{host.view({-1}).view(torch::kUInt8)};
+  OperationLabel label(fmt::format("transfer from rank {} to rank {}", from, to));
+  label.of_some = true;
+  label.interruptible = false;
+  c.start(label, [&] {
+    return rank() == from ? c.gloo().send(bytes, to, 0) : c.gloo().recv(bytes, from, 0);
+  })();
+  if (rank() == to && !host.is_same(tensor)) {
+    torch::Tensor out = tensor;
+    out.copy_(host);
+  }
 }
 
 void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t> cuts) {
@@ -171,7 +212,7 @@ void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t
     std::byte* data = bytes_of(flat).data();
     std::vector<int64_t> bytes;
     for (int64_t cut : cuts) bytes.push_back(cut * flat.element_size());
-    c.run("all_gather_slices", [&] { group->all_gather_slices(data, bytes); });
+    c.run({"all_gather_slices", flat}, [&] { group->all_gather_slices(data, bytes); });
     return;
   }
   // Every rank's slice is under way at once; as bytes, which every backend knows.

@@ -2,22 +2,20 @@
 //
 // Every rank calls the same operations in the same order. Several may be under way at once, but all
 // are started by one thread at a time, in that same order on every rank. CUDA tensors go through
-// NCCL. CPU tensors go through shared memory when all ranks are on one machine (local_group.h) and
-// through Gloo otherwise; sums over several machines are taken on each machine through shared
-// memory first, so that one rank of each talks over the network. A World of one rank opens no
+// NCCL. CPU tensors go through shared memory when all ranks are on one machine (local_group.h).
+// Sums over several machines are taken on each through shared memory first and then between one
+// rank of each (mesh.h); what is not a sum goes through Gloo then. A World of one rank opens no
 // connection and its operations do nothing.
 //
-// What holds for sums: every rank gets the same bits. On one machine they are taken in the order of
+// What holds for sums of CPU tensors: every rank gets the same bits. They are taken in the order of
 // the ranks, 16-bit types in fp32 with one rounding, so they do not depend on how an array is cut
-// into operations. Over the network that holds for two machines, or two ranks without shared memory
-// (a + b = b + a); with more, the order of summation follows each element's place in the ring, so
-// the bits repeat from run to run only for the same places of the ranks and the same cuts. A 16-bit
-// sum over machines is rounded on each machine and again between them.
+// into operations. Over several machines that holds for the ranks of each and then for the
+// machines: with two roundings for 16-bit types, and other bits than on one machine.
 //
-// Errors: a dead peer, a cut network or a timeout is a MachineError that names operation, its
-// number, this rank and what the transport said: through shared memory the rank that died or hangs,
-// through the network an address at most, often that of a second victim. A World that failed once
-// stays failed.
+// Errors: a peer that ended, stands still, hangs, was cut off or issued another operation is a
+// MachineError that names it, its host and what it did last, and this rank's operation: the ranks'
+// heartbeats tell (heartbeat.h), the transport only says that something is wrong. All ranks name
+// the same one. A World that failed once stays failed.
 #pragma once
 
 #include <torch/types.h>
@@ -40,7 +38,17 @@ struct WorldOptions {
   std::string device = "cpu";                 // "cpu" or "cuda": what gradients live on
   // Ranks of one machine exchange CPU tensors through shared memory instead of the network.
   bool shared_memory = true;
+  int streams = 4;      // TCP connections between two machines: long ways take more than one window
   std::string machine;  // ranks that say the same are on one machine; empty: found out
+  double lost_seconds = 5;    // a rank without a sign of life for so long is lost; 0: never
+  double stall_seconds = 15;  // a rank that others wait for is named after this; 0: never
+};
+
+// Which ranks an operation is for.
+enum class Reach {
+  kAll,
+  kMachine,  // those that share memory with this rank; only itself where none does
+  kAlone,    // this one: nothing to do
 };
 
 struct Operation {
@@ -53,6 +61,8 @@ struct Operation {
 using Completion = std::function<void()>;
 
 class Connections;
+class Heartbeat;
+class RankProgress;
 
 class World {
  public:
@@ -71,18 +81,29 @@ class World {
   int size() const { return environment_.size; }
   bool is_leader() const { return environment_.rank == 0; }
   const LaunchEnvironment& environment() const { return environment_; }
+  // The ranks that share memory with this one, itself among them, ascending. By machine for all
+  // ranks: alike on all.
+  const std::vector<int>& neighbours() const;
+  const std::vector<std::vector<int>>& machines() const { return machine_ranks_; }
 
   // In place. `tensor`: any shape, contiguous; fp32, fp64, fp16, bf16 or int64; alike on all ranks.
   void all_reduce_sum(const torch::Tensor& tensor);
   // As above, not waited for: `tensor` must not be touched before the completion was called.
   // `label` says what it is, for errors: "gradient bucket 3".
-  Completion start_all_reduce_sum(const torch::Tensor& tensor, const std::string& label);
+  Completion start_all_reduce_sum(const torch::Tensor& tensor, const std::string& label,
+                                  Reach reach = Reach::kAll);
   // Of small figures on the CPU, whatever the device.
   void all_reduce_sum(std::span<double> values);
+  // Not waited for: over the network it takes no longer than what is under way beside it. `values`
+  // must stay as they are until the completion was called.
+  Completion start_all_reduce_sum(std::span<double> values, const std::string& label,
+                                  Reach reach = Reach::kAll);
   void all_reduce_max(std::span<double> values);
 
   // `tensor` of every rank becomes that of `root`.
   void broadcast(const torch::Tensor& tensor, int root);
+  // `tensor` of rank `to` becomes that of rank `from`; for these two ranks only.
+  void transfer(const torch::Tensor& tensor, int from, int to);
   // `flat` [cuts.back()], contiguous, any type: rank r holds the right elements [cuts[r], cuts[r +
   // 1]); on return every rank has all of them. `cuts`: size() + 1 entries, ascending from 0, alike
   // on all ranks; slices may be empty and of different lengths.
@@ -100,12 +121,18 @@ class World {
   // The operation that was started last: what a report on a hang or a failure wants to know.
   Operation last_operation() const;
 
+  // Where this rank stands: the training loop marks its phases and steps.
+  RankProgress& progress();
+  // What all ranks know of each other.
+  Heartbeat& heartbeat() { return *heartbeat_; }
+
  private:
-  Completion start_bf16_exchange(const torch::Tensor& tensor, const std::string& label);
   Completion start_broadcast(const torch::Tensor& tensor, int root, const std::string& label);
   void reduce(const std::string& name, std::span<double> values, bool largest);
 
   LaunchEnvironment environment_;
+  std::vector<std::vector<int>> machine_ranks_;
+  std::unique_ptr<Heartbeat> heartbeat_;      // of one rank: stands still
   std::unique_ptr<Connections> connections_;  // none for one rank
 };
 

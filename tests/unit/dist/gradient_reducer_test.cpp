@@ -71,7 +71,7 @@ TEST(GradientReducer, SumsOverAllRanksWhileTheBackwardPassRuns) {
   for (int ranks : {2, 3}) {
     expect_all_well(run_ranks(ranks, [ranks](World& world) {
       FlatWeights w(layer_shapes(6));
-      auto hook = make_comm_hook(world, "none");
+      auto hook = make_comm_hook(world, {"none"});
       GradientReducer reducer(world, *hook, w.parameters, w.gradients, kSmallBuckets);
       EXPECT_GT(reducer.bucket_count(), 4);
       for (int step = 0; step < 3; ++step) {
@@ -94,7 +94,7 @@ TEST(GradientReducer, GivesTheSameBitsForAnyCutsWithTwoRanks) {
     std::vector<torch::Tensor> results;
     for (ReducerOptions options : {kSmallBuckets, ReducerOptions{256, 256}, ReducerOptions{}}) {
       FlatWeights w(layer_shapes(3));
-      auto hook = make_comm_hook(world, "none");
+      auto hook = make_comm_hook(world, {"none"});
       GradientReducer reducer(world, *hook, w.parameters, w.gradients, options);
       reducer.prepare(true);
       loss_of(w, input_of(world.rank())).backward();
@@ -109,7 +109,7 @@ TEST(GradientReducer, GivesTheSameBitsForAnyCutsWithTwoRanks) {
 TEST(GradientReducer, AccumulatesWithoutTalkingUntilAsked) {
   expect_all_well(run_ranks(2, [](World& world) {
     FlatWeights w(layer_shapes(2));
-    auto hook = make_comm_hook(world, "none");
+    auto hook = make_comm_hook(world, {"none"});
     GradientReducer reducer(world, *hook, w.parameters, w.gradients, kSmallBuckets);
     uint64_t before = world.last_operation().sequence;
     reducer.prepare(false);
@@ -126,7 +126,7 @@ TEST(GradientReducer, AccumulatesWithoutTalkingUntilAsked) {
 TEST(GradientReducer, ReducesParametersThatOnlyOneRankUsed) {
   expect_all_well(run_ranks(2, [](World& world) {
     FlatWeights w({{300}, {300}, {300}});
-    auto hook = make_comm_hook(world, "none");
+    auto hook = make_comm_hook(world, {"none"});
     GradientReducer reducer(world, *hook, w.parameters, w.gradients, {256, 256});
     for (int step = 0; step < 2; ++step) {
       w.gradients.zero_();
@@ -146,7 +146,7 @@ TEST(GradientReducer, ReducesParametersThatOnlyOneRankUsed) {
 TEST(GradientReducer, WaitsForAllUsesOfATiedParameter) {
   expect_all_well(run_ranks(2, [](World& world) {
     FlatWeights w({{64, 64}, {64, 64}});
-    auto hook = make_comm_hook(world, "none");
+    auto hook = make_comm_hook(world, {"none"});
     GradientReducer reducer(world, *hook, w.parameters, w.gradients, {4096, 4096});
     reducer.prepare(true);
     torch::Tensor x = torch::eye(64);
@@ -179,7 +179,7 @@ struct InPlaceTriple : torch::autograd::Function<InPlaceTriple> {
 TEST(GradientReducer, SeesGradientsThatBackwardFunctionsWroteThemselves) {
   expect_all_well(run_ranks(2, [](World& world) {
     FlatWeights w({{500}, {700}});
-    auto hook = make_comm_hook(world, "none");
+    auto hook = make_comm_hook(world, {"none"});
     GradientReducer reducer(world, *hook, w.parameters, w.gradients, {512, 512});
     reducer.prepare(true);
     (InPlaceTriple::apply(w.weight(0)).sum() + InPlaceTriple::apply(w.weight(1)).sum()).backward();
@@ -192,7 +192,7 @@ TEST(GradientReducer, SeesGradientsThatBackwardFunctionsWroteThemselves) {
 TEST(GradientReducer, RegistersNothingForOneRank) {
   World world(LaunchEnvironment{}, {});
   FlatWeights w(layer_shapes(2));
-  auto hook = make_comm_hook(world, "none");
+  auto hook = make_comm_hook(world, {"none"});
   GradientReducer reducer(world, *hook, w.parameters, w.gradients, {});
   reducer.prepare(true);
   loss_of(w, input_of(0)).backward();
@@ -206,7 +206,7 @@ TEST(GradientReducer, RegistersNothingForOneRank) {
 TEST(GradientReducer, RefusesASecondBackwardPassWithoutPreparation) {
   auto results = run_ranks(2, [](World& world) {
     FlatWeights w(layer_shapes(1));
-    auto hook = make_comm_hook(world, "none");
+    auto hook = make_comm_hook(world, {"none"});
     GradientReducer reducer(world, *hook, w.parameters, w.gradients, {});
     reducer.prepare(true);
     loss_of(w, input_of(0)).backward();
@@ -222,7 +222,7 @@ TEST(CommHook, Bf16StaysWithinItsRounding) {
   for (int ranks : {2, 3}) {
     expect_all_well(run_ranks(ranks, [ranks](World& world) {
       FlatWeights w(layer_shapes(4));
-      auto hook = make_comm_hook(world, "bf16");
+      auto hook = make_comm_hook(world, {"bf16"});
       GradientReducer reducer(world, *hook, w.parameters, w.gradients, kSmallBuckets);
       for (int step = 0; step < 2; ++step) {
         w.gradients.zero_();
@@ -245,10 +245,12 @@ TEST(CommHook, Bf16StaysWithinItsRounding) {
 TEST(CommHook, UnknownNameIsAnErrorThatNamesTheNearest) {
   World world(LaunchEnvironment{}, {});
   try {
-    make_comm_hook(world, "bf61");
+    make_comm_hook(world, {"bf61"});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "no comm hook \"bf61\"; did you mean bf16? (none, bf16)");
+    EXPECT_STREQ(
+        error.what(),
+        "comm.hook: no comm hook \"bf61\"; did you mean bf16? (none, bf16, fp16, powersgd)");
   }
 }
 

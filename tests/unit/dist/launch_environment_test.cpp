@@ -150,6 +150,39 @@ TEST(LaunchEnvironment, ReadsOpenMpi5SecondNamesOfTheSizes) {
   EXPECT_EQ(seen.size, 2);
 }
 
+TEST(LaunchEnvironment, TakesTheAddressOfMpirunWhereRank0IsOnItsHost) {
+  const std::string uri = "42.0;tcp://172.17.0.1,10.0.0.5,192.0.2.5:36693;tcp6://[fd00::2]:57297";
+  Variables rank3 = with(kOpenMpi4, {{"OMPI_MCA_orte_hnp_uri", uri}});
+  EXPECT_EQ(detect(rank3).master_address, "10.0.0.5") << "not docker0's";
+  EXPECT_EQ(detect(with(rank3, {{"MASTER_ADDR", "n0"}})).master_address, "n0");
+  Variables rank0 = with(rank3, {{"OMPI_COMM_WORLD_RANK", "0"},
+                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                 {"OMPI_MCA_orte_local_daemon_uri", uri}});
+  EXPECT_EQ(detect(rank0).master_address, "10.0.0.5");
+  rank0["OMPI_MCA_orte_local_daemon_uri"] = "42.1;tcp://10.0.0.6:1";
+  EXPECT_NE(refusal(rank0).find("but not where rank 0 is"), std::string::npos);
+}
+
+TEST(LaunchEnvironment, RefusesAListOfHostsThatOpenMpi5DoesNotRead) {
+  Variables version5 = with(kOpenMpi4, {{"PRTE_LAUNCHED", "1"}, {"MASTER_ADDR", "10.0.0.1"}});
+  EXPECT_EQ(detect(version5).size, 4);
+  version5["OMPI_MCA_orte_default_hostfile"] = "/etc/hosts.mpi";
+  std::string text = refusal(version5);
+  EXPECT_NE(text.find("PRTE_MCA_prte_default_hostfile=FILE"), std::string::npos) << text;
+  version5["PRTE_MCA_prte_default_hostfile"] = "/etc/hosts.mpi";
+  EXPECT_EQ(detect(version5).size, 4);
+}
+
+TEST(LaunchEnvironment, ReadsHorovodrun) {
+  LaunchEnvironment seen = detect({{"HOROVOD_RANK", "2"},
+                                   {"HOROVOD_SIZE", "4"},
+                                   {"HOROVOD_LOCAL_RANK", "0"},
+                                   {"HOROVOD_LOCAL_SIZE", "2"},
+                                   {"MASTER_ADDR", "10.0.0.1"}});
+  EXPECT_EQ(seen.launcher, "horovodrun");
+  EXPECT_EQ(seen.rank, 2);
+}
+
 TEST(LaunchEnvironment, ReadsHydraAndMvapich) {
   LaunchEnvironment hydra = detect({{"PMI_RANK", "1"},
                                     {"PMI_SIZE", "2"},
@@ -158,7 +191,15 @@ TEST(LaunchEnvironment, ReadsHydraAndMvapich) {
                                     {"MPI_LOCALNRANKS", "2"}});
   EXPECT_EQ(hydra.launcher, "MPICH");
   EXPECT_EQ(hydra.rank, 1);
-  EXPECT_EQ(hydra.master_port, 29500);
+  EXPECT_EQ(hydra.master_address, "") << "to be asked through PMI_FD";
+  LaunchEnvironment given = detect({{"PMI_RANK", "1"},
+                                    {"PMI_SIZE", "2"},
+                                    {"PMI_FD", "7"},
+                                    {"MASTER_ADDR", "10.0.0.1"},
+                                    {"MPI_LOCALRANKID", "0"},
+                                    {"MPI_LOCALNRANKS", "1"}});
+  EXPECT_EQ(given.master_address, "10.0.0.1");
+  EXPECT_EQ(given.master_port, 29500);
   LaunchEnvironment mvapich = detect({{"MV2_COMM_WORLD_RANK", "0"},
                                       {"MV2_COMM_WORLD_SIZE", "2"},
                                       {"MV2_COMM_WORLD_LOCAL_RANK", "0"},

@@ -1,7 +1,9 @@
 // Sums and gathers of a World on every path: shared memory, network, several machines.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dist/world.h"
@@ -65,19 +67,98 @@ TEST_P(SumsOnOneMachine, DoNotDependOnTheCuts) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SumsOnOneMachine, testing::Values(2, 3, 4));
 
-TEST(WorldSums, OfTwoRanksAreTheSameOverTheNetwork) {
+// Sizes on both sides of where the mesh goes from whole arrays to slices (256 KiB).
+TEST(WorldSums, OverTheNetworkAreTheSameAsOnOneMachine) {
+  for (int ranks : {2, 3, 4}) {
+    RanksOptions options;
+    options.world.shared_memory = false;
+    options.world.streams = ranks - 1;
+    auto body = [ranks](World& world) {
+      for (torch::ScalarType type : kTypes) {
+        for (int64_t numel : {0, 1, 7, 131073, 600001}) {
+          torch::Tensor mine = addend_of(world.rank(), numel, type);
+          world.all_reduce_sum(mine);
+          EXPECT_TRUE(torch::equal(mine, sum_in_order(ranks, numel, type))) << type << " " << numel;
+        }
+      }
+    };
+    expect_all_well(run_ranks(ranks, body, options));
+  }
+}
+
+TEST(WorldSums, OverTheNetworkDoNotDependOnTheCutsAndMayFinishInAnyOrder) {
   RanksOptions options;
   options.world.shared_memory = false;
   auto body = [](World& world) {
-    for (torch::ScalarType type : kTypes) {
-      for (int64_t numel : {1, 7, 131073}) {
-        torch::Tensor mine = addend_of(world.rank(), numel, type);
-        world.all_reduce_sum(mine);
-        EXPECT_TRUE(torch::equal(mine, sum_in_order(2, numel, type))) << type << " " << numel;
-      }
+    constexpr int64_t kNumel = 900001;
+    torch::Tensor mine = addend_of(world.rank(), kNumel, torch::kFloat32);
+    std::vector<Completion> running;
+    for (int64_t first = 0, length = 1; first < kNumel; first += length, length = length * 3 + 1) {
+      int64_t numel = std::min(length, kNumel - first);
+      running.push_back(world.start_all_reduce_sum(mine.narrow(0, first, numel), "slice"));
     }
+    double figures[] = {1.0 * world.rank()};
+    Completion last = world.start_all_reduce_sum(figures, "figures");
+    last();
+    EXPECT_EQ(figures[0], 3);
+    for (const Completion& completion : running) completion();
+    EXPECT_TRUE(torch::equal(mine, sum_in_order(3, kNumel, torch::kFloat32)));
   };
-  expect_all_well(run_ranks(2, body, options));
+  expect_all_well(run_ranks(3, body, options));
+}
+
+TEST(WorldSums, NameTheRankThatWasLost) {
+  RanksOptions options;
+  options.world.shared_memory = false;
+  auto results = run_ranks(
+      2,
+      [](World& world) {
+        torch::Tensor tensor = torch::ones({1000});
+        world.all_reduce_sum(tensor);
+        if (world.rank() == 1) raise(SIGKILL);
+        world.all_reduce_sum(tensor);
+      },
+      options);
+  EXPECT_EQ(results[0].exit_code, kExitMachine);
+  EXPECT_NE(results[0].text.find("lost rank 1 on "), std::string::npos)
+      << results[0].text;
+}
+
+TEST(WorldSums, NameTheRankThatIsLate) {
+  RanksOptions options;
+  options.world.shared_memory = false;
+  options.world.timeout = std::chrono::seconds{1};
+  auto results = run_ranks(
+      2,
+      [](World& world) {
+        torch::Tensor tensor = torch::ones({1000});
+        if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds{3});
+        world.all_reduce_sum(tensor);
+      },
+      options);
+  EXPECT_EQ(results[0].exit_code, kExitMachine);
+  EXPECT_NE(results[0].text.find("rank 1 on "), std::string::npos)
+      << results[0].text;
+}
+
+TEST(WorldSums, OnAMachineAloneLeaveTheOthersOut) {
+  RanksOptions options;
+  options.machines = {"a", "b", "a", "b"};
+  auto body = [](World& world) {
+    EXPECT_EQ(world.neighbours(), (std::vector<int>{world.rank() % 2, world.rank() % 2 + 2}));
+    torch::Tensor mine = torch::full({1000}, world.rank());
+    world.start_all_reduce_sum(mine, "bucket", Reach::kMachine)();
+    EXPECT_EQ(mine.max().item<float>(), 2 + 2 * (world.rank() % 2));
+    double figures[] = {1};
+    world.start_all_reduce_sum(figures, "figures", Reach::kMachine)();
+    EXPECT_EQ(figures[0], 2);
+    world.start_all_reduce_sum(figures, "figures", Reach::kAlone)();
+    EXPECT_EQ(figures[0], 2);
+    torch::Tensor moved = torch::full({3}, world.rank());
+    world.transfer(moved, 3, 0);
+    EXPECT_EQ(moved[0].item<float>(), world.rank() == 0 ? 3 : world.rank());
+  };
+  expect_all_well(run_ranks(4, body, options));
 }
 
 TEST(WorldSums, ManyQueuedAndImmediateOperationsKeepTheirOrder) {

@@ -129,9 +129,10 @@ TEST(World, SurvivorsOfAKilledRankSayWhatFailed) {
   EXPECT_EQ(results[1].signal, SIGKILL);
   for (int rank : {0, 2}) {
     EXPECT_EQ(results[rank].exit_code, kExitMachine) << results[rank].text;
-    expect_says(results[rank].text, "rank " + std::to_string(rank) + " of 3 lost");
-    expect_says(results[rank].text, "while: all_reduce_sum (operation ");
-    expect_says(results[rank].text, "first failure");
+    expect_says(results[rank].text, "lost rank 1 on ");
+    expect_says(results[rank].text, ": its process ended");
+    expect_says(results[rank].text,
+                "while: rank " + std::to_string(rank) + " of 3 in all_reduce_s");
   }
   EXPECT_LT(Clock::now() - start, seconds{8});  // at once, not after the timeout of 10 s
 }
@@ -147,7 +148,8 @@ TEST(World, ASilentRankEndsTheOthersAfterTheTimeout) {
       },
       options);
   EXPECT_EQ(results[0].exit_code, kExitMachine);
-  expect_says(results[0].text, "waited in vain");
+  expect_says(results[0].text, "rank 1 on ");
+  expect_says(results[0].text, " hangs: others wait for it for ");
   EXPECT_EQ(results[1].exit_code, kExitMachine);
 }
 

@@ -1,0 +1,60 @@
+#include "dist/exchange_timing.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  torch::Tensor numbers = torch::zeros({std::max<int64_t>(1, request.bytes / 4)});
+  const std::vector<torch::Tensor> parts = numbers.chunk(std::max(1, request.parts));
+  std::vector<Completion> running;
+  std::vector<double> seconds, cpu;
+  const Clock::time_point end = Clock::now() + request.limit;
+  for (int i = 0; i <= request.repeats; ++i) {
+    std::this_thread::sleep_for(request.pause);
+    world.barrier();
+    const double cpu_before = cpu_seconds();
+    const Clock::time_point start = Clock::now();
+    for (const torch::Tensor& part : parts) {
+      running.push_back(world.start_all_reduce_sum(part, "timed sum"));
+    }
+    for (const Completion& completion : running) completion();
+    running.clear();
+    std::array<double, 3> worst = {std::chrono::duration<double>(Clock::now() - start).count(),
+                                   cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
+    world.all_reduce_max(worst);  // also whether any rank's time is over: all stop together
+    if (i > 0 || worst[2] > 0) {  // the first warms up, unless there is time for no other
+      seconds.push_back(worst[0]);
+      cpu.push_back(worst[1]);
+    }
+    if (worst[2] > 0) break;
+  }
+  auto middle = [](std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  };
+  return {.repeats = static_cast<int>(seconds.size()),
+          .seconds = middle(seconds),
+          .cpu_seconds = middle(cpu)};
+}
+
+}  // namespace lockstep

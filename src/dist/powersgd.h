@@ -1,0 +1,41 @@
+// What PowerSGD (Vogels, Karimireddy, Jaggi 2019) sends in place of gradients: settings, sizes, and
+// the orthogonalisation at its heart. The hook itself: powersgd_hook.h.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace lockstep {
+
+// One parameter in the flat gradients: as a matrix, its first dimension by all others.
+struct GradientShape {
+  int64_t offset = 0;  // elements
+  int64_t rows = 0, columns = 1;
+
+  int64_t numel() const { return rows * columns; }
+};
+
+struct PowerSgdConfig {
+  int64_t rank = 4;
+  int64_t start_step = 1000;
+  double min_compression = 2;
+  bool error_feedback = true;
+  bool warm_start = true;
+
+  void describe(Fields& f);
+  // Whether the two factors of a matrix are smaller than it by min_compression.
+  bool compresses(const GradientShape& shape) const;
+  // fp32 numbers that stand for the gradients of these parameters, both factors and the rest.
+  int64_t numbers_sent(const std::vector<GradientShape>& parameters) const;
+};
+
+// Makes the columns of `matrix` (fp32 [rows, rank], contiguous, rank <= rows) orthonormal by
+// modified Gram-Schmidt, in double. A column that depends on those before it is replaced by a
+// random one that `seed` gives, so that rank is not lost for good. What is not finite stays so.
+void orthogonalize(const torch::Tensor& matrix, uint64_t seed);
+
+}  // namespace lockstep
