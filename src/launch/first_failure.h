@@ -3,14 +3,13 @@
 // reported the first: so the time of an exit alone does not tell.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace lockstep {
+#include "launch/event_loop.h"
 
-using Clock = std::chrono::steady_clock;
+namespace lockstep {
 
 struct RankEnd {
   int rank = 0;

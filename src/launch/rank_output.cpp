@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -72,7 +73,8 @@ std::string clean(std::string_view line) {
 
 }  // namespace
 
-RankOutput::RankOutput(int ranks, const Options& options) : ranks_(ranks) {
+RankOutput::RankOutput(int ranks, const Options& options)
+    : ranks_(ranks), only_ranks_(options.only_ranks) {
   for (int i : {kStandardOutput, kStandardError}) {
     shown_[i] = {options.descriptors[i], ::isatty(options.descriptors[i]) == 1};
   }
@@ -96,7 +98,7 @@ void RankOutput::take(int rank, Stream stream, std::string_view bytes) {
     note(fmt::format("lockstep launch: rank {}: its output cannot be filed any more: {}", rank,
                      std::strerror(errno)));
   }
-  bool raw = rank == 0 && shown_[stream].terminal;
+  bool raw = rank == 0 && shown_[stream].terminal && is_shown(0);
   if (raw) pass_through(stream, bytes);
   from.splitters[stream].take(bytes, [&](std::string_view line) {
     remember(rank, line);
@@ -105,7 +107,7 @@ void RankOutput::take(int rank, Stream stream, std::string_view bytes) {
 }
 
 void RankOutput::end(int rank, Stream stream) {
-  bool raw = rank == 0 && shown_[stream].terminal;
+  bool raw = rank == 0 && shown_[stream].terminal && is_shown(0);
   if (raw && !unfinished_.empty() && unfinished_stream_ == stream) pass_through(stream, "\n");
   ranks_[rank].splitters[stream].end([&](std::string_view line) {
     remember(rank, line);
@@ -124,8 +126,19 @@ void RankOutput::remember(int rank, std::string_view line) {
   if (last.size() > kLastLines) last.pop_front();
 }
 
+bool RankOutput::is_shown(int rank) const {
+  return only_ranks_.empty() ||
+         std::find(only_ranks_.begin(), only_ranks_.end(), rank) != only_ranks_.end();
+}
+
 void RankOutput::show_line(int rank, Stream stream, std::string_view line) {
-  std::string text = rank == 0 ? "" : fmt::format("[rank {}] ", rank);
+  if (!is_shown(rank)) return;
+  auto index = static_cast<std::size_t>(rank);
+  std::string text;
+  if (rank > 0) {
+    bool named = index < hosts_.size() && !hosts_[index].empty();
+    text = fmt::format("[{}{}] ", named ? hosts_[index] + ":" : "rank ", rank);
+  }
   text += clean(line);
   text += '\n';
   write_above_progress(shown_[stream].descriptor, text);

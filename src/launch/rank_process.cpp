@@ -17,39 +17,38 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/child_process.h"
 
 namespace lockstep {
 
 namespace {
 
-struct Channel {
+struct Ends {
   Descriptor ours, theirs;
 };
 
-Channel open_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw MachineError("cannot open a pipe: {}", std::strerror(errno));
-  }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+Ends open_stream() {
+  Pipe pipe = open_pipe();
+  return {std::move(pipe.read_end), std::move(pipe.write_end)};
 }
 
-// A terminal of our own as wide as ours, which passes bytes unchanged.
-Channel open_terminal(int like) {
+// A terminal that passes bytes unchanged.
+Ends open_terminal(int rows, int columns) {
   int ours = -1, theirs = -1;
   winsize size{};
-  bool sized = ::ioctl(like, TIOCGWINSZ, &size) == 0;
-  if (::openpty(&ours, &theirs, nullptr, nullptr, sized ? &size : nullptr) != 0) {
+  size.ws_row = static_cast<unsigned short>(rows);
+  size.ws_col = static_cast<unsigned short>(columns);
+  if (::openpty(&ours, &theirs, nullptr, nullptr, columns > 0 ? &size : nullptr) != 0) {
     throw MachineError("cannot open a pseudo-terminal: {}", std::strerror(errno));
   }
-  Channel channel{Descriptor(ours), Descriptor(theirs)};
+  Ends ends{Descriptor(ours), Descriptor(theirs)};
   ::fcntl(ours, F_SETFD, FD_CLOEXEC);
   ::fcntl(theirs, F_SETFD, FD_CLOEXEC);
   termios mode{};
   ::tcgetattr(theirs, &mode);
   ::cfmakeraw(&mode);
   ::tcsetattr(theirs, TCSANOW, &mode);
-  return channel;
+  return ends;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -63,7 +62,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 // All that the new process needs, made before the fork: after it nothing may allocate.
 struct Start {
   std::vector<char*> arguments, environment;
-  int output[2], inherited, failure;
+  int output[2], inherited, reports, failure;
   Warden* warden;
   pid_t launcher;
   bool pinned;
@@ -91,6 +90,7 @@ void fail_start(const Start& start) {
   if (nothing > 2) ::close(nothing);
   if (::dup2(start.output[0], 1) < 0 || ::dup2(start.output[1], 2) < 0) fail_start(start);
   if (start.inherited >= 0) ::fcntl(start.inherited, F_SETFD, 0);
+  ::fcntl(start.reports, F_SETFD, 0);
   if (start.pinned && ::sched_setaffinity(0, sizeof start.cores, &start.cores) != 0) {
     fail_start(start);
   }
@@ -100,7 +100,7 @@ void fail_start(const Start& start) {
 }
 
 // Waits until exec has closed the pipe, or reads why it did not happen.
-void check_started(Channel& failure, pid_t pid, Warden& warden, const std::string& program) {
+void check_started(Ends& failure, pid_t pid, Warden& warden, const std::string& program) {
   failure.theirs.close();
   int cause = 0;
   ssize_t size = 0;
@@ -132,14 +132,19 @@ std::string find_program(const std::string& name) {
 }
 
 RankProcess start_rank(const RankCommand& command, Warden& warden) {
-  Channel streams[2];
-  for (int i : {0, 1}) streams[i] = command.terminal[i] ? open_terminal(i + 1) : open_pipe();
-  Channel failure = open_pipe();
+  Ends streams[2];
+  for (int i : {0, 1}) {
+    streams[i] = command.terminal[i] ? open_terminal(command.rows, command.columns) : open_stream();
+  }
+  Ends failure = open_stream(), reports = open_stream();
+  std::vector<std::string> environment = command.environment;
+  environment.push_back(fmt::format("LOCKSTEP_REPORT_FD={}", reports.theirs.get()));
   Start start{};
   start.arguments = pointers(command.words);
-  start.environment = pointers(command.environment);
+  start.environment = pointers(environment);
   for (int i : {0, 1}) start.output[i] = streams[i].theirs.get();
   start.inherited = command.inherited;
+  start.reports = reports.theirs.get();
   start.failure = failure.theirs.get();
   start.warden = &warden;
   start.launcher = ::getpid();
@@ -155,6 +160,7 @@ RankProcess start_rank(const RankCommand& command, Warden& warden) {
   RankProcess process;
   process.pid = pid;
   for (int i : {0, 1}) process.output[i] = std::move(streams[i].ours);
+  process.reports = std::move(reports.ours);
   return process;
 }
 

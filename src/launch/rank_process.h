@@ -19,11 +19,13 @@ struct RankCommand {
   std::vector<int> cores;                // pinned to these; empty: wherever the system likes
   int inherited = -1;                    // a descriptor that it keeps under the same number
   std::array<bool, 2> terminal = {false, false};  // a pseudo-terminal instead of a pipe?
+  int rows = 0, columns = 0;                      // of that terminal; 0: not known
 };
 
 struct RankProcess {
   pid_t pid = -1;                    // also the number of its process group
   std::array<Descriptor, 2> output;  // what we read: standard output, standard error
+  Descriptor reports;                // and what it tells its launcher (dist/launcher_report.h)
 };
 
 // The path of a program: itself when it holds a slash, else the first in PATH.

@@ -1,4 +1,4 @@
-#include "launch/local_launcher.h"
+#include "launch/launcher.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -42,10 +42,10 @@ bool ended(pid_t pid) {
 }
 
 // Ranks are shell scripts; they leave process ids and other words as files in `path`.
-class LocalLauncher : public ::testing::Test {
+class Launcher : public ::testing::Test {
  protected:
-  LocalLaunch shell(int ranks, const std::string& script) {
-    LocalLaunch launch;
+  Launch shell(int ranks, const std::string& script) {
+    Launch launch;
     launch.ranks = ranks;
     launch.command = {"sh", "-c", script, "rank", path.string()};
     shown[0] = Descriptor(::open((path / "shown").c_str(), O_CREAT | O_APPEND | O_RDWR, 0600));
@@ -61,9 +61,9 @@ class LocalLauncher : public ::testing::Test {
   }
 
   // Runs the launch in a process of its own, to send it signals; its exit code is the outcome's.
-  pid_t in_background(const LocalLaunch& launch) {
+  pid_t in_background(const Launch& launch) {
     pid_t pid = ::fork();
-    if (pid == 0) ::_exit(launch_local(launch).exit_code);
+    if (pid == 0) ::_exit(run_launch(launch).exit_code);
     return pid;
   }
   int status_of(pid_t pid) {
@@ -79,10 +79,10 @@ class LocalLauncher : public ::testing::Test {
   Descriptor shown[1];
 };
 
-TEST_F(LocalLauncher, GivesEachRankItsPlace) {
+TEST_F(Launcher, GivesEachRankItsPlace) {
   ::setenv("RANK", "7", 1);
   ::setenv("PMI_RANK", "7", 1);
-  LaunchOutcome outcome = launch_local(
+  LaunchOutcome outcome = run_launch(
       shell(3,
             "echo $LOCKSTEP_RANK/$LOCKSTEP_SIZE $LOCKSTEP_MASTER_ADDRESS ${RANK-no} ${PMI_RANK-no} "
             "${LOCKSTEP_STORE_FD:+store} > $1/place$LOCKSTEP_RANK; "
@@ -95,9 +95,9 @@ TEST_F(LocalLauncher, GivesEachRankItsPlace) {
   EXPECT_EQ(word("job0"), word("job2"));
 }
 
-TEST_F(LocalLauncher, HandsRankZeroAListeningSocketOfItsPort) {
+TEST_F(Launcher, HandsRankZeroAListeningSocketOfItsPort) {
   // The inode of the descriptor is that of a socket that listens (state 0A) on the port.
-  LaunchOutcome outcome = launch_local(
+  LaunchOutcome outcome = run_launch(
       shell(2,
             "[ $LOCKSTEP_RANK = 0 ] || exit 0; "
             "link=$(readlink /proc/self/fd/$LOCKSTEP_STORE_FD); inode=${link#*\\[}; "
@@ -107,24 +107,24 @@ TEST_F(LocalLauncher, HandsRankZeroAListeningSocketOfItsPort) {
   EXPECT_FALSE(word("listens").empty());
 }
 
-TEST_F(LocalLauncher, SharesTheCoresUnlessThreadsAreGiven) {
+TEST_F(Launcher, SharesTheCoresUnlessThreadsAreGiven) {
   ::unsetenv("OMP_NUM_THREADS");
-  launch_local(shell(1, "echo $OMP_NUM_THREADS > $1/all"));
+  run_launch(shell(1, "echo $OMP_NUM_THREADS > $1/all"));
   EXPECT_EQ(word("all"), std::to_string(usable_cores().size()));
   ::setenv("OMP_NUM_THREADS", "3", 1);
-  launch_local(shell(1, "echo $OMP_NUM_THREADS > $1/given"));
+  run_launch(shell(1, "echo $OMP_NUM_THREADS > $1/given"));
   ::unsetenv("OMP_NUM_THREADS");
   EXPECT_EQ(word("given"), "3");
-  LocalLaunch pinned = shell(1, "grep Cpus_allowed_list /proc/self/status > $1/cores");
+  Launch pinned = shell(1, "grep Cpus_allowed_list /proc/self/status > $1/cores");
   pinned.pin = true;
-  EXPECT_EQ(launch_local(pinned).exit_code, 0);
+  EXPECT_EQ(run_launch(pinned).exit_code, 0);
   EXPECT_FALSE(word("cores").empty());
   pinned.ranks = static_cast<int>(usable_cores().size()) + 1;
-  EXPECT_THROW(launch_local(pinned), ConfigError);
+  EXPECT_THROW(run_launch(pinned), ConfigError);
 }
 
-TEST_F(LocalLauncher, NamesTheFirstFailureAndStopsTheOthers) {
-  LaunchOutcome outcome = launch_local(
+TEST_F(Launcher, NamesTheFirstFailureAndStopsTheOthers) {
+  LaunchOutcome outcome = run_launch(
       shell(3, "if [ $LOCKSTEP_RANK = 1 ]; then echo no such file >&2; exit 3; fi; exec sleep 60"));
   EXPECT_EQ(outcome.exit_code, 3);
   ASSERT_TRUE(outcome.failure.has_value());
@@ -134,23 +134,23 @@ TEST_F(LocalLauncher, NamesTheFirstFailureAndStopsTheOthers) {
   EXPECT_NE(console().find("[rank 1] no such file\n"), std::string::npos);
 }
 
-TEST_F(LocalLauncher, BlamesTheKilledRankNotThoseThatLostIt) {
+TEST_F(Launcher, BlamesTheKilledRankNotThoseThatLostIt) {
   LaunchOutcome outcome =
-      launch_local(shell(3, "if [ $LOCKSTEP_RANK = 2 ]; then sleep 0.2; kill -9 $$; fi; exit 4"));
+      run_launch(shell(3, "if [ $LOCKSTEP_RANK = 2 ]; then sleep 0.2; kill -9 $$; fi; exit 4"));
   EXPECT_EQ(outcome.exit_code, kExitMachine);
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->rank, 2);
   EXPECT_NE(outcome.message.find("was killed by SIGKILL"), std::string::npos);
 }
 
-TEST_F(LocalLauncher, KillsARankThatDoesNotStopAfterTheGraceTime) {
-  LocalLaunch launch = shell(
+TEST_F(Launcher, KillsARankThatDoesNotStopAfterTheGraceTime) {
+  Launch launch = shell(
       2,
       "if [ $LOCKSTEP_RANK = 1 ]; then while [ ! -e $1/ready ]; do sleep 0.01; done; exit 5; fi; "
       "trap '' TERM; echo $$ > $1/pid; echo > $1/ready; while :; do sleep 0.1; done");
-  launch.grace = milliseconds(300);
+  launch.supervision.grace = milliseconds(300);
   Clock::time_point start = Clock::now();
-  LaunchOutcome outcome = launch_local(launch);
+  LaunchOutcome outcome = run_launch(launch);
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_LT(Clock::now() - start, seconds(5));
   EXPECT_GE(Clock::now() - start, milliseconds(300));
@@ -158,16 +158,16 @@ TEST_F(LocalLauncher, KillsARankThatDoesNotStopAfterTheGraceTime) {
   EXPECT_NE(console().find("rank 0 did not stop in time: killed"), std::string::npos);
 }
 
-TEST_F(LocalLauncher, LeavesNoChildOfARankBehind) {
-  EXPECT_EQ(launch_local(shell(1, "sleep 60 & echo $! > $1/child; exit 0")).exit_code, 0);
+TEST_F(Launcher, LeavesNoChildOfARankBehind) {
+  EXPECT_EQ(run_launch(shell(1, "sleep 60 & echo $! > $1/child; exit 0")).exit_code, 0);
   pid_t child = pid_in("child");
   EXPECT_TRUE(wait_until([&] { return ended(child); }));
 }
 
-TEST_F(LocalLauncher, LeavesNothingBehindWhenItIsKilledItself) {
-  LocalLaunch launch = shell(2,
-                             "trap '' TERM HUP INT; sleep 60 & echo $! > $1/child$LOCKSTEP_RANK; "
-                             "echo $$ > $1/pid$LOCKSTEP_RANK; wait; sleep 60");
+TEST_F(Launcher, LeavesNothingBehindWhenItIsKilledItself) {
+  Launch launch = shell(2,
+                        "trap '' TERM HUP INT; sleep 60 & echo $! > $1/child$LOCKSTEP_RANK; "
+                        "echo $$ > $1/pid$LOCKSTEP_RANK; wait; sleep 60");
   pid_t launcher = in_background(launch);
   std::vector<pid_t> pids;
   for (const char* name : {"pid0", "pid1", "child0", "child1"}) pids.push_back(pid_in(name));
@@ -180,7 +180,7 @@ TEST_F(LocalLauncher, LeavesNothingBehindWhenItIsKilledItself) {
   }
 }
 
-TEST_F(LocalLauncher, LeavesNothingBehindWhenARankKillsItAtOnce) {
+TEST_F(Launcher, LeavesNothingBehindWhenARankKillsItAtOnce) {
   for (int i = 0; i < 10; ++i) {
     std::string name = "child" + std::to_string(i);
     pid_t launcher =
@@ -194,7 +194,7 @@ TEST_F(LocalLauncher, LeavesNothingBehindWhenARankKillsItAtOnce) {
   }
 }
 
-TEST_F(LocalLauncher, GivesRanksTimeForACheckpointWhenInterrupted) {
+TEST_F(Launcher, GivesRanksTimeForACheckpointWhenInterrupted) {
   pid_t launcher =
       in_background(shell(2,
                           "trap 'echo saved > $1/saved$LOCKSTEP_RANK; exit 143' TERM; "
@@ -209,7 +209,7 @@ TEST_F(LocalLauncher, GivesRanksTimeForACheckpointWhenInterrupted) {
   EXPECT_EQ(word("saved1"), "saved");
 }
 
-TEST_F(LocalLauncher, KillsAtOnceAtTheSecondInterrupt) {
+TEST_F(Launcher, KillsAtOnceAtTheSecondInterrupt) {
   pid_t launcher = in_background(
       shell(1, "trap 'echo > $1/told' TERM; echo $$ > $1/pid; while :; do sleep 0.05; done"));
   pid_t rank = pid_in("pid");
@@ -222,8 +222,8 @@ TEST_F(LocalLauncher, KillsAtOnceAtTheSecondInterrupt) {
   EXPECT_TRUE(ended(rank));
 }
 
-TEST_F(LocalLauncher, PassesManyLinesWholeAndInOrder) {
-  LaunchOutcome outcome = launch_local(
+TEST_F(Launcher, PassesManyLinesWholeAndInOrder) {
+  LaunchOutcome outcome = run_launch(
       shell(2,
             "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $LOCKSTEP_RANK $i; done; "
             "printf last$LOCKSTEP_RANK"));
@@ -243,29 +243,29 @@ TEST_F(LocalLauncher, PassesManyLinesWholeAndInOrder) {
   EXPECT_EQ(last, 2);
 }
 
-TEST_F(LocalLauncher, RefusesBadInputBeforeAnythingStarts) {
-  LocalLaunch launch = shell(0, "touch $1/started");
-  EXPECT_THROW(launch_local(launch), ConfigError);
+TEST_F(Launcher, RefusesBadInputBeforeAnythingStarts) {
+  Launch launch = shell(0, "touch $1/started");
+  EXPECT_THROW(run_launch(launch), ConfigError);
   launch.ranks = kMostLocalRanks + 1;
-  EXPECT_THROW(launch_local(launch), ConfigError);
+  EXPECT_THROW(run_launch(launch), ConfigError);
   launch.ranks = 2;
   launch.command[0] = "no-such-program-anywhere";
-  EXPECT_THROW(launch_local(launch), ConfigError);
+  EXPECT_THROW(run_launch(launch), ConfigError);
   launch.command[0] = (path / "shown").string();
-  EXPECT_THROW(launch_local(launch), ConfigError) << "not executable";
+  EXPECT_THROW(run_launch(launch), ConfigError) << "not executable";
   launch.command.clear();
-  EXPECT_THROW(launch_local(launch), ConfigError);
+  EXPECT_THROW(run_launch(launch), ConfigError);
   EXPECT_FALSE(fs::exists(path / "started"));
 }
 
-TEST_F(LocalLauncher, SaysWhyAProgramCannotBeStarted) {
-  LocalLaunch launch = shell(2, "");
+TEST_F(Launcher, SaysWhyAProgramCannotBeStarted) {
+  Launch launch = shell(2, "");
   write_file(path / "broken",
              "\x7F"
              "ELF but no program");
   fs::permissions(path / "broken", fs::perms::owner_all);
   launch.command = {(path / "broken").string()};
-  EXPECT_THROW(launch_local(launch), MachineError);
+  EXPECT_THROW(run_launch(launch), MachineError);
 }
 
 }  // namespace

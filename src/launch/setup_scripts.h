@@ -1,0 +1,185 @@
+// What HostSetup has the hosts' shells do. POSIX sh with tar, sha256sum and df; variables that the
+// texts use are set in front of them.
+#pragma once
+
+namespace lockstep::detail {
+
+// $hash, $machine; reads "sha256  path" lines. Says "free KILOBYTES", then "installed" or
+// "switched", or "missing SHA256" for each content that it lacks.
+inline constexpr const char* kAskProgram = R"sh(
+umask 022
+home=$HOME/.lockstep
+here="$(uname -s) $(uname -m)"
+if [ "$here" != "$machine" ]; then
+  echo "the program is for $machine, this host is $here" >&2
+  exit 4
+fi
+mkdir -p "$home/files" || exit 1
+set -- $(df -Pk "$home" | tail -n 1)
+echo "free $4"
+if [ -x "$home/$hash/lockstep" ]; then
+  if [ "$(readlink "$home/current")" = "$hash" ]; then
+    echo installed
+  else
+    ln -s "$hash" "$home/current.$$" && mv -fT "$home/current.$$" "$home/current" || exit 1
+    echo switched
+  fi
+  exit 0
+fi
+while read -r sha path; do
+  [ -f "$home/files/$sha" ] || echo "missing $sha"
+done
+)sh";
+
+// $hash; reads a tar stream: "manifest" and the missing contents under their SHA-256. What a call
+// that was cut short left behind is removed by the next one.
+inline constexpr const char* kInstallProgram = R"sh(
+set -eu
+umask 022
+home=$HOME/.lockstep
+in=$home/incoming.$$
+for old in "$home"/incoming.*; do
+  if [ -d "$old" ] && ! kill -0 "${old##*.}" 2>/dev/null; then rm -rf "$old"; fi
+done
+trap 'rm -rf "$in"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$in"
+tar -xf - --no-same-owner -C "$in"
+cd "$in"
+while read -r sha path; do
+  [ -f "$sha" ] || continue
+  if ! echo "$sha  $sha" | sha256sum --check --status; then
+    echo "$path arrived damaged" >&2
+    exit 4
+  fi
+  chmod 755 "$sha"
+  mv -f "$sha" "$home/files/$sha"
+done < manifest
+mkdir -p version/bin version/lib
+while read -r sha path; do
+  ln "$home/files/$sha" "version/$path" 2>/dev/null || cp "$home/files/$sha" "version/$path"
+done < manifest
+ln -s bin/lockstep version/lockstep
+if ! version/lockstep --version >/dev/null; then
+  echo "the program was copied but does not run on this host" >&2
+  exit 4
+fi
+[ -d "$home/$hash" ] || mv -T version "$home/$hash"
+ln -s "$hash" "$home/current.$$"
+mv -fT "$home/current.$$" "$home/current"
+)sh";
+
+// $to; reads "sha256  path" lines. Says "free KILOBYTES", then sha256sum's lines.
+inline constexpr const char* kAskFiles = R"sh(
+umask 022
+mkdir -p "$to" && cd "$to" || exit 1
+set -- $(df -Pk . | tail -n 1)
+echo "free $4"
+LC_ALL=C sha256sum --check 2>/dev/null
+exit 0
+)sh";
+
+// $to; reads a tar stream: "manifest" ("sha256  path" lines) and the files named 0, 1, ... in the
+// order of these lines.
+inline constexpr const char* kPutFiles = R"sh(
+set -eu
+umask 022
+cd "$to"
+for old in .lockstep-incoming.*; do
+  if [ -d "$old" ] && ! kill -0 "${old##*.}" 2>/dev/null; then rm -rf "$old"; fi
+done
+in=.lockstep-incoming.$$
+trap 'rm -rf "$in"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir "$in"
+tar -xf - --no-same-owner -C "$in"
+n=0
+while IFS= read -r line; do
+  path=${line#*  }
+  if ! echo "${line%%  *}  $in/$n" | sha256sum --check --status; then
+    echo "$path arrived damaged" >&2
+    exit 4
+  fi
+  n=$((n + 1))
+done < "$in/manifest"
+n=0
+while IFS= read -r line; do
+  path=${line#*  }
+  case $path in */*) mkdir -p -- "${path%/*}" ;; esac
+  mv -fT -- "$in/$n" "$path"
+  n=$((n + 1))
+done < "$in/manifest"
+)sh";
+
+// $source, $point, $type, $options. Says "added" and "mounted" where it did.
+inline constexpr const char* kMount = R"sh(
+as_root=
+[ "$(id -u)" = 0 ] || as_root='sudo -n'
+line="$source $point $type $options"
+old=
+while read -r a b c d rest || [ -n "$a" ]; do
+  case $a in '#'*) continue ;; esac
+  if [ "$b" = "$point" ]; then old="$a $b $c $d"; fi
+done < /etc/fstab
+if [ -z "$old" ]; then
+  end=
+  [ -z "$(tail -c 1 /etc/fstab)" ] || end='\n'
+  printf "$end%s 0 0\n" "$line" | $as_root tee -a /etc/fstab >/dev/null || exit 1
+  echo added
+elif [ "$old" != "$line" ]; then
+  echo "/etc/fstab has another line for $point: $old" >&2
+  exit 4
+fi
+$as_root mkdir -p "$point" || exit 1
+on=
+while read -r a b rest; do
+  if [ "$b" = "$point" ]; then on=$a; fi
+done < /proc/mounts
+if [ -z "$on" ]; then
+  $as_root mount "$point" || exit 4
+  echo mounted
+else
+  case $type in
+    nfs*) if [ "$on" != "$source" ]; then
+            echo "$on is mounted at $point already" >&2
+            exit 4
+          fi ;;
+  esac
+fi
+)sh";
+
+// $packages. Says "added NAMES" where it did.
+inline constexpr const char* kPackages = R"sh(
+as_root=
+[ "$(id -u)" = 0 ] || as_root='sudo -n'
+if ! command -v apt-get >/dev/null; then
+  echo "no apt-get on this host: leave out --install" >&2
+  exit 4
+fi
+missing=
+for package in $packages; do
+  dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq"
+$get install -y --no-install-recommends $missing >&2 || {
+  $get update >&2 && $get install -y --no-install-recommends $missing >&2
+} || exit 4
+echo "added$missing"
+)sh";
+
+// Says "removed NAME" for each version.
+inline constexpr const char* kPrune = R"sh(
+home=$HOME/.lockstep
+current=$(readlink "$home/current")
+for folder in "$home"/*/; do
+  folder=${folder%/}
+  [ -x "$folder/bin/lockstep" ] && [ ! -L "$folder" ] || continue
+  [ "${folder##*/}" != "$current" ] || continue
+  rm -rf "$folder" || exit 1
+  echo "removed ${folder##*/}"
+done
+[ ! -d "$home/files" ] || find "$home/files" -type f -links 1 -delete
+)sh";
+
+}  // namespace lockstep::detail

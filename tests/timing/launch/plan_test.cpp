@@ -1,0 +1,118 @@
+// lockstep plan: what it predicts is what the run then measures.
+#include <gtest/gtest.h>
+
+#include "support/tiny_runs.h"
+#include "support/virtual_hosts.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+// Large enough that a step is tens of milliseconds and its gradients a megabyte.
+constexpr const char* kModel =
+    "model.d_model=128 model.heads=4 model.feed_forward=256 batch.tokens=1024 ";
+constexpr double kTolerance = 0.15;  // what the issue asks for; other work shares the machine
+
+class PlanCommand : public TinyRuns {
+ protected:
+  std::string words(const std::string& name, int steps) const {
+    return fmt::format("{}/tiny.toml run.folder={} {} training.steps={}", folder_->path().string(),
+                       run(name).string(), kModel, steps);
+  }
+  // How the run compared itself with its plan.
+  json comparison(const std::string& name) const {
+    std::vector<json> found = metrics_of(run(name), "plan");
+    return found.empty() ? json() : found.back();
+  }
+};
+
+TEST_F(PlanCommand, PredictsAStepOfOneMachine) {
+  json result;
+  for (int attempt = 1; attempt <= 3; ++attempt) {  // noise is not the plan's fault
+    std::string name = fmt::format("alone{}", attempt);
+    ProgramResult plan = run_lockstep("plan --save " + words(name, 40), "OMP_NUM_THREADS=1");
+    ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+    EXPECT_NE(plan.output.find("Best: one host"), std::string::npos) << plan.output;
+    ProgramResult train = run_lockstep("train " + words(name, 40), "OMP_NUM_THREADS=1");
+    ASSERT_EQ(train.exit_code, 0) << train.errors;
+    EXPECT_NE(train.errors.find("plan: predicted"), std::string::npos) << train.errors;
+    result = comparison(name);
+    ASSERT_FALSE(result.is_null());
+    if (std::abs(result.at("error").get<double>()) <= kTolerance) break;
+  }
+  EXPECT_NEAR(result.at("error").get<double>(), 0, kTolerance) << result;
+}
+
+TEST_F(PlanCommand, PredictsAStepOverASlowLink) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts("[network]\nrate_mbit = 20\ndelay_ms = 1\n[hosts]\nnames = ['a', 'b']\n");
+  json result;
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    std::string name = fmt::format("far{}", attempt);
+    const std::string run_words = words(name, 12) + " batch.tokens=256";  // little to compute
+    auto [code, text] = hosts.run(
+        "control",
+        fmt::format("OMP_NUM_THREADS=1 '{}' plan -H a,b --steps 5 --save --price 0.5/h {}",
+                    LOCKSTEP_PROGRAM, run_words),
+        seconds(90));
+    ASSERT_EQ(code, 0) << text;
+    EXPECT_NE(text.find("Best: comm.hook="), std::string::npos) << text;
+    std::vector<std::unique_ptr<HostProgram>> ranks;
+    for (int rank : {0, 1}) {
+      ranks.push_back(hosts.start(
+          rank == 0 ? "a" : "b",
+          {"/bin/sh", "-c", fmt::format("exec '{}' train {}", LOCKSTEP_PROGRAM, run_words)},
+          {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+           "MASTER_ADDR=" + hosts.lab().address("a"), "MASTER_PORT=29500", "OMP_NUM_THREADS=1"}));
+    }
+    for (auto& rank : ranks) ASSERT_EQ(rank->wait(seconds(60)), 0) << rank->output();
+    result = comparison(name);
+    ASSERT_FALSE(result.is_null());
+    // Communication dominates: otherwise this tests something else.
+    EXPECT_GT(result.at("measured").at("wait_seconds").get<double>(),
+              2 * result.at("measured").at("compute_seconds").get<double>())
+        << result;
+    if (std::abs(result.at("error").get<double>()) <= kTolerance) break;
+  }
+  EXPECT_NEAR(result.at("error").get<double>(), 0, kTolerance) << result;
+}
+
+TEST_F(PlanCommand, PlansForHostsThatAreNotThereYet) {
+  ProgramResult plan = run_lockstep(
+      "plan --hosts-assumed 4 --bandwidth 1gbit --latency 0.1ms --step-seconds 0.5 --price 0.526/h "
+      "--json " +
+      words("assumed", 1000));
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  json report = json::parse(plan.output);
+  const json& step = report.at("prediction").at("step");
+  EXPECT_EQ(report.at("ranks"), 4);
+  EXPECT_NEAR(step.at("compute_seconds").get<double>(), 0.5, 1e-6);
+  const double bytes = report.at("measurement").at("gradient_bytes");
+  EXPECT_NEAR(step.at("sent_bytes").get<double>(), 1.5 * bytes, 200);
+  const double seconds = report.at("prediction").at("run").at("seconds");
+  EXPECT_NEAR(report.at("prediction").at("cost").get<double>(), 0.526 * 4 * seconds / 3600, 1e-6);
+  EXPECT_FALSE(fs::exists(run("assumed")));
+}
+
+TEST_F(PlanCommand, DoesNotCompareWithAPlanForOtherRanks) {
+  ProgramResult plan = run_lockstep(
+      fmt::format("plan --hosts-assumed 2 --bandwidth 1gbit --latency 0.1ms --step-seconds 0.1 "
+                  "--out {} {}",
+                  run("two.json").string(), words("other", 8)));
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  ProgramResult train = run_lockstep(
+      fmt::format("train {} run.plan={}", words("other", 8), run("two.json").string()));
+  EXPECT_EQ(train.exit_code, 0) << train.errors;
+  EXPECT_NE(train.errors.find("was made for 2 ranks, these are 1: not compared"), std::string::npos)
+      << train.errors;
+  write_file(run("bad.json"), "{\"format\": 1}");
+  train =
+      run_lockstep(fmt::format("train {} run.plan={}", words("bad", 8), run("bad.json").string()));
+  EXPECT_EQ(train.exit_code, 3);
+  EXPECT_NE(train.errors.find("is no plan that `lockstep plan` wrote"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
