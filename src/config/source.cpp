@@ -101,6 +101,13 @@ void ConfigSource::add_toml(std::string_view text, const std::string& name, bool
         walk(full + ".", *inner);
         continue;
       }
+      const toml::array* array = child.as_array();
+      if (array != nullptr && array->is_array_of_tables()) {  // [[host]]: host[0].name, ...
+        for (std::size_t i = 0; i < array->size(); ++i) {
+          walk(fmt::format("{}[{}].", full, i), *array->get_as<toml::table>(i));
+        }
+        continue;
+      }
       const toml::source_position& at = child.source().begin;
       std::string where = is_file ? fmt::format("{}:{}:{}", name, at.line, at.column) : name;
       if (std::optional<Value> value = value_of(child)) {

@@ -82,6 +82,9 @@ class Task {
   // Reads the data's manifest, builds and initialises the network. Throws DataError, ConfigError.
   virtual void open(const TaskContext& context) = 0;
 
+  // Equal for equal data, wherever they lie: what all ranks of a run must have alike.
+  virtual std::string data_identity() const = 0;
+
   virtual Parameters& parameters() = 0;
   virtual int64_t width() const = 0;       // of the model, for the noam schedule
   virtual int64_t accumulate() const = 0;  // micro-batches a rank adds up in one step

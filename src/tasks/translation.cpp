@@ -110,6 +110,15 @@ void Translation::open(const TaskContext& context) {
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
 }
 
+// Of the files' contents: where they were made and lie plays no part.
+std::string Translation::data_identity() const {
+  std::string records;
+  for (const FileRecord& file : read_manifest(config_.corpus).files) {
+    records += fmt::format("{} {} {}\n", file.name, file.bytes, file.sha256);
+  }
+  return sha256_hex(std::as_bytes(std::span(records)));
+}
+
 void Translation::save_assets(const fs::path& run_folder) {
   for (const char* name : {"subword.model", "manifest.json"}) {
     std::string copy = name == std::string("manifest.json") ? "corpus.json" : name;

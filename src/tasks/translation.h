@@ -55,6 +55,7 @@ class Translation : public Task {
   LossParts loss(const Batch& batch, int64_t step) override;
   const std::vector<MetricKind>& metrics() const override;
   Evaluation evaluate(World& world, const EvaluationRequest& request) override;
+  std::string data_identity() const override;
   void save_assets(const fs::path& run_folder) override;
 
   // One translation a line; empty lines stay empty.

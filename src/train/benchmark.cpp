@@ -17,6 +17,33 @@ int64_t peak_resident_bytes() {
   throw MachineError("/proc/self/status does not tell VmHWM");
 }
 
+void BucketObserver::on_step(const StepRecord& record) {
+  if (record.step <= skipped_) return;
+  // The loop calls at once after the step, of whose time that for data came before.
+  auto now = std::chrono::steady_clock::now();
+  const double computing = record.seconds - record.data_seconds;
+  std::vector<MeasuredBucket>& step = steps_.emplace_back();
+  for (const BucketClock::Entry& entry : clock_.buckets) {
+    double before_now = std::chrono::duration<double>(now - entry.ready).count();
+    step.push_back({entry.bytes, std::max(0.0, computing - before_now)});
+  }
+}
+
+void add_steps(const std::vector<StepRecord>& records,
+               const std::vector<std::vector<MeasuredBucket>>& buckets, RunMeasurement& out) {
+  for (const StepRecord& r : records) {
+    out.steps.push_back({r.seconds, r.compute_seconds, r.wait_seconds, r.data_seconds, r.targets});
+  }
+  if (buckets.empty()) return;
+  for (std::size_t b = 0; b < buckets.front().size(); ++b) {
+    std::vector<double> ready;
+    for (const auto& step : buckets) {
+      if (b < step.size()) ready.push_back(step[b].ready_seconds);
+    }
+    out.buckets.push_back({buckets.front()[b].bytes, median(std::move(ready))});
+  }
+}
+
 namespace {
 
 // The value below which a share of the sorted values lies, by nearest rank.

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "dist/world.h"
+#include "train/bucket_clock.h"
 #include "train/observers.h"
+#include "train/run_measurement.h"
 
 namespace lockstep {
 
@@ -23,6 +25,25 @@ class BenchmarkObserver : public Observer {
   int64_t skipped_;
   std::vector<StepRecord>& records_;
 };
+
+// Besides the records of the steps, when their buckets were complete: a row a step, seconds since
+// the begin of its computing. Both outlive it.
+class BucketObserver : public Observer {
+ public:
+  BucketObserver(int64_t skipped, const BucketClock& clock,
+                 std::vector<std::vector<MeasuredBucket>>& steps)
+      : skipped_(skipped), clock_(clock), steps_(steps) {}
+  void on_step(const StepRecord& record) override;
+
+ private:
+  int64_t skipped_;
+  const BucketClock& clock_;
+  std::vector<std::vector<MeasuredBucket>>& steps_;
+};
+
+// Adds steps and the medians of their buckets to a measurement.
+void add_steps(const std::vector<StepRecord>& records,
+               const std::vector<std::vector<MeasuredBucket>>& buckets, RunMeasurement& out);
 
 // The most memory that this process had in RAM, in bytes (VmHWM).
 int64_t peak_resident_bytes();

@@ -87,10 +87,19 @@ void write_arrays(const fs::path& path, const Parameters& parameters,
 }
 
 // With the names' prefixes as in the file.
-std::vector<StateArray> optimizer_arrays(const OptimizerState& optimizer) {
-  std::vector<StateArray> out = optimizer.arrays;
-  for (StateArray& array : out) array.name += ".";
-  return out;
+std::vector<StateArray> with_dots(std::vector<StateArray> arrays) {
+  for (StateArray& array : arrays) array.name += ".";
+  return arrays;
+}
+
+// The outer momentum of local steps; zero where the run had none so far.
+void read_outer(const fs::path& checkpoint, CheckpointContent& content) {
+  const fs::path path = checkpoint / "outer.safetensors";
+  if (!fs::exists(path)) return;
+  TensorFile file(path);
+  for (auto& [prefix, data, per_layer] : with_dots(content.outer)) {
+    read_entries(file, *content.parameters, prefix, data);
+  }
 }
 
 Json state_json(const CheckpointContent& content) {
@@ -185,7 +194,11 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
     if (content.average.defined()) {
       write_arrays(aside / "average.safetensors", parameters, {{"", content.average}});
     }
-    write_arrays(aside / "optimizer.safetensors", parameters, optimizer_arrays(content.optimizer));
+    write_arrays(aside / "optimizer.safetensors", parameters, with_dots(content.optimizer.arrays));
+    if (!content.outer.empty()) {
+      write_arrays(aside / "outer.safetensors", parameters, with_dots(content.outer));
+    }
+    write_rank_states(aside, content.ranks);
     write_file(aside / "state.json", state_json(content).dump(1) + "\n");
   });
 }
@@ -237,6 +250,26 @@ std::vector<fs::path> complete_checkpoints(const fs::path& folder) {
   return out;
 }
 
+std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder) {
+  std::optional<fs::path> newest;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    std::string damage = checkpoint_damage(checkpoint);
+    if (damage.empty()) {
+      newest = checkpoint;
+      break;
+    }
+    log_warning("{} is passed over: {}", checkpoint.string(), damage);
+  }
+  if (!fs::exists(folder)) return newest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".part") continue;
+    int64_t step = checkpoint_step(fs::path(entry.path()).replace_extension());
+    if (step < 0 || (newest && step <= checkpoint_step(*newest))) continue;
+    log_warning("{} is passed over: it was not finished", entry.path().string());
+  }
+  return newest;
+}
+
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content) {
   torch::NoGradGuard no_grad;
   const Parameters& parameters = *content.parameters;
@@ -253,19 +286,26 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     throw error;
   }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
-  for (auto& [prefix, data, per_layer] : optimizer_arrays(content.optimizer)) {
+  for (auto& [prefix, data, per_layer] : with_dots(content.optimizer.arrays)) {
     (per_layer ? read_layer_entries : read_entries)(optimizer_file, parameters, prefix, data);
   }
-  fs::path state = checkpoint / "state.json";
+  read_outer(checkpoint, content);
+  fs::path state = state_file(checkpoint);
+  read_state(read_file(state), state, content);
+  return content.position;
+}
+
+fs::path state_file(const fs::path& checkpoint) { return checkpoint / "state.json"; }
+
+void read_state(const std::string& text, const fs::path& place, CheckpointContent& content) {
   try {
-    Json json = read_json(state);
+    Json json = Json::parse(text);
     content.position = position_from_json(json);
     content.optimizer.steps_done = json.at("optimizer_steps");
     if (json.contains("guard")) content.guard = json.at("guard");
   } catch (const Json::exception& error) {
-    throw DataError("{}: {}", state.string(), error.what());
+    throw DataError("{}: {}", place.string(), error.what());
   }
-  return content.position;
 }
 
 fs::path weights_for_use(const fs::path& checkpoint) {

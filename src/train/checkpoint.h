@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "formats/tensor_file.h"
 #include "nn/parameters.h"
 #include "optim/optimizer.h"
+#include "train/rank_state.h"
 #include "train/run_position.h"
 
 namespace lockstep {
@@ -25,6 +27,8 @@ struct CheckpointContent {
   torch::Tensor average;                // fp32 [total] or undefined
   OptimizerState optimizer;             // its arrays [total] are read into
   std::map<std::string, double> guard;  // StepGuard::state(); empty in older checkpoints
+  std::vector<StateArray> outer;        // of local steps: arrays [total] that are read into
+  std::vector<RankState> ranks;         // what differs by rank; restore_rank_state() reads it
 };
 
 // "step_1200".
@@ -39,12 +43,20 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
 // Complete checkpoints of the folder, newest first. Incomplete or damaged ones are passed over with
 // a warning each.
 std::vector<fs::path> complete_checkpoints(const fs::path& folder);
+// The newest of them; later ones that are not whole, and what a kill left half written, are passed
+// over with a warning each.
+std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder);
 // Empty when the checkpoint is whole, else what is wrong with it.
 std::string checkpoint_damage(const fs::path& checkpoint);
 
 // Restores weights, average, optimizer state. DataError for another architecture: which tensor, its
 // expected and found shape.
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content);
+
+// The part that is no tensor: a checkpoint's state.json, as text, and what it says. DataError when
+// it is damaged.
+fs::path state_file(const fs::path& checkpoint);
+void read_state(const std::string& text, const fs::path& place, CheckpointContent& content);
 
 // The weights to use a model with: the moving average where there is one.
 fs::path weights_for_use(const fs::path& checkpoint);

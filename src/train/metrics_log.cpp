@@ -61,7 +61,20 @@ void MetricsLog::on_step(const StepRecord& r) {
                                  {"comm/sent_bytes", r.sent_bytes}};
   if (r.loss_scale) line["train/loss_scale"] = *r.loss_scale;
   if (r.loss_scale || r.skipped_steps > 0) line["train/skipped_steps"] = r.skipped_steps;
+  if (r.local) line["comm/scope"] = "group";
   write(line.dump());
+}
+
+void MetricsLog::on_meeting(const MeetingRecord& r) {
+  write(nlohmann::ordered_json{{"event", "meeting"},
+                               {"time", unix_seconds()},
+                               {"step", r.step},
+                               {"steps", r.steps},
+                               {"train/loss", r.loss},
+                               {"comm/distance", r.distance},
+                               {"time/wait_seconds", r.seconds},
+                               {"comm/sent_bytes", r.sent_bytes}}
+            .dump());
 }
 
 void MetricsLog::on_evaluation(const EvaluationRecord& r) {
@@ -76,6 +89,12 @@ void MetricsLog::on_checkpoint(const CheckpointRecord& r) {
   nlohmann::ordered_json line = {{"event", "checkpoint"}, {"time", unix_seconds()},
                                  {"step", r.step},        {"name", r.name},
                                  {"bytes", r.bytes},      {"seconds", r.seconds}};
+  write(line.dump());
+}
+
+void MetricsLog::on_plan(const nlohmann::ordered_json& comparison) {
+  nlohmann::ordered_json line = {{"event", "plan"}, {"time", unix_seconds()}};
+  line.update(comparison);
   write(line.dump());
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/file.h"
 #include "train/observers.h"
@@ -17,9 +18,12 @@ class MetricsLog : public Observer {
   explicit MetricsLog(const fs::path& path);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
+  void on_meeting(const MeetingRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
   void on_end(const std::string& reason) override;
+  // How a plan's prediction compares with what was measured (train/plan_check.h).
+  void on_plan(const nlohmann::ordered_json& comparison);
 
  private:
   void write(const std::string& line);

@@ -27,6 +27,16 @@ struct StepRecord {
   double wait_seconds = 0;  // for other ranks and the network
   double data_seconds = 0;  // for the next batch
   int64_t sent_bytes = 0;   // of gradients, by this rank's algorithm share
+  bool local = false;  // loss, norm, sources and items are of this rank's group (local_steps.h)
+};
+
+// The groups of local steps have told each other how far they came (local_steps.h).
+struct MeetingRecord {
+  int64_t step = 0, steps = 0;  // after which step, and of how many
+  double loss = 0;              // mean over the targets of all groups in these steps
+  double distance = 0;          // norm of the mean way of the groups in these steps
+  double seconds = 0;           // that training stood still for it
+  int64_t sent_bytes = 0;       // handed to the sum by this rank, as fp32
 };
 
 struct EvaluationRecord {
@@ -49,6 +59,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_start(int64_t first_step, int64_t total_steps) {}
   virtual void on_step(const StepRecord& record) {}
+  virtual void on_meeting(const MeetingRecord& record) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}
   virtual void on_checkpoint(const CheckpointRecord& record) {}
   // reason: "steps", "epochs", "minutes", "patience" or "signal".

@@ -71,6 +71,9 @@ void RunSection::describe(Fields& f) {
   f("load_model", &load_model, Any{},
     "a run, checkpoint or tensor file whose weights of the same names and shapes a new run begins "
     "with");
+  f("plan", &plan, Any{},
+    "what `lockstep plan` wrote, to compare at the end; empty: plan.json of the run folder, if "
+    "any");
 }
 
 void TrainingSection::describe(Fields& f) {
@@ -114,14 +117,34 @@ void CheckpointSection::describe(Fields& f) {
   f("every", &every, AtLeast{0}, "steps between checkpoints; 0: at the end only");
   f("keep", &keep, AtLeast{1}, "newest checkpoints kept; the best ones are kept besides");
   f("keep_best", &keep_best, AtLeast{1}, "best checkpoints kept of each of evaluation.metrics");
+  f("every_machine", &every_machine, OneOf{{"auto", "no"}},
+    "auto: machines that do not see rank 0's run folder keep one of their own, with all "
+    "checkpoints");
 }
 
 void CommSection::describe(Fields& f) {
-  f("hook", &hook, OneOf{comm_hooks().names()}, "what is done to gradients on the wire");
+  hooks.describe(f);
   f("bucket_megabytes", &bucket_megabytes, Above{0}, "gradients exchanged at a time");
   f("timeout_seconds", &timeout_seconds, AtLeast{1}, "how long to wait for another rank");
+  f("lost_seconds", &lost_seconds, AtLeast{0},
+    "a rank that gives no sign of life for so long is lost, and the run ends; 0: silence alone "
+    "never ends it");
+  f("stall_seconds", &stall_seconds, AtLeast{0},
+    "a rank that lives but lets the others wait for so long is named in the log; 0: never");
   f("shared_memory", &shared_memory, Any{},
     "ranks of one machine exchange through shared memory instead of the network");
+  f("streams", &streams, AtLeast{1},
+    "TCP connections between two machines; long ways are filled by several");
+  local.describe(f);
+  f.section("powersgd", hooks.powersgd, "the hook powersgd");  // last: a table of its own
+}
+
+CommPlan comm_plan(const CommSection& comm, const Parameters& parameters, int machines) {
+  return {
+      .hook = comm.hooks,
+      .parameters = gradient_shapes(parameters),
+      .machines = machines,
+      .steps_between_sums = comm.local.is_on() ? static_cast<double>(comm.local.local_steps) : 1};
 }
 
 void RunConfig::describe(Fields& f) {
@@ -154,6 +177,21 @@ ValidationRules RunConfig::validation_rules() const {
 }
 
 namespace {
+
+void check_comm(const RunConfig& config, ConfigSource& source) {
+  const LocalStepsConfig& local = config.comm.local;
+  const std::string hooks = config.comm.hooks.check();
+  if (!hooks.empty()) source.add_error("comm.hook", hooks);
+  const std::string steps = local.check();
+  if (!steps.empty()) source.add_error("comm.overlap_steps", steps);
+  if (local.is_on() && config.training.shard_optimizer) {
+    source.add_error(
+        "training.shard_optimizer",
+        fmt::format("shares of the weights are fetched from the other ranks each step, "
+                    "which {} does without: set comm.strategy=every_step, or no shards",
+                    local.strategy));
+  }
+}
 
 // What concerns several keys, or more of a value than its field can say.
 void check_together(RunConfig& config, ConfigSource& source) {
@@ -200,6 +238,7 @@ RunConfig read_run_config(ConfigSource source) {
   config.evaluation.metrics = {config.evaluation.known_metrics.front()};
   source.read("", config);
   check_together(config, source);
+  check_comm(config, source);
   check_optimization(config, source);
   source.finish();
   return config;

@@ -8,12 +8,15 @@
 
 #include "config/fields.h"
 #include "config/source.h"
+#include "dist/comm_hooks.h"
+#include "dist/traffic.h"
 #include "optim/larc.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedules.h"
 #include "tasks/task.h"
 #include "train/divergence.h"
+#include "train/local_steps.h"
 #include "train/validation.h"
 
 namespace lockstep {
@@ -24,7 +27,7 @@ struct RunSection {
   std::string device = "auto";
   std::string precision = "bf16";
   bool fused = true;
-  std::string load_model;
+  std::string load_model, plan;
   std::vector<std::string> plain_operations;
   void describe(Fields& f);
 };
@@ -63,14 +66,19 @@ struct CheckpointSection {
   int64_t every = 1000;
   int64_t keep = 2;
   int64_t keep_best = 1;
+  std::string every_machine = "auto";
   void describe(Fields& f);
 };
 
 struct CommSection {
-  std::string hook = "none";
+  CommHookConfig hooks;
+  LocalStepsConfig local;
   double bucket_megabytes = 4;
   int64_t timeout_seconds = 300;
+  double lost_seconds = 5;
+  double stall_seconds = 15;
   bool shared_memory = true;
+  int64_t streams = 4;
   void describe(Fields& f);
 };
 
@@ -103,6 +111,9 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
 // cuda when asked for or, with auto, when there is a GPU for this rank. MachineError when asked for
 // and absent, or when this host has fewer GPUs than ranks.
 torch::Device choose_device(const std::string& name, int local_rank, int local_size);
+// For dist/traffic.h. `machines`: each with one rank that talks to the others'.
+CommPlan comm_plan(const CommSection& comm, const Parameters& parameters, int machines);
+
 // kFloat, kBFloat16 or kHalf, and the kernels to use.
 Numerics choose_numerics(const RunSection& run);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lockstep {
 
@@ -17,18 +18,32 @@ void RunFolder::create(const std::string& config_toml, const std::string& versio
   if (path_.empty()) {
     throw ConfigError("run.folder: not set; expected the folder to keep the run in");
   }
-  if (fs::exists(config()) || fs::exists(checkpoints())) {
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  // Made by one of us only, should two processes take themselves for the first rank.
+  bool ours = !failed && !fs::exists(config()) && fs::create_directory(checkpoints(), failed);
+  if (!failed && !ours) {
     ConfigError error("{}: already holds a run", path_.string());
     error.set_advice(fmt::format("--resume to go on with it, or run.folder={}-2", path_.string()));
     throw error;
   }
+  complete(config_toml, versions);
+}
+
+void RunFolder::complete(const std::string& config_toml, const std::string& versions) const {
   std::error_code failed;
   fs::create_directories(checkpoints(), failed);
   if (!failed) fs::create_directories(logs(), failed);
   if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
-  write_file(version(), versions);
-  write_file(config(), config_toml);
+  if (!fs::exists(version())) write_file(version(), versions);
+  if (!fs::exists(config())) write_file(config(), config_toml);
 }
+
+std::string RunFolder::job_id() const {
+  return fs::exists(job()) ? std::string(trim(read_file(job()))) : "";
+}
+
+void RunFolder::set_job_id(const std::string& id) const { write_file(job(), id + "\n"); }
 
 void RunFolder::require_run() const {
   if (fs::exists(config())) return;
@@ -36,6 +51,8 @@ void RunFolder::require_run() const {
   error.set_advice("the folder that `lockstep train` wrote, as runs/quickstart");
   throw error;
 }
+
+std::string libtorch_version() { return TORCH_VERSION; }
 
 std::string version_text() {
   utsname system{};

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "dist/progress.h"
 #include "optim/larc.h"
 
 namespace lockstep {
@@ -17,7 +18,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // What the ranks add up besides the gradients, in one small message.
 struct Sums {
-  std::array<double, 7> values{};
+  std::array<double, 8> values{};
   double& loss() { return values[0]; }
   double& nll() { return values[1]; }
   double& correct() { return values[2]; }
@@ -25,24 +26,32 @@ struct Sums {
   double& items() { return values[4]; }
   double& out_of_time() { return values[5]; }
   double& interrupted() { return values[6]; }
+  double& targets() { return values[7]; }
 };
 
 // Forward and backward of every micro-batch. Gradients add up locally; while the last micro-batch
 // is still in its backward pass, finished buckets are on their way to the other ranks.
 Sums accumulate_gradients(Engine& engine, const StepBatch& batch, int64_t step, double scale) {
   Sums sums;
+  RankProgress& progress = engine.world.progress();
+  const bool exchanges = engine.local.reach(step) != Reach::kAlone;
+  const double unit = scale * static_cast<double>(batch.targets);  // as run_pass divides
   for (std::size_t i = 0; i < batch.micro_batches.size(); ++i) {
     const Batch& micro = *batch.micro_batches[i];
-    engine.reducer.prepare(i + 1 == batch.micro_batches.size());
+    engine.reducer.prepare(exchanges && i + 1 == batch.micro_batches.size(), unit);
+    progress.enter(Phase::kForward);
     LossParts parts = engine.task.loss(micro, step);
+    progress.enter(Phase::kBackward);
     parts.loss.backward(torch::full_like(parts.loss, scale));
     sums.loss() += parts.loss.item<double>();
     sums.nll() += parts.nll.item<double>();
     sums.correct() += static_cast<double>(parts.correct.item<int64_t>());
     sums.sources() += static_cast<double>(micro.sources);
     sums.items() += static_cast<double>(micro.items);
+    sums.targets() += static_cast<double>(micro.targets);
   }
-  if (batch.micro_batches.empty()) engine.reducer.prepare(true);  // nothing to add, but to receive
+  // Nothing to add, but to receive.
+  if (batch.micro_batches.empty()) engine.reducer.prepare(exchanges, unit);
   return sums;
 }
 
@@ -55,7 +64,8 @@ double average_decay(double decay, int64_t step) {
 
 // One forward and backward pass over the step's batch, reduced over all ranks.
 struct Pass {
-  Sums sums;
+  Sums sums;                             // over the ranks that took part
+  double own_loss = 0, own_targets = 0;  // of this rank
   ReduceTimings reduced;
   double wait_seconds = 0;
   std::optional<double> loss_scale;  // in fp16
@@ -69,14 +79,21 @@ Pass run_pass(Engine& engine, const StepBatch& batch, int64_t step, const StopWi
   pass.sums = accumulate_gradients(engine, batch, step, numerics.loss_scale);
   pass.sums.out_of_time() = wish.out_of_time ? 1 : 0;
   pass.sums.interrupted() = wish.interrupted ? 1 : 0;
+  pass.own_loss = pass.sums.loss();
+  pass.own_targets = pass.sums.targets();
 
+  engine.world.progress().enter(Phase::kWait);
   auto before_wait = std::chrono::steady_clock::now();
+  engine.reducer.start_rest();
+  Completion summed = engine.world.start_all_reduce_sum(
+      std::span<double>(pass.sums.values), "figures of a step", engine.local.reach(step));
   pass.reduced = engine.reducer.finish();
-  engine.world.all_reduce_sum(std::span<double>(pass.sums.values));
+  summed();
   pass.wait_seconds = seconds_since(before_wait);
+  engine.world.progress().enter(Phase::kOptimizer);
 
   // Gradients are scaled sums over targets until the optimizer takes all factors in its one pass.
-  const auto targets = static_cast<double>(batch.targets);
+  const double targets = pass.sums.targets();
   engine.frozen.drop_gradients();
   const torch::Tensor& gradients = engine.task.parameters().gradients();
   const double factor = targets * static_cast<double>(numerics.loss_scale);
@@ -90,16 +107,19 @@ Pass run_pass(Engine& engine, const StepBatch& batch, int64_t step, const StopWi
 
 // Clipping or LARC, the learning rate, the optimizer. Returns the learning rate.
 double update_weights(Engine& engine, const StepSigns& signs) {
+  // The average of local steps moves where groups meet.
+  const bool local = engine.local.is_local(signs.step);
   const RunConfig& config = engine.config;
   const double clip_norm = config.training.clip_norm, norm = signs.gradient_norm;
   const double peak = config.optimizer->lr();
   const ScheduleContext context{
       .width = engine.task.width(), .total_steps = engine.total_steps, .lr = peak};
   const bool clipped = clip_norm > 0 && norm > clip_norm;
-  StepSize size{.lr = peak * schedule_value(signs.step, config.schedule, context),
-                .gradient_scale = (clipped ? clip_norm / norm : 1) / signs.gradient_factor,
-                .average_decay = average_decay(config.training.average_decay, signs.step),
-                .momentum = schedule_momentum(signs.step, config.schedule, context)};
+  StepSize size{
+      .lr = peak * schedule_value(signs.step, config.schedule, context),
+      .gradient_scale = (clipped ? clip_norm / norm : 1) / signs.gradient_factor,
+      .average_decay = local ? 1 : average_decay(config.training.average_decay, signs.step),
+      .momentum = schedule_momentum(signs.step, config.schedule, context)};
   if (config.larc.is_on()) {
     size.layer_scales =
         larc_scales(engine.update.layers(), config.larc, size.lr, size.gradient_scale);
@@ -109,40 +129,56 @@ double update_weights(Engine& engine, const StepSigns& signs) {
   return size.lr;
 }
 
+// All but the learning rate and the times of the whole step.
+StepRecord record_of(const Engine& engine, const StepBatch& batch, Pass& pass) {
+  Sums& sums = pass.sums;
+  const double targets = sums.targets();
+  return {.step = pass.signs.step,
+          .total_steps = engine.total_steps,
+          .epoch = batch.epoch,
+          .loss = pass.signs.loss,
+          .nll = sums.nll() / targets,
+          .accuracy = sums.correct() / targets,
+          .gradient_norm = pass.signs.gradient_norm,
+          .loss_scale = pass.loss_scale,
+          .skipped_steps = engine.guard.skipped_steps(),
+          .targets = batch.targets,
+          .sources = static_cast<int64_t>(sums.sources()),
+          .items = static_cast<int64_t>(sums.items()),
+          .wait_seconds = pass.wait_seconds,
+          .sent_bytes = pass.reduced.bytes,
+          .local = engine.local.is_local(pass.signs.step)};
+}
+
 }  // namespace
 
 StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, const StopWish& wish) {
   auto start = std::chrono::steady_clock::now();
+  const bool local = engine.local.is_local(step);
   Pass pass;
-  StepVerdict verdict;
+  StepVerdict verdict = StepVerdict::kSkip;
   do {  // once, unless a 16-bit format was not enough
     pass = run_pass(engine, batch, step, wish);
+    if (pass.sums.targets() == 0) break;  // of a local step
     verdict = engine.guard.judge(pass.signs);
     if (verdict != StepVerdict::kUpdate) pass.signs.gradients.zero_();
   } while (verdict == StepVerdict::kRepeat);
 
   Sums& sums = pass.sums;
   StepOutcome outcome{.updated = verdict == StepVerdict::kUpdate};
+  outcome.counts = outcome.updated || local;
   outcome.stop = {.out_of_time = sums.out_of_time() > 0, .interrupted = sums.interrupted() > 0};
+  outcome.left = {.step = step,
+                  .targets = static_cast<int64_t>(pass.own_targets),
+                  .all_targets = batch.targets,
+                  .loss = outcome.updated ? pass.own_loss : 0,
+                  .stop = local ? wish : outcome.stop};
   if (!outcome.updated) return outcome;
   const double lr = update_weights(engine, pass.signs);
-  const auto targets = static_cast<double>(batch.targets);
-  outcome.record = {.step = step,
-                    .total_steps = engine.total_steps,
-                    .epoch = batch.epoch,
-                    .loss = pass.signs.loss,
-                    .nll = sums.nll() / targets,
-                    .accuracy = sums.correct() / targets,
-                    .lr = lr,
-                    .gradient_norm = pass.signs.gradient_norm,
-                    .loss_scale = pass.loss_scale,
-                    .skipped_steps = engine.guard.skipped_steps(),
-                    .targets = batch.targets,
-                    .sources = static_cast<int64_t>(sums.sources()),
-                    .items = static_cast<int64_t>(sums.items()),
-                    .seconds = seconds_since(start),
-                    .wait_seconds = pass.wait_seconds,
-                    .sent_bytes = pass.reduced.bytes};
+  outcome.left.average_decay = average_decay(engine.config.training.average_decay, step);
+  outcome.record = record_of(engine, batch, pass);
+  outcome.record.lr = lr;
+  outcome.record.seconds = seconds_since(start);
   outcome.record.compute_seconds = outcome.record.seconds - pass.wait_seconds;
   return outcome;
 }

@@ -6,6 +6,7 @@
 
 #include "dist/gradient_reducer.h"
 #include "train/frozen_weights.h"
+#include "train/local_steps.h"
 #include "train/observers.h"
 #include "train/run_config.h"
 #include "train/step_guard.h"
@@ -29,26 +30,25 @@ struct Engine {
   WeightUpdate& update;
   FrozenWeights& frozen;
   StepGuard& guard;
+  LocalSteps& local;
   const RunConfig& config;
   int64_t total_steps;  // of the run, for the schedule
 };
 
-// Why a rank wishes the run to end after this step.
-struct StopWish {
-  bool out_of_time = false;
-  bool interrupted = false;  // by a signal
-};
-
 struct StepOutcome {
-  bool updated =
-      true;           // false: fp16 gradients overflowed; the batch is lost, the step is still due
+  // False: fp16 gradients overflowed, or a group of local steps had no target; the batch is lost.
+  bool updated = true;
+  // False: the step is still due. A local step that was lost is taken: all groups count alike.
+  bool counts = true;
   StepRecord record;  // of an updated step
-  StopWish stop;      // of any rank; equal on every rank
+  LocalStep left;     // of any step that counts
+  StopWish stop;      // of any rank of the group; equal on every one
 };
 
 // step counts from 1. `wish` is this rank's. The gradient is the mean over the targets of all
-// ranks, whatever their shares. Throws DivergedError when the loss or the gradient is not finite in
-// fp32 either, or the loss runs away (step_guard.h); MachineError when a peer is lost.
+// ranks, in a local step of those of the group, whatever their shares. Throws DivergedError when
+// the loss or the gradient is not finite in fp32 either, or the loss runs away (step_guard.h);
+// MachineError when a peer is lost.
 StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, const StopWish& wish);
 
 }  // namespace lockstep

@@ -7,10 +7,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/fingerprint.h"
+#include "dist/launcher_report.h"
+#include "dist/progress.h"
+#include "train/agreement.h"
 #include "train/event_observer.h"
 #include "train/initial_weights.h"
+#include "train/live_file.h"
 #include "train/memory_fit.h"
 #include "train/metrics_log.h"
+#include "train/plan_check.h"
 #include "train/progress_line.h"
 
 namespace lockstep {
@@ -58,14 +63,19 @@ class UseAverage {
 Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
                  const TrainerOptions& options)
     : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
-  std::string checkpoint = options_.resume ? choose_checkpoint() : "";
-  build_network(checkpoint.empty());
-  if (!checkpoint.empty()) restore(checkpoint);
+  check_same_text(world, "the configuration", config.to_toml());
+  if (options_.benchmark_steps == 0) open_folder();
+  std::optional<SharedCheckpoint> checkpoint;
+  if (options_.resume) checkpoint = choose_checkpoint();
+  build_network(!checkpoint);
+  if (checkpoint) restore(*checkpoint);
   position_.validation = watch_metrics(position_.validation, config_.evaluation.metrics);
   check_weights();
   if (config_.training.fit_memory) {
     fit_to_memory(task_, world_, *reducer_, config_.training.fit_megabytes * 1e6);
   }
+  local_->begin(position_.step);
+  equal_step_ = position_.step;
   start_observers();
   start_batches();
 }
@@ -83,7 +93,8 @@ void Trainer::build_network(bool fresh) {
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
-  task_.open(context);
+  together(world_, [&] { task_.open(context); });
+  check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_.parameters());
   }
@@ -95,61 +106,97 @@ void Trainer::build_network(bool fresh) {
                                                    .sharded = config_.training.shard_optimizer});
   guard_ = std::make_unique<StepGuard>(context.numerics, config_.loss_scale,
                                        config_.training.divergence);
-  hook_ = make_comm_hook(world_, config_.comm.hook);
-  std::vector<ReducedParameter> reduced;
-  for (const ParameterRef& p : parameters.list()) {
-    reduced.push_back({p->value, p->offset, p->numel});
-  }
-  ReducerOptions options;
-  options.bucket_bytes = static_cast<int64_t>(config_.comm.bucket_megabytes * 1e6);
-  reducer_ = std::make_unique<GradientReducer>(world_, *hook_, std::move(reduced),
-                                               parameters.gradients(), options);
+  build_communication();
   log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}", with_commas(parameters.count()),
            config_.task_name, config_.run.precision, world_.size(), world_.size() == 1 ? "" : "s",
            at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 
-// Empty when there is none to go on from. Rank 0 decides for all.
-std::string Trainer::choose_checkpoint() {
-  std::string chosen;
-  if (world_.is_leader()) {
-    std::vector<fs::path> complete = complete_checkpoints(folder_.checkpoints());
-    if (!complete.empty()) chosen = complete.front().string();
+void Trainer::build_communication() {
+  Parameters& parameters = task_.parameters();
+  const CommSection& comm = config_.comm;
+  std::vector<ReducedParameter> reduced;
+  for (const ParameterRef& p : parameters.list()) {
+    reduced.push_back({p->value, p->offset, p->numel});
   }
-  chosen = world_.all_gather_strings(chosen).front();
-  if (chosen.empty()) {
+  ReducerOptions options;
+  options.bucket_bytes = static_cast<int64_t>(comm.bucket_megabytes * 1e6);
+  options.whole_parameters = comm.hooks.needs_whole_parameters();
+  auto hook = make_comm_hook(world_, comm.hooks, gradient_shapes(parameters));
+  if (options_.bucket_clock != nullptr) {
+    hook = time_buckets(std::move(hook), *options_.bucket_clock);
+    options.even_alone = true;
+  }
+  hook_ = std::make_unique<ReachHook>(world_, std::move(hook));
+  reducer_ = std::make_unique<GradientReducer>(world_, *hook_, std::move(reduced),
+                                               parameters.gradients(), options);
+  local_ = std::make_unique<LocalSteps>(
+      LocalSteps::Parts{world_, parameters, frozen_, update_->average()}, comm.local, comm.hooks,
+      options.bucket_bytes);
+}
+
+// Rank 0's is there already (commands/train.cpp).
+void Trainer::open_folder() {
+  keeps_folder_ = keeps_checkpoints(world_, folder_, config_.checkpoint.every_machine == "auto");
+  together(world_, [this] {
+    if (!keeps_folder_ || world_.is_leader()) return;
+    const LaunchEnvironment& environment = world_.environment();
+    bool goes_on = options_.resume || folder_.job_id() == environment.run_id;
+    if (goes_on) {
+      folder_.complete(config_.to_toml(), version_text());
+    } else {
+      folder_.create(config_.to_toml(), version_text());
+    }
+    if (!environment.run_id.empty()) folder_.set_job_id(environment.run_id);
+    log_info("this machine does not see rank 0's run folder and keeps its own");
+  });
+}
+
+// Nothing when there is none to go on from.
+std::optional<SharedCheckpoint> Trainer::choose_checkpoint() {
+  std::optional<SharedCheckpoint> chosen = newest_of_all_ranks(world_, folder_, keeps_folder_);
+  if (!chosen) {
     log_info("no complete checkpoint in {}: starting at the first step",
              folder_.checkpoints().string());
   }
   return chosen;
 }
 
-void Trainer::restore(const std::string& checkpoint) {
+void Trainer::restore(const SharedCheckpoint& checkpoint) {
   CheckpointContent content{.parameters = &task_.parameters(),
                             .average = update_->average(),
-                            .optimizer = update_->gather_state()};
+                            .optimizer = update_->gather_state(),
+                            .outer = local_->outer_state()};
   try {
-    position_ = load_checkpoint(checkpoint, content);
+    position_ = load_from_holder(world_, checkpoint, content);
   } catch (Error& error) {
-    error.add_context("resuming from " + checkpoint);
+    error.add_context("resuming from " + checkpoint.path);
     throw;
   }
   update_->set_state(content.optimizer);
   guard_->set_state(content.guard);
   task_.parameters().refresh_low();
   frozen_.remember();
+  restore_rank_states(rank_parts(), {checkpoint.path, checkpoint.holder}, position_.step);
   saved_step_ = position_.step;
-  log_info("resumed from {}", checkpoint);
+  log_info("resumed from {}{}", checkpoint.path,
+           checkpoint.holder == 0 ? "" : fmt::format(" of rank {}", checkpoint.holder));
 }
 
 void Trainer::start_observers() {
+  if (keeps_folder_) task_.save_assets(folder_.path());
   if (!world_.is_leader()) return;
   observers_.push_back(std::make_unique<ProgressLine>(config_.training.progress_every,
                                                       config_.training.minutes, task_.unit()));
   if (options_.benchmark_steps > 0) return;
-  task_.save_assets(folder_.path());
-  observers_.push_back(std::make_unique<MetricsLog>(folder_.metrics()));
+  auto log = std::make_unique<MetricsLog>(folder_.metrics());
+  if (auto plan = find_plan(config_.run.plan, folder_.path())) {
+    observers_.push_back(std::make_unique<PlanObserver>(*plan, world_.size(), *log));
+  }
+  observers_.push_back(std::move(log));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml()));
+  observers_.push_back(std::make_unique<LiveFile>(
+      world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
 }
 
 void Trainer::start_batches() {
@@ -167,11 +214,12 @@ StepBatch Trainer::make_step() {
     ++planned_.epoch;
     planned_.step_in_epoch = 0;
   }
-  int64_t parts = world_.size() * task_.accumulate();
+  const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
+  int64_t parts = ranks * task_.accumulate();
   StepBatch out{.epoch = planned_.epoch,
                 .step_in_epoch = planned_.step_in_epoch,
                 .targets = task_.targets_in_step(planned_.epoch, planned_.step_in_epoch)};
-  for (int64_t part = world_.rank(); part < parts; part += world_.size()) {
+  for (int64_t part = world_.rank(); part < parts; part += ranks) {
     auto batch = task_.make_batch({planned_.epoch, planned_.step_in_epoch, part, parts});
     if (batch) out.micro_batches.push_back(std::move(batch));
   }
@@ -180,8 +228,8 @@ StepBatch Trainer::make_step() {
   return out;
 }
 
-void Trainer::advance(const StepBatch& batch, bool updated) {
-  if (updated) ++position_.step;
+void Trainer::advance(const StepBatch& batch, bool counts) {
+  if (counts) ++position_.step;
   position_.epoch = batch.epoch;
   position_.step_in_epoch = batch.step_in_epoch + 1;
   position_.targets_seen += batch.targets;
@@ -192,7 +240,11 @@ void Trainer::check_weights() {
   world_.check_equal("the weights", fingerprint(task_.parameters().values()));
 }
 
-StopWish Trainer::stop_wish(double elapsed_seconds) const {
+StopWish Trainer::stop_wish(double elapsed_seconds) {
+  if (int signal = stop_signal.load(); signal != 0 && !stop_told_) {
+    stop_told_ = true;
+    tell_launcher(fmt::format("told {}", signal));
+  }
   double limit = config_.training.minutes * 60;
   return {.out_of_time = world_.is_leader() && limit > 0 && elapsed_seconds >= limit,
           .interrupted = stop_signal.load() != 0};
@@ -211,35 +263,81 @@ std::string Trainer::end_reason(const StopWish& stop) const {
   return stop.out_of_time ? "minutes" : "";
 }
 
-int Trainer::run() {
-  Engine engine{task_, world_, *reducer_, *update_, frozen_, *guard_, config_, total_steps_};
-  for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
-  bool writes = options_.benchmark_steps == 0;
-  auto due = [&](int64_t every) { return writes && every > 0 && position_.step % every == 0; };
-  Stopwatch run_watch;
-  // A signal may have come between a step and its evaluation.
-  if (position_.step > 0 && due(config_.evaluation.every)) evaluate();
-  std::string reason = end_reason({});
-  while (reason.empty()) {
-    Stopwatch data_watch;
-    StepBatch batch = batches_->next();
-    double data_seconds = data_watch.seconds();
+// Whether a multiple of `every` lies between the last time that all ranks had the same weights and
+// now: with local steps it may have passed in between.
+bool Trainer::is_due(int64_t every) const {
+  return options_.benchmark_steps == 0 && every > 0 && position_.step / every > equal_step_ / every;
+}
 
-    StepOutcome outcome =
-        train_step(engine, batch, position_.step + 1, stop_wish(run_watch.seconds()));
-    advance(batch, outcome.updated);
-    if (!outcome.updated) {
-      reason = end_reason(outcome.stop);
-      continue;
-    }
+bool Trainer::is_any_due() const {
+  return is_due(config_.training.check_weights_every) || is_due(config_.evaluation.every) ||
+         is_due(config_.checkpoint.every);
+}
+
+// After a step that counts: the groups of local steps meet when it is time. Returns whether all
+// ranks have the same weights.
+bool Trainer::meet(StepOutcome& outcome, double data_seconds) {
+  const bool last = !end_reason({}).empty();
+  const bool equal =
+      local_->after_step(outcome.left, {.last = last, .due = is_any_due()}, outcome.stop);
+  const std::optional<MeetingRecord>& meeting = local_->meeting();
+  if (outcome.updated) {
     outcome.record.data_seconds = data_seconds;
     outcome.record.seconds += data_seconds;
+    if (meeting) outcome.record.seconds += meeting->seconds;
+    if (meeting) outcome.record.wait_seconds += meeting->seconds;
+    world_.progress().end_step({.steps = 1,
+                                .targets = outcome.record.targets,
+                                .compute_seconds = outcome.record.compute_seconds,
+                                .wait_seconds = outcome.record.wait_seconds,
+                                .data_seconds = data_seconds});
     for (auto& o : observers_) o->on_step(outcome.record);
+    if (world_.is_leader() && !first_told_) {
+      first_told_ = true;
+      tell_launcher(fmt::format("first_step {}", position_.step));
+    }
+  }
+  if (meeting) {
+    for (auto& o : observers_) o->on_meeting(*meeting);
+  }
+  return equal;
+}
 
-    if (due(config_.training.check_weights_every)) check_weights();
-    // A signal leaves time for the checkpoint only.
-    if (!outcome.stop.interrupted && due(config_.evaluation.every)) evaluate();
-    if (due(config_.checkpoint.every)) save();
+// While all ranks have the same ones.
+void Trainer::look_after_weights(const StopWish& stop) {
+  if (is_due(config_.training.check_weights_every)) check_weights();
+  // A signal leaves time for the checkpoint only.
+  if (!stop.interrupted && is_due(config_.evaluation.every)) evaluate();
+  if (is_due(config_.checkpoint.every)) save();
+  equal_step_ = position_.step;
+}
+
+int Trainer::run() {
+  Engine engine{task_,   world_,  *reducer_, *update_,    frozen_,
+                *guard_, *local_, config_,   total_steps_};
+  for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
+  const bool writes = options_.benchmark_steps == 0;
+  Stopwatch run_watch;
+  // A signal may have come between a step and its evaluation.
+  const int64_t every = config_.evaluation.every;
+  if (writes && every > 0 && position_.step > 0 && position_.step % every == 0) evaluate();
+  std::string reason = end_reason({});
+  RankProgress& progress = world_.progress();
+  while (reason.empty()) {
+    progress.begin_step(position_.step + 1, position_.epoch);
+    progress.enter(Phase::kData);
+    Stopwatch data_watch;
+    StepBatch batch = batches_->next();
+    const double data_seconds = data_watch.seconds();
+
+    const int64_t step = position_.step + 1;
+    hook_->set_reach(local_->reach(step));
+    StepOutcome outcome = train_step(engine, batch, step, stop_wish(run_watch.seconds()));
+    advance(batch, outcome.counts);
+    if (outcome.counts) {
+      if (!meet(outcome, data_seconds)) continue;
+      look_after_weights(outcome.stop);
+    }
     reason = end_reason(outcome.stop);
   }
   if (writes) {
@@ -247,6 +345,7 @@ int Trainer::run() {
     save();
     check_weights();
   }
+  progress.enter(Phase::kEnding);
   for (auto& o : observers_) o->on_end(reason);
   if (reason == "patience") {
     log_info("no improvement in {} evaluations: {}", config_.evaluation.patience,
@@ -260,6 +359,7 @@ int Trainer::run() {
 void Trainer::evaluate() {
   if (position_.evaluated_step == position_.step) return;
   position_.evaluated_step = position_.step;
+  world_.progress().enter(Phase::kEvaluation);
   const EvaluationSection& section = config_.evaluation;
   Stopwatch watch;
   Evaluation result;
@@ -286,15 +386,19 @@ void Trainer::evaluate() {
 void Trainer::save() {
   if (saved_step_ == position_.step) return;
   saved_step_ = position_.step;
+  world_.progress().enter(Phase::kCheckpoint);
   update_->gather_average();
   OptimizerState optimizer = update_->gather_state();
-  if (world_.is_leader()) {
+  std::vector<RankState> ranks = gather_rank_states(rank_parts(), position_.step);
+  if (keeps_folder_) {
     Stopwatch watch;
     CheckpointContent content{.position = position_,
                               .parameters = &task_.parameters(),
                               .average = update_->average(),
                               .optimizer = std::move(optimizer),
-                              .guard = guard_->state()};
+                              .guard = guard_->state(),
+                              .outer = local_->outer_state(),
+                              .ranks = std::move(ranks)};
     int64_t bytes = save_checkpoint(folder_.checkpoints(), content);
     remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
                            best_steps(position_.validation));
@@ -303,6 +407,7 @@ void Trainer::save() {
                             .bytes = bytes,
                             .name = checkpoint_name(position_.step)};
     for (auto& o : observers_) o->on_checkpoint(record);
+    if (world_.is_leader()) tell_launcher(fmt::format("saved {}", position_.step));
   }
   world_.barrier();  // nobody runs ahead into a timeout while a slow disk is written
 }

@@ -7,10 +7,12 @@
 #include "data/prefetcher.h"
 #include "dist/comm_hooks.h"
 #include "dist/gradient_reducer.h"
-#include "train/checkpoint.h"
+#include "train/bucket_clock.h"
+#include "train/checkpoint_sharing.h"
 #include "train/frozen_weights.h"
 #include "train/run_config.h"
 #include "train/run_folder.h"
+#include "train/run_measurement.h"
 #include "train/train_step.h"
 
 namespace lockstep {
@@ -19,15 +21,20 @@ namespace lockstep {
 extern std::atomic<int> stop_signal;
 
 struct TrainerOptions {
-  bool resume = false;  // go on from the newest complete checkpoint
+  bool resume = false;  // go on from the newest complete checkpoint that any machine has
   // Above 0: take so many steps, write nothing, evaluate nothing; the folder need not exist.
   int64_t benchmark_steps = 0;
+  // A benchmark's steps are split as among so many ranks, of which those of the world take their
+  // shares; 0: as many as the world has.
+  int64_t benchmark_ranks = 0;
+  BucketClock* bucket_clock = nullptr;  // told of every bucket of gradients; outlives the trainer
 };
 
 class Trainer {
  public:
-  // Opens the task's data and builds everything. The folder exists (RunFolder::create on rank 0).
-  // Owns none of its arguments.
+  // Opens the task's data and builds everything. The folder exists (RunFolder::create on rank 0);
+  // on a machine that does not see it one is made. Owns none of its arguments. ConfigError when
+  // configuration or data are not the same on all ranks.
   Trainer(RunConfig& config, World& world, const RunFolder& folder, const TrainerOptions& options);
   ~Trainer();
 
@@ -38,36 +45,54 @@ class Trainer {
   // stopped it, else 0.
   int run();
 
+  // After the run() of a benchmark, on all ranks: what it says of the whole run besides its steps.
+  // Writes a checkpoint beside the run's folder, and removes it, and evaluates a few items.
+  // Throws MachineError when the disk refuses.
+  RunMeasurement measure();
+
  private:
-  std::string choose_checkpoint();
+  void open_folder();
+  std::optional<SharedCheckpoint> choose_checkpoint();
   void build_network(bool fresh);
-  void restore(const std::string& checkpoint);
+  void build_communication();
+  void restore(const SharedCheckpoint& checkpoint);
+  RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_}; }
   void start_observers();
   void start_batches();
   StepBatch make_step();
-  void advance(const StepBatch& batch, bool updated);
+  void advance(const StepBatch& batch, bool counts);
+  bool is_due(int64_t every) const;
+  bool is_any_due() const;
+  bool meet(StepOutcome& outcome, double data_seconds);
+  void look_after_weights(const StopWish& stop);
   void check_weights();
   void evaluate();
   void save();
-  StopWish stop_wish(double elapsed_seconds) const;
+  void time_checkpoint(RunMeasurement& out);
+  void time_evaluation(RunMeasurement& out);
+  StopWish stop_wish(double elapsed_seconds);
   std::string end_reason(const StopWish& stop) const;  // empty: go on
 
   RunConfig& config_;
   World& world_;
   RunFolder folder_;
   TrainerOptions options_;
+  bool keeps_folder_ = false;  // this rank writes checkpoints (train/checkpoint_sharing.h)
+  bool stop_told_ = false, first_told_ = false;  // to the launcher: a signal, the first step
   Task& task_;
   FrozenWeights frozen_;
   std::unique_ptr<WeightUpdate> update_;
   std::unique_ptr<StepGuard> guard_;
-  std::unique_ptr<CommHook> hook_;
+  std::unique_ptr<ReachHook> hook_;
   std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<LocalSteps> local_;
   RunPosition position_;
   bool epoch_done_ = false;  // position_ is at the end of its epoch
   int64_t total_steps_ = 0;  // of the run; with epochs, about
   int64_t saved_step_ = -1;
-  Observers observers_;  // rank 0 only
-  RunPosition planned_;  // of the next step that the prefetch thread makes
+  int64_t equal_step_ = 0;  // all ranks had the same weights then, for the last time but now
+  Observers observers_;     // rank 0 only
+  RunPosition planned_;     // of the next step that the prefetch thread makes
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
 };
 
