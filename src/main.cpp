@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "commands/catalogue.h"
+#include "train/run_folder.h"
 
 namespace {
 
@@ -14,6 +15,7 @@ void print_usage() {
   fmt::print("lockstep {}: data-parallel training across ordinary machines\n\n", LOCKSTEP_VERSION);
   fmt::print("usage: lockstep COMMAND ...      lockstep COMMAND --help explains one\n\n");
   for (const auto& command : commands().items()) {
+    if (command.help.empty()) continue;  // not for people
     fmt::print("  {:<11} {}\n", command.name, command.help);
   }
 }
@@ -24,7 +26,7 @@ int run(const Arguments& words) {
     return words.empty() ? kExitConfig : kExitOk;
   }
   if (words[0] == "--version") {
-    fmt::print("lockstep {}\n", LOCKSTEP_VERSION);
+    fmt::print("{}", version_text());
     return kExitOk;
   }
   return commands().get(words[0])({words.begin() + 1, words.end()});

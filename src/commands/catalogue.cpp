@@ -1,16 +1,23 @@
 #include "commands/catalogue.h"
 
+#include "commands/agent.h"
 #include "commands/average.h"
+#include "commands/cluster.h"
+#include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
 #include "commands/launch.h"
+#include "commands/netlab.h"
+#include "commands/plan.h"
 #include "commands/prepare.h"
+#include "commands/probe.h"
 #include "commands/reference.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
 #include "commands/tokenize.h"
 #include "commands/train.h"
 #include "commands/translate.h"
+#include "commands/watch.h"
 
 namespace lockstep {
 
@@ -19,7 +26,12 @@ const Catalogue<Command>& commands() {
     Catalogue<Command> c("command");
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
-    c.add("launch", launch, "start several ranks of a command on this machine");
+    c.add("launch", launch, "start several ranks of a command, here or on hosts");
+    c.add("agent", agent, "");  // what launch starts on each host
+    c.add("cluster", cluster, "list, enter, check and set up hosts, run commands on them");
+    c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
+    c.add("plan", plan, "predict step time, traffic, memory and cost of a run");
+    c.add("watch", watch, "what every rank of a run does right now, or their logs");
     c.add("evaluate", evaluate, "BLEU and chrF of a run's model on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
@@ -27,6 +39,8 @@ const Catalogue<Command>& commands() {
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");
     c.add("tokenize", tokenize, "lines to ids or pieces of a vocabulary, and back");
     c.add("score-pairs", score_pairs_command, "log-probability of given translations");
+    c.add("netlab", netlab, "virtual hosts on this machine, with the network one asks for");
+    c.add("probe", probe, "");  // what doctor and plan start on each host
     c.add("list", list, "what there is: tasks, optimizers, schedules, ...");
     c.add("explain", explain, "the keys of a configuration");
     return c;

@@ -1,31 +1,181 @@
 #include "commands/launch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 
-#include "launch/local_launcher.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "commands/host_arguments.h"
+#include "commands/train.h"
+#include "dist/launch_environment.h"
+#include "launch/launcher.h"
 
 namespace lockstep {
 
 namespace {
 
-int to_ranks(const std::string& text) {
+constexpr double kDay = 86400;
+constexpr int kRestartsOverHosts = 3;
+
+// As the words were given; what they mean is checked after.
+struct LaunchArguments {
+  HostArguments hosts;
+  std::string ranks, program, output_folder, folder, interface, only_ranks;
+  std::vector<std::string> exported;
+  double grace = 10, host_timeout = 60, host_poll = 10, silence = 5;
+  int restarts = -1, min_hosts = 0;
+  bool pin = false;
+};
+
+void describe(CLI::App& app, LaunchArguments& a) {
+  app.add_option("-n,--ranks", a.ranks, "how many processes (default 1; with hosts, their ranks)");
+  app.add_option("--grace", a.grace, "seconds from SIGTERM to SIGKILL (default 10)");
+  app.add_option("--output-dir", a.output_folder,
+                 "file each rank's output here: rank00.out, rank00.err");
+  app.add_option("--only-ranks", a.only_ranks, "show these ranks' output only: 0,3");
+  app.add_flag("--pin", a.pin, "pin each rank to its own share of the cores");
+  app.add_option("--program", a.program, "start this program instead of lockstep itself");
+  app.add_option("-x,--export", a.exported, "NAME or NAME=VALUE for the ranks' environment")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--restarts", a.restarts,
+                 "times to start again after failures without progress between them (default 0; 3 "
+                 "for train over hosts)")
+      ->check(CLI::NonNegativeNumber);
+  const char* group = "Hosts";
+  app.add_option("--cwd", a.folder, "folder to work in on every host (default: this one)")
+      ->group(group);
+  app.add_option("--interface", a.interface, "network interface to talk over, on every host")
+      ->group(group);
+  app.add_option("--min-hosts", a.min_hosts, "go on with so many when others stay away")
+      ->group(group)
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--host-timeout", a.host_timeout,
+                 "seconds for a host to answer before it counts as away (default 60)")
+      ->group(group);
+  app.add_option("--host-poll", a.host_poll,
+                 "seconds between looks for a host that is away (default 10, growing)")
+      ->group(group);
+  app.add_option("--silence", a.silence,
+                 "seconds without a sign of life that mean a host is lost (default 5)")
+      ->group(group);
+  add_host_options(app, a.hosts);
+}
+
+int to_ranks(const std::string& text, int most) {
   int ranks = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (failed != std::errc() || end != text.data() + text.size() || ranks < 1 ||
-      ranks > kMostLocalRanks) {
-    throw ConfigError("-n {}: expected a number of ranks from 1 to {}", text, kMostLocalRanks);
+  if (failed != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > most) {
+    throw ConfigError("-n {}: expected a number of ranks from 1 to {}", text, most);
   }
   return ranks;
 }
 
-std::chrono::milliseconds to_grace(double seconds) {
-  constexpr double kDay = 86400;
-  if (!(seconds >= 0 && seconds <= kDay)) {
-    throw ConfigError("--grace {}: expected seconds from 0 to {}", seconds, kDay);
+std::chrono::milliseconds to_time(const char* option, double seconds, double least = 0) {
+  if (!(seconds >= least && seconds <= kDay)) {
+    throw ConfigError("{} {}: expected seconds from {} to {}", option, seconds, least, kDay);
   }
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+std::vector<int> to_rank_list(const std::string& text, int ranks) {
+  std::vector<int> out;
+  if (text.empty()) return out;
+  for (const std::string& word : split(text, ',')) {
+    int rank = -1;
+    auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), rank);
+    bool whole = failed == std::errc() && end == word.data() + word.size();
+    if (!whole || rank < 0 || rank >= ranks) {
+      throw ConfigError("--only-ranks {}: expected ranks from 0 to {}, as 0,3", text, ranks - 1);
+    }
+    out.push_back(rank);
+  }
+  return out;
+}
+
+// -x NAME takes our value.
+std::vector<std::string> to_environment(const std::vector<std::string>& exported) {
+  std::vector<std::string> out;
+  for (const std::string& word : exported) {
+    if (word.empty() || word[0] == '=') {
+      throw ConfigError("-x {}: expected NAME or NAME=VALUE", word);
+    }
+    if (word.find('=') != std::string::npos) {
+      out.push_back(word);
+    } else if (const char* value = std::getenv(word.c_str())) {
+      out.push_back(word + "=" + value);
+    } else {
+      throw ConfigError("-x {}: not set here; -x {}=VALUE sets it", word, word);
+    }
+  }
+  return out;
+}
+
+// What changes what ranks compute or how they talk is the same on all hosts.
+void add_travelling_variables(std::vector<std::string>& out) {
+  const std::vector<std::string>& cleared = clear_list();
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view text = *entry;
+    std::string_view name = text.substr(0, text.find('='));
+    bool ours = name == "OMP_NUM_THREADS";
+    for (const char* prefix : {"LOCKSTEP_", "GLOO_", "NCCL_", "TORCH_"}) {
+      ours |= name.starts_with(prefix);
+    }
+    if (!ours || std::find(cleared.begin(), cleared.end(), name) != cleared.end()) continue;
+    out.emplace_back(text);
+  }
+}
+
+void add_hosts(const LaunchArguments& a, Launch& launch) {
+  launch.hosts = read_hosts(a.hosts);
+  if (launch.hosts.hosts.empty()) {
+    if (!a.interface.empty()) throw ConfigError("--interface {}: no hosts are given", a.interface);
+    if (a.min_hosts > 0) throw ConfigError("--min-hosts {}: no hosts are given", a.min_hosts);
+    launch.ranks = to_ranks(a.ranks.empty() ? "1" : a.ranks, kMostLocalRanks);
+    return;
+  }
+  launch.ranks = launch.hosts.ranks();
+  if (!a.ranks.empty() && to_ranks(a.ranks, 1 << 20) != launch.ranks) {
+    throw ConfigError("-n {}: but the hosts of {} have {} ranks", a.ranks, launch.hosts.source,
+                      launch.ranks);
+  }
+  auto count = static_cast<int>(launch.hosts.hosts.size());
+  if (a.min_hosts > count) {
+    throw ConfigError("--min-hosts {}: there are {} hosts", a.min_hosts, count);
+  }
+  launch.remote = a.hosts.remote;
+  launch.interface = a.interface;
+  launch.folder = a.folder.empty() ? std::filesystem::current_path().string()
+                                   : std::filesystem::absolute(a.folder).string();
+  add_travelling_variables(launch.environment);
+}
+
+void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
+  SupervisorOptions& s = launch.supervision;
+  bool hosts = !launch.hosts.hosts.empty();
+  bool survives = hosts && (trains || a.min_hosts > 0);
+  s.restarts = a.restarts >= 0 ? a.restarts : survives ? kRestartsOverHosts : 0;
+  s.min_hosts = a.min_hosts;
+  s.grace = to_time("--grace", a.grace);
+  s.host_timeout = to_time("--host-timeout", a.host_timeout);
+  s.poll = to_time("--host-poll", a.host_poll, 0.1);
+  launch.silence = to_time("--silence", a.silence, 1);
+}
+
+// What the launcher has to know of a run: mistakes of its configuration are said before anything
+// starts, its events go to its folder, and each of its ranks may need a GPU.
+void add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
+  std::optional<RunConfig> config = config_of_train({command.begin() + 1, command.end()});
+  if (!config) return;
+  launch.needs_gpus = config->run.device == "cuda";
+  if (config->run.folder.empty()) return;
+  std::filesystem::path folder = config->run.folder;
+  if (!a.folder.empty()) folder = std::filesystem::path(a.folder) / folder;
+  launch.events = folder / "launch.jsonl";
 }
 
 [[noreturn]] void fail(const LaunchOutcome& outcome) {
@@ -38,31 +188,36 @@ std::chrono::milliseconds to_grace(double seconds) {
 
 int launch(const Arguments& arguments) {
   auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  std::string ranks = "1", program, folder;
-  double grace_seconds = 10;
-  LocalLaunch launch;
+  LaunchArguments given;
   CLI::App app(
-      "Starts a command of lockstep as several ranks on this machine:\n"
-      "lockstep launch -n RANKS [options] -- COMMAND [arguments]",
+      "Starts a command of lockstep as several ranks, on this machine or on hosts:\n"
+      "lockstep launch -n RANKS [options] -- COMMAND [arguments]\n"
+      "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
       "lockstep launch");
-  app.add_option("-n,--ranks", ranks, "how many processes (default 1)");
-  app.add_option("--grace", grace_seconds, "seconds from SIGTERM to SIGKILL (default 10)");
-  app.add_option("--output-dir", folder, "file each rank's output here: rank00.out, rank00.err");
-  app.add_flag("--pin", launch.pin, "pin each rank to its own share of the cores");
-  app.add_option("--program", program, "start this program instead of lockstep itself");
+  describe(app, given);
   if (!parse_arguments(app, Arguments(arguments.begin(), dashes))) return kExitOk;
-
-  launch.ranks = to_ranks(ranks);
-  launch.grace = to_grace(grace_seconds);
-  launch.output.folder = folder;
-  launch.command = {program.empty() ? std::filesystem::read_symlink("/proc/self/exe").string()
-                                    : program};
   if (dashes != arguments.end()) ++dashes;
-  if (dashes == arguments.end() && program.empty()) {
-    throw ConfigError("nothing to launch: lockstep launch -n {} -- train CONFIG", ranks);
+  Arguments command(dashes, arguments.end());
+
+  Launch launch;
+  launch.pin = given.pin;
+  launch.environment = to_environment(given.exported);
+  add_hosts(given, launch);
+  bool trains = given.program.empty() && !command.empty() && command.front() == "train";
+  add_supervision(given, trains, launch);
+  launch.output.folder = given.output_folder;
+  launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
+  if (command.empty() && given.program.empty()) {
+    throw ConfigError("nothing to launch: lockstep launch -n {} -- train CONFIG", launch.ranks);
   }
-  launch.command.insert(launch.command.end(), dashes, arguments.end());
-  LaunchOutcome outcome = launch_local(launch);
+  if (!given.output_folder.empty()) launch.events = fs::path(given.output_folder) / "launch.jsonl";
+  if (trains) add_run(given, command, launch);
+  launch.command = {given.program};
+  if (given.program.empty() && launch.hosts.hosts.empty()) {
+    launch.command = {fs::read_symlink("/proc/self/exe").string()};
+  }
+  launch.command.insert(launch.command.end(), command.begin(), command.end());
+  LaunchOutcome outcome = run_launch(launch);
   if (outcome.exit_code != kExitOk) fail(outcome);
   return kExitOk;
 }

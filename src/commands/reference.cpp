@@ -66,7 +66,8 @@ int explain(const Arguments& arguments) {
   for (const std::string& line : split(writer.text(), '\n')) {
     if (line.starts_with("[")) {
       names.push_back(line.substr(1, line.find(']') - 1));
-      inside = section.empty() || names.back() == section;
+      const std::string& name = names.back();  // with the tables in it
+      inside = section.empty() || name == section || name.starts_with(section + ".");
     }
     if (!inside) continue;
     fmt::print("{}\n", line);

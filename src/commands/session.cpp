@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/log.h"
 #include "kernels/cpu_allocator.h"
-#include "launch/local_launcher.h"
+#include "launch/rank_set.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -32,7 +33,22 @@ extern "C" void note_stop(int signal) {
 
 }  // namespace
 
+namespace {
+
+// Open MPI binds each rank to a core or socket unless told otherwise.
+void warn_if_bound(const LaunchEnvironment& environment) {
+  auto usable = static_cast<long>(usable_cores().size()), there = ::sysconf(_SC_NPROCESSORS_ONLN);
+  bool too_few = usable * environment.local_size < there && usable < there / environment.local_size;
+  if (environment.launcher != "Open MPI" || environment.rank != 0 || !too_few) return;
+  log_warning(
+      "Open MPI bound this rank to {} of {} cores; mpirun --bind-to none gives it its share",
+      usable, there);
+}
+
+}  // namespace
+
 void prepare_process(const LaunchEnvironment& environment) {
+  warn_if_bound(environment);
   use_caching_allocator();
   const char* set = std::getenv("OMP_NUM_THREADS");
   int threads = set != nullptr ? std::atoi(set)

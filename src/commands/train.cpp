@@ -2,8 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#include <limits>
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "commands/session.h"
+#include "dist/heartbeat.h"
+#include "dist/job_checks.h"
+#include "dist/peer_error.h"
 #include "train/benchmark.h"
 #include "train/trainer.h"
 
@@ -14,10 +20,18 @@ namespace {
 struct TrainArguments {
   std::vector<std::string> words;
   bool resume = false, dry_run = false, verbose = false;
+  int expected_hosts = 0;                     // 0: any number
   int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
+  int64_t bench_ranks = 0;
+  std::string bench_json;
 
   bool benchmark() const { return bench_steps > 0; }
 };
+
+// An attempt after the first goes on from where the one before it left off.
+bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
+  return (arguments.resume || environment.attempt > 0) && !arguments.benchmark();
+}
 
 // After a start that worked: micro-batches may have been fitted to memory. A resume may have
 // changed more, and keeps the former configuration under a number.
@@ -44,11 +58,31 @@ RunConfig read_config(const TrainArguments& arguments) {
   return read_run_config(words.front(), settings);
 }
 
+struct Benchmark {
+  const TrainArguments& arguments;
+  std::string unit;          // of the targets
+  const BucketClock& clock;  // the trainer's
+};
+
+// "-": a line of standard output.
+void write_measurement(const RunMeasurement& measurement, const std::string& path) {
+  const std::string text = to_json(measurement).dump() + "\n";
+  if (path == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_file(path, text);
+  }
+}
+
 // Rank 0 prints what was measured.
-int run_benchmark(Trainer& trainer, World& world, const RunConfig& config, int64_t start) {
+int run_benchmark(Trainer& trainer, World& world, const Benchmark& benchmark) {
+  const TrainArguments& arguments = benchmark.arguments;
   std::vector<StepRecord> records;
+  std::vector<std::vector<MeasuredBucket>> buckets;
   if (world.is_leader()) {
+    const int64_t start = arguments.bench_start;
     trainer.add_observer(std::make_unique<BenchmarkObserver>(start, records));
+    trainer.add_observer(std::make_unique<BucketObserver>(start, benchmark.clock, buckets));
   }
   handle_stop_signals();
   int signal = trainer.run();
@@ -56,8 +90,42 @@ int run_benchmark(Trainer& trainer, World& world, const RunConfig& config, int64
   for (const std::string& peak : world.all_gather_strings(std::to_string(peak_resident_bytes()))) {
     peaks.push_back(std::stoll(peak));
   }
-  if (!records.empty()) fmt::print("{}", benchmark_report(records, peaks, config.task->unit()));
+  if (!arguments.bench_json.empty() && signal == 0) {
+    RunMeasurement measurement = trainer.measure();
+    add_steps(records, buckets, measurement);
+    measurement.peak_bytes = peaks;
+    if (world.is_leader()) write_measurement(measurement, arguments.bench_json);
+  }
+  if (!records.empty() && arguments.bench_json != "-")
+    fmt::print("{}", benchmark_report(records, peaks, benchmark.unit));
   return signal == 0 ? kExitOk : 128 + signal;
+}
+
+void write_error(const RunFolder& folder, int rank, const Error& error) {
+  std::error_code ignored;
+  fs::create_directories(folder.logs(), ignored);
+  write_file(folder.error_of(rank), "error: " + error.describe() + "\n");
+}
+
+int train_in(World& world, RunConfig& config, const RunFolder& folder,
+             const TrainArguments& arguments) {
+  BucketClock clock;
+  Trainer trainer(config, world, folder,
+                  {.resume = goes_on(arguments, world.environment()),
+                   .benchmark_steps = arguments.bench_steps,
+                   .benchmark_ranks = arguments.bench_ranks,
+                   .bucket_clock = arguments.bench_json.empty() ? nullptr : &clock});
+  if (arguments.benchmark()) {
+    return run_benchmark(trainer, world, {arguments, config.task->unit(), clock});
+  }
+  if (world.is_leader()) {
+    update_config(folder, config.to_toml(), goes_on(arguments, world.environment()));
+  }
+  handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
+  int signal = trainer.run();
+  if (signal == 0) return kExitOk;
+  log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  return 128 + signal;
 }
 
 int run_training(RunConfig& config, const LaunchEnvironment& environment,
@@ -67,39 +135,93 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
   options.connect_timeout = options.timeout;
   options.shared_memory = config.comm.shared_memory;
+  options.streams = static_cast<int>(config.comm.streams);
+  options.lost_seconds = config.comm.lost_seconds;
+  options.stall_seconds = config.comm.stall_seconds;
   torch::Device device =
       choose_device(config.run.device, environment.local_rank, environment.local_size);
   options.device = device.is_cuda() ? "cuda" : "cpu";
   World world(environment, options);
+  require_machines(world, arguments.expected_hosts);
   configure_log({.console = world.is_leader(),
                  .level = arguments.verbose ? LogLevel::kDebug : LogLevel::kInfo,
                  .file = arguments.benchmark() ? fs::path() : folder.log_of(world.rank())});
-  Trainer trainer(config, world, folder,
-                  {.resume = arguments.resume, .benchmark_steps = arguments.bench_steps});
-  if (arguments.benchmark()) return run_benchmark(trainer, world, config, arguments.bench_start);
-  if (world.is_leader()) update_config(folder, config.to_toml(), arguments.resume);
-  handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
-  int signal = trainer.run();
-  if (signal == 0) return kExitOk;
-  log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
-  return 128 + signal;
+  const std::string who = fmt::format("rank {} of {}", world.rank(), world.size());
+  world.heartbeat().when_stuck([&](const RankVerdict& verdict) {
+    MachineError error =
+        verdict_error(verdict, who, "its own work, which it did not leave in time");
+    if (!arguments.benchmark()) write_error(folder, world.rank(), error);
+    fmt::print(stderr, "error: {}\n", error.describe());
+  });
+  try {
+    return train_in(world, config, folder, arguments);
+  } catch (const Error& error) {
+    world.heartbeat().report_failure(error.describe());
+    throw;
+  } catch (const std::exception& exception) {  // what NCCL makes of being interrupted
+    auto verdict = world.heartbeat().verdict();
+    if (verdict) throw verdict_error(*verdict, who, plain_text_of(exception));
+    world.heartbeat().report_failure(exception.what());
+    throw;
+  }
+}
+
+// A run that its launcher started again: its folder is the one that the attempt before made, if
+// that came so far, and on a machine where this is the first rank 0 it may be new.
+void open_folder_again(const RunFolder& folder, RunConfig& config, const std::string& job) {
+  std::string before = folder.job_id();
+  if (fs::exists(folder.config()) && before != job) {
+    ConfigError error("{}: holds another run than the one that starts again",
+                      folder.path().string());
+    error.set_cause(before.empty() ? "it does not say which job wrote it"
+                                   : fmt::format("job {} wrote it, this is {}", before, job));
+    error.set_advice("launch anew, with --resume to go on with it or another run.folder");
+    throw error;
+  }
+  folder.complete(config.to_toml(), version_text());
 }
 
 // Makes the run folder, or finds it where a run goes on.
-void open_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments) {
-  if (!arguments.resume) {
+void open_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
+                 const LaunchEnvironment& environment) {
+  if (environment.attempt > 0) {
+    open_folder_again(folder, config, environment.run_id);
+  } else if (!arguments.resume) {
     folder.create(config.to_toml(), version_text());
   } else if (!fs::exists(folder.config())) {
     ConfigError error("{}: holds no run to go on with", folder.path().string());
     error.set_advice("without --resume, to start one there");
     throw error;
   } else {
-    std::error_code failed;  // one that `lockstep average` wrote has no logs yet
-    fs::create_directories(folder.logs(), failed);
+    // One that `lockstep average` wrote has no logs yet.
+    folder.complete(config.to_toml(), version_text());
+  }
+  if (!environment.run_id.empty()) folder.set_job_id(environment.run_id);
+}
+
+// As rank 0. A lone rank that finds a run there may be one of several that each take themselves for
+// the only one: programs under the mpirun of another MPI than their variables are of.
+void open_new_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
+                     const LaunchEnvironment& environment) {
+  try {
+    open_folder(folder, config, arguments, environment);
+  } catch (ConfigError& error) {
+    std::string sign = environment.size == 1 ? sign_of_lone_rank(environment_variable) : "";
+    if (!sign.empty()) {
+      error.set_cause(
+          fmt::format("if several ranks were started: each takes itself for the only one, because "
+                      "nothing says their number ({} is set, by which launcher?)",
+                      sign));
+    }
+    throw;
   }
 }
 
-void check_arguments(const TrainArguments& a) {
+void check_arguments(const TrainArguments& a, int ranks) {
+  if (a.expected_hosts > ranks) {
+    throw ConfigError("--expect-hosts {}: there {} only {} rank{}", a.expected_hosts,
+                      ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s");
+  }
   if (a.bench_steps > 0 && a.bench_start >= a.bench_steps) {
     throw ConfigError(
         "--bench-steps {}: expected more steps than the {} that warm up (--bench-start)",
@@ -108,12 +230,13 @@ void check_arguments(const TrainArguments& a) {
   if (a.benchmark() && a.resume) {
     throw ConfigError("--bench-steps and --resume: a benchmark begins anew and keeps nothing");
   }
+  if (!a.benchmark() && (a.bench_ranks > 0 || !a.bench_json.empty())) {
+    throw ConfigError("--bench-ranks and --bench-json: only with --bench-steps");
+  }
 }
 
-}  // namespace
-
-int train(const Arguments& arguments) {
-  TrainArguments parsed;
+// False: help was asked for and printed.
+bool parse(const Arguments& arguments, TrainArguments& parsed) {
   CLI::App app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
   app.add_flag("--resume,--continue", parsed.resume, "go on from the newest complete checkpoint");
@@ -124,13 +247,36 @@ int train(const Arguments& arguments) {
   app.add_option("--bench-start", parsed.bench_start, "steps of these that only warm up")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--expect-hosts", parsed.expected_hosts,
+                 "refuse to train when the ranks run on another number of machines")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--bench-ranks", parsed.bench_ranks,
+                 "split each step as among so many ranks: what one of them would compute")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--bench-json", parsed.bench_json,
+                 "write what was measured to this file, -: to the output (docs/plan.md)");
   app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  return parse_arguments(app, arguments);
+}
 
+}  // namespace
+
+std::optional<RunConfig> config_of_train(const Arguments& arguments) {
+  TrainArguments parsed;
+  if (!parse(arguments, parsed)) return std::nullopt;
+  check_arguments(parsed, std::numeric_limits<int>::max());  // how many ranks is not known yet
+  RunConfig config = read_config(parsed);
+  if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
+  return config;
+}
+
+int train(const Arguments& arguments) {
+  TrainArguments parsed;
+  if (!parse(arguments, parsed)) return kExitOk;
   LaunchEnvironment environment = detect_launch_environment();
   RunConfig config;
   try {
-    check_arguments(parsed);
+    check_arguments(parsed, environment.size);
     config = read_config(parsed);
   } catch (const ConfigError&) {
     if (environment.local_rank == 0) throw;
@@ -143,13 +289,11 @@ int train(const Arguments& arguments) {
   prepare_process(environment);
   if (parsed.benchmark()) return run_training(config, environment, parsed);
   RunFolder folder(config.run.folder);
-  if (environment.rank == 0) open_folder(folder, config, parsed);
+  if (environment.rank == 0) open_new_folder(folder, config, parsed, environment);
   try {
     return run_training(config, environment, parsed);
   } catch (const Error& error) {
-    std::error_code ignored;
-    fs::create_directories(folder.logs(), ignored);
-    write_file(folder.error_of(environment.rank), "error: " + error.describe() + "\n");
+    write_error(folder, environment.rank, error);
     throw;
   }
 }

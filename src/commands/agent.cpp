@@ -1,0 +1,37 @@
+#include "commands/agent.h"
+
+#include <charconv>
+
+#include "launch/agent.h"
+
+namespace lockstep {
+
+namespace {
+
+ProcessId to_process(const std::string& text) {
+  ProcessId out;
+  const char* end = text.data() + text.size();
+  auto [colon, failed] = std::from_chars(text.data(), end, out.pid);
+  bool whole = failed == std::errc() && colon != end && *colon == ':' &&
+               std::from_chars(colon + 1, end, out.started).ptr == end;
+  if (!whole || out.pid <= 1) throw ConfigError("--replaces {}: expected PID:START", text);
+  return out;
+}
+
+}  // namespace
+
+int agent(const Arguments& arguments) {
+  double silence_seconds = 5;
+  std::string replaces;
+  CLI::App app("Serves a launcher over standard input and output.", "lockstep agent");
+  app.add_option("--silence", silence_seconds, "seconds without a word that mean it is gone")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--replaces", replaces, "PID:START of an agent that ends first");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  AgentOptions options;
+  options.silence = std::chrono::milliseconds(static_cast<int64_t>(silence_seconds * 1000));
+  if (!replaces.empty()) options.replaces = to_process(replaces);
+  return run_agent(options);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+// What `lockstep launch` starts on each host (launch/agent.h); not for people.
+int agent(const Arguments& arguments);
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+// lockstep cluster: what one does by hand with several machines, done at once.
+#pragma once
+
+#include "commands/arguments.h"
+#include "commands/host_arguments.h"
+
+namespace lockstep {
+
+// lockstep cluster list|ssh|check|setup|run|rules: see docs/cluster.md.
+int cluster(const Arguments& arguments);
+
+// Its larger parts, each with its own options.
+int cluster_check(const Arguments& arguments);
+int cluster_setup(const Arguments& arguments);
+int cluster_rules(const Arguments& arguments);
+
+}  // namespace lockstep

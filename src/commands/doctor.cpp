@@ -1,0 +1,77 @@
+#include "commands/doctor.h"
+
+#include "commands/host_arguments.h"
+#include "commands/session.h"
+#include "launch/doctor.h"
+#include "train/run_config.h"
+
+namespace lockstep {
+
+namespace {
+
+// Of the network as it is without a device: sizes only. Where the corpus cannot be opened here the
+// sizes stay unknown, and the checks of the hosts say why.
+void measure_needs(RunConfig& config, DoctorNeeds& needs) {
+  try {
+    prepare_process(LaunchEnvironment{});
+    TaskContext context;
+    context.numerics = choose_numerics(config.run);
+    config.task->open(context);
+  } catch (const DataError&) {
+    return;
+  }
+  const auto bytes = static_cast<int64_t>(config.task->parameters().gradients().nbytes());
+  needs.gradient_bytes = bytes;
+  // Weights, gradients, two moments; a 16-bit copy; a moving average.
+  const bool low = config.run.precision != "fp32";
+  const bool average = config.training.average_decay > 0;
+  const int64_t checkpoint = bytes * (average ? 4 : 3);
+  needs.memory_bytes = 4 * bytes + (low ? bytes / 2 : 0) + (average ? bytes : 0);
+  int64_t kept = config.checkpoint.keep + 1;  // and the one being written
+  if (config.evaluation.every > 0) {
+    kept += config.checkpoint.keep_best * static_cast<int64_t>(config.evaluation.metrics.size());
+  }
+  needs.disk_bytes = checkpoint * kept;
+}
+
+DoctorNeeds read_needs(std::vector<std::string> words) {
+  DoctorNeeds needs;
+  const std::vector<std::string> settings = take_settings(words);
+  if (words.empty() && settings.empty()) return needs;
+  if (words.size() != 1) {
+    throw ConfigError(
+        "doctor: expected one configuration file, or none, got {} and {} key=value "
+        "words",
+        words.size(), settings.size());
+  }
+  needs.config = words.front();
+  needs.folder = fs::current_path().string();
+  RunConfig config = read_run_config(needs.config, settings);
+  needs.run_folder = config.run.folder;
+  needs.wants_gpu = config.run.device == "cuda";
+  needs.corpus = ConfigSource::from_text(config.to_toml(), "config").name_at("data.corpus", "");
+  measure_needs(config, needs);
+  return needs;
+}
+
+}  // namespace
+
+int doctor(const Arguments& arguments) {
+  std::vector<std::string> words;
+  HostArguments host_arguments;
+  bool json = false;
+  CLI::App app("Examines the hosts of a run, or this machine: would it work, would it be fast?",
+               "lockstep doctor");
+  app.add_option("words", words, "CONFIG.toml and key=value words: what the run would be");
+  add_host_options(app, host_arguments);
+  app.add_flag("--json", json, "print JSON (docs/doctor.md)");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+
+  const HostList hosts = read_hosts(host_arguments);
+  const DoctorNeeds needs = read_needs(words);
+  const DoctorReport report = examine(hosts, host_arguments.remote, needs);
+  fmt::print("{}", json ? to_json(report).dump(1) + "\n" : doctor_text(report));
+  return report.worst() == Judgement::kFail ? kExitMachine : kExitOk;
+}
+
+}  // namespace lockstep

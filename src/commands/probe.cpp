@@ -1,0 +1,126 @@
+#include "commands/probe.h"
+
+#include <torch/version.h>
+
+#include <chrono>
+#include <memory>
+
+#include "commands/session.h"
+#include "dist/exchange_timing.h"
+#include "dist/network.h"
+#include "launch/probe.h"
+#include "launch/probe_link.h"
+#include "train/machine_speed.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json facts(const Json& request) {
+  Json out = probe_facts(request);
+  out["versions"]["libtorch"] = TORCH_VERSION;
+  return out;
+}
+
+Json clock_now(const Json&) {
+  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return {{"time", now.count()}};
+}
+
+Json speed(const Json& request) {
+  const MachineSpeed s = measure_machine(request.value("seconds", 1.0));
+  return {{"device", s.device},
+          {"threads", s.threads},
+          {"fp32_one_core_flops", s.fp32_one},
+          {"fp32_flops", s.fp32_all},
+          {"bf16_one_core_flops", s.bf16_one},
+          {"bf16_flops", s.bf16_all},
+          {"copied_bytes_per_second", s.copied_bytes_per_second}};
+}
+
+Json link(const Json& request) {
+  return to_json(measure_link({.from = request.at("from"),
+                               .to = request.at("to"),
+                               .port = request.at("port"),
+                               .seconds = request.value("seconds", 0.3),
+                               .streams = request.value("streams", 4)}));
+}
+
+// Which address of this host leads to another, by its routes.
+Json route(const Json& request) {
+  const LocalAddress local = local_address_towards(request.at("to").get<std::string>());
+  return {{"address", local.address}, {"interface", local.interface}};
+}
+
+// Rank 0's socket for the store of the next sums: bound before the others are told its port.
+class Exchanges {
+ public:
+  Json listen(const Json& request) {
+    socket_ = Descriptor(listen_on(request.at("address"), 0));
+    return {{"port", port_of(socket_.get())}};
+  }
+
+  // One rank a host; every host is asked the same at the same time.
+  Json run(const Json& request) {
+    LaunchEnvironment environment;
+    environment.rank = request.at("rank");
+    environment.size = request.at("size");
+    environment.master_address = request.at("address");
+    environment.master_port = request.at("port");
+    environment.run_id = request.at("run_id");
+    environment.launcher = "lockstep";
+    if (environment.rank == 0) {
+      environment.store_descriptor = ::dup(socket_.get());
+      socket_.close();
+    }
+    const std::chrono::seconds limit(request.value("limit_seconds", 15));
+    WorldOptions options{.timeout = limit, .connect_timeout = limit};
+    options.machine = std::to_string(environment.rank);  // hosts are not to share memory
+    World world(environment, options);
+    Json out = {{"exchanges", Json::array()}};
+    for (const Json& wanted : request.at("exchanges")) {
+      const ExchangeTime t = time_exchange(
+          world, {.bytes = wanted.at("bytes"),
+                  .parts = wanted.value("parts", 1),
+                  .repeats = wanted.value("repeats", 5),
+                  .pause = std::chrono::milliseconds(wanted.value("pause_ms", 0)),
+                  .limit = std::chrono::milliseconds(wanted.value("limit_ms", 3000))});
+      out["exchanges"].push_back({{"bytes", wanted.at("bytes")},
+                                  {"repeats", t.repeats},
+                                  {"seconds", t.seconds},
+                                  {"cpu_seconds", t.cpu_seconds}});
+    }
+    return out;
+  }
+
+ private:
+  Descriptor socket_;
+};
+
+}  // namespace
+
+int probe(const Arguments& arguments) {
+  CLI::App app("Answers what lockstep doctor and plan ask of a host, on standard input.",
+               "lockstep probe");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  prepare_process(LaunchEnvironment{});
+  std::unique_ptr<LinkServer> server;
+  Exchanges exchanges;
+  serve_probe({{"facts", facts},
+               {"clock", clock_now},
+               {"speed", speed},
+               {"link", link},
+               {"route", route},
+               {"listen",
+                [&](const Json& request) {
+                  server = std::make_unique<LinkServer>(request.at("address").get<std::string>());
+                  return Json{{"port", server->port()}};
+                }},
+               {"exchange_listen", [&](const Json& r) { return exchanges.listen(r); }},
+               {"exchange", [&](const Json& r) { return exchanges.run(r); }}});
+  return kExitOk;
+}
+
+}  // namespace lockstep

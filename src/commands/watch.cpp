@@ -1,0 +1,182 @@
+#include "commands/watch.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "base/text.h"
+#include "commands/host_arguments.h"
+#include "report/live_view.h"
+#include "report/log_merge.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct WatchArguments {
+  std::string run, ranks;
+  bool once = false, json = false, logs = false;
+  std::size_t lines = 10;
+  RemoteOptions remote;
+};
+
+// "host:RUN" or "user@host:RUN", as scp has it; a path that exists is a path.
+std::optional<Host> host_of(const std::string& run) {
+  std::size_t colon = run.find(':');
+  if (colon == std::string::npos || colon == 0 || run.find('/') < colon || fs::exists(run)) {
+    return {};
+  }
+  std::string name = run.substr(0, colon);
+  return Host{.name = name.substr(name.find('@') + 1), .ssh_name = name, .by_ssh = true};
+}
+
+RankFilter filter_of(const WatchArguments& arguments) {
+  return arguments.ranks.empty() ? RankFilter() : RankFilter(arguments.ranks);
+}
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+int columns_of_terminal() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// Shows states of a run one after the other: redrawn in place on a terminal.
+class LiveScreen {
+ public:
+  LiveScreen(const WatchArguments& arguments, RankFilter ranks)
+      : arguments_(arguments), ranks_(std::move(ranks)), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+  void show(const Json& live) {
+    if (arguments_.json) {
+      fmt::print("{}\n", only_ranks(live, ranks_).dump());
+      std::fflush(stdout);
+      return;
+    }
+    LiveViewOptions options{.run = arguments_.run,
+                            .now = unix_seconds(),
+                            .color = terminal_,
+                            .width = terminal_ ? columns_of_terminal() : 0,
+                            .ranks = ranks_};
+    std::string table = live_table(live, options);
+    if (terminal_ && height_ > 0) fmt::print("\x1b[{}A\x1b[J", height_);
+    fmt::print("{}", table);
+    std::fflush(stdout);
+    height_ = std::count(table.begin(), table.end(), '\n');
+  }
+
+ private:
+  const WatchArguments& arguments_;
+  RankFilter ranks_;
+  bool terminal_;
+  std::ptrdiff_t height_ = 0;  // lines of the table that stands there
+};
+
+std::map<int, LogSource> sources_of(const fs::path& run) {
+  std::map<int, LogSource> out;
+  if (!fs::exists(run / "live.json")) return out;
+  const Json live = read_live(run);
+  for (const Json& rank : live.at("ranks")) {
+    out[rank.value("rank", 0)] = {rank.value("host", ""), rank.value("clock_offset_seconds", 0.0)};
+  }
+  return out;
+}
+
+// Whether nothing will come any more. A run that failed may be started again.
+bool is_over(const Json& live) {
+  constexpr double kRestart = 20;
+  const std::string state = live.value("state", "");
+  return state == "ended" ||
+         (state == "failed" && unix_seconds() - live.value("time", 0.0) > kRestart);
+}
+
+int watch_logs(const WatchArguments& arguments) {
+  const fs::path run = arguments.run;
+  if (!fs::is_directory(run / "logs")) read_live(run);  // says what is wrong
+  LogMerge merge(run / "logs", filter_of(arguments), arguments.lines);
+  for (;;) {
+    merge.set_sources(sources_of(run));
+    fmt::print("{}", merge.news());
+    std::fflush(stdout);
+    if (arguments.once) return kExitOk;
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  }
+}
+
+int watch_here(const WatchArguments& arguments) {
+  LiveScreen screen(arguments, filter_of(arguments));
+  // In a pipe or a file the table is repeated, so more seldom; JSON is for programs.
+  bool often = arguments.json || isatty(STDOUT_FILENO) == 1;
+  for (;;) {
+    const Json live = read_live(arguments.run);
+    screen.show(live);
+    if (arguments.once || is_over(live)) return kExitOk;
+    std::this_thread::sleep_for(std::chrono::seconds{often ? 1 : 10});
+  }
+}
+
+// The same command runs there and writes JSON, or lines of logs, to the end of the connection.
+int watch_there(const Host& host, const WatchArguments& arguments) {
+  check_ssh_options(arguments.remote);
+  std::vector<std::string> words{"watch", arguments.run.substr(arguments.run.find(':') + 1)};
+  words.insert(words.end(),
+               {arguments.logs ? "--logs" : "--json", "--lines", std::to_string(arguments.lines)});
+  if (arguments.once) words.push_back("--once");
+  if (!arguments.ranks.empty()) words.insert(words.end(), {"--ranks", arguments.ranks});
+
+  LiveScreen screen(arguments, RankFilter());
+  std::string rest;
+  RemoteRun run;
+  run.on_output = [&](std::size_t, Stream stream, std::string_view bytes) {
+    if (stream != kStandardOutput) return;
+    if (arguments.logs) {
+      std::cout << bytes << std::flush;
+      return;
+    }
+    rest += bytes;
+    for (std::size_t end = 0; (end = rest.find('\n')) != std::string::npos;) {
+      screen.show(parse_live(rest.substr(0, end), arguments.run));
+      rest.erase(0, end + 1);
+    }
+  };
+  RemoteJob job{
+      .host = &host, .shell_text = lockstep_text(arguments.remote, words), .ends_with_us = true};
+  RemoteResult result = run_jobs({job}, arguments.remote, run).front();
+  if (result.status != 0) throw remote_error(host, result.status, result.error);
+  return kExitOk;
+}
+
+}  // namespace
+
+int watch(const Arguments& arguments) {
+  WatchArguments parsed;
+  CLI::App app(
+      "Shows what every rank of a run does, each second, on any terminal and host:\n"
+      "lockstep watch RUN, or HOST:RUN through ssh; ends with the run",
+      "lockstep watch");
+  app.add_option("run", parsed.run, "the run folder, or HOST:FOLDER")->required();
+  app.add_flag("--once", parsed.once, "show it once and stop");
+  app.add_flag("--json", parsed.json, "the state as JSON, a line a second (docs/run-folder.md)");
+  app.add_flag("--logs", parsed.logs, "the logs of all ranks as one, followed as they grow");
+  app.add_option("--ranks", parsed.ranks, "only these: 0,2-3");
+  app.add_option("--lines", parsed.lines, "of each log to begin with (10)");
+  add_ssh_options(app, parsed.remote);
+  if (!parse_arguments(app, arguments)) return kExitOk;
+
+  filter_of(parsed);  // wrong ranks are said before anything else
+  if (parsed.json && parsed.logs) throw ConfigError("--json and --logs: one of them");
+  if (std::optional<Host> host = host_of(parsed.run)) return watch_there(*host, parsed);
+  return parsed.logs ? watch_logs(parsed) : watch_here(parsed);
+}
+
+}  // namespace lockstep

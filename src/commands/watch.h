@@ -1,0 +1,10 @@
+// lockstep watch RUN: what every rank does right now; with --logs the logs of all ranks as one.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int watch(const Arguments& arguments);
+
+}  // namespace lockstep
