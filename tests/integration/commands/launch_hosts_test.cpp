@@ -1,0 +1,55 @@
+// Training over real sshd on virtual hosts of their own networks and processes: 2 x 2 ranks, a host
+// whose power is cut, and its return.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "support/tiny_runs.h"
+#include "support/virtual_hosts.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+
+class LaunchHostsTest : public TinyRuns {
+ protected:
+  std::vector<std::string> launch_words(const std::string& name,
+                                        const std::vector<std::string>& options,
+                                        const std::vector<std::string>& settings) const {
+    std::vector<std::string> words = {LOCKSTEP_PROGRAM, "launch", "-H", "a:2,b:2"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "train", (folder_->path() / "tiny.toml").string(),
+                               "run.folder=" + run(name).string()});
+    words.insert(words.end(), settings.begin(), settings.end());
+    return words;
+  }
+};
+
+TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts("[hosts]\nnames = ['a', 'b']\n");
+  auto launch = hosts.start(
+      "control",
+      launch_words(
+          "power",
+          {"--min-hosts", "1", "--host-timeout", "2", "--host-poll", "1", "--silence", "3"},
+          {"training.steps=10000000", "checkpoint.every=20", "comm.timeout_seconds=60"}),
+      {"OMP_NUM_THREADS=1"});
+  auto expect = [&](const std::string& text) {
+    ASSERT_GE(launch->wait_for(text, seconds(60)), 0) << text << "\n" << launch->output();
+  };
+  expect("step_20");
+  hosts.power_off("b");
+  expect("host b lost");
+  expect("host b stays away: going on without it");
+  expect("attempt 1: 2 ranks on 1 of 2 hosts");
+  expect("resumed from");
+  hosts.power_on("b");
+  expect("host b is back");
+  expect("attempt 2: 4 ranks on 2 of 2 hosts");
+  launch->signal(SIGTERM);
+  EXPECT_EQ(launch->wait(seconds(30)), 143) << launch->output();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,158 @@
+// A training over two virtual hosts with two ranks each, started by `lockstep launch` over ssh, and
+// what is done to it: signals, cuts, lost power. Measures from there to the launcher's first word
+// of it and to the next step.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "support/tiny_runs.h"
+#include "support/virtual_hosts.h"
+
+namespace lockstep {
+
+inline double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Polls until `done` or the time is over; whether it was.
+inline bool wait_until(const std::function<bool()>& done, double seconds) {
+  double end = unix_now() + seconds;
+  while (!done()) {
+    if (unix_now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+// The whole lines of a JSON-lines file so far.
+inline std::vector<nlohmann::json> json_lines(const fs::path& file) {
+  std::vector<nlohmann::json> out;
+  if (!fs::exists(file)) return out;
+  for (const std::string& line : read_lines(file)) {
+    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object()) out.push_back(json);
+  }
+  return out;
+}
+
+struct JobOptions {
+  std::string hosts = "a:2,b:2";
+  std::string launch;  // further words of `lockstep launch`
+  std::string train;   // ... and of `train`
+};
+
+class Job {
+ public:
+  Job(VirtualHosts& hosts, const fs::path& tiny, const fs::path& run, const JobOptions& options)
+      : hosts_(hosts), run_(run) {
+    std::string command = fmt::format(
+        "exec '{}' launch -H {} {} -- train {}/tiny.toml run.folder={} training.steps=1000000 "
+        "checkpoint.every=10 {}",
+        LOCKSTEP_PROGRAM, options.hosts, options.launch, tiny.string(), run.string(),
+        options.train);
+    launcher_ = hosts.start("control", {"/bin/sh", "-c", command}, {"OMP_NUM_THREADS=1"});
+  }
+
+  HostProgram& launcher() { return *launcher_; }
+  std::string output() const { return launcher_->output(); }
+  const fs::path& folder() const { return run_; }
+
+  std::vector<nlohmann::json> steps_since(double time) const {
+    std::vector<nlohmann::json> out;
+    for (const nlohmann::json& line : json_lines(run_ / "metrics.jsonl")) {
+      if (line.value("event", "") == "step" && line.value("time", 0.0) > time) out.push_back(line);
+    }
+    return out;
+  }
+  std::vector<nlohmann::json> events(const std::string& name, double since = 0) const {
+    std::vector<nlohmann::json> out;
+    for (const nlohmann::json& line : json_lines(run_ / "launch.jsonl")) {
+      bool wanted = name.empty() || line.value("event", "") == name;
+      if (wanted && line.value("time", 0.0) > since) out.push_back(line);
+    }
+    return out;
+  }
+  int attempt() const {
+    auto starts = events("start");
+    return starts.empty() ? -1 : starts.back().value("attempt", -1);
+  }
+  // Under way, with a checkpoint to go on from.
+  bool wait_for_steps(int steps, double seconds = 60) const {
+    return wait_until(
+        [&] {
+          return steps_since(0).size() >= static_cast<std::size_t>(steps) &&
+                 fs::exists(run_ / "checkpoints") && !fs::is_empty(run_ / "checkpoints");
+        },
+        seconds);
+  }
+
+  // The process of a rank, as its own host numbers it.
+  int process_of(int rank) {
+    for (int process : processes_in(host_of(rank), " train ")) {
+      auto [code, text] = hosts_.run(
+          host_of(rank), fmt::format("tr '\\0' '\\n' </proc/{}/environ | grep -x LOCKSTEP_RANK={}",
+                                     process, rank));
+      if (code == 0) return process;
+    }
+    throw std::runtime_error(fmt::format("rank {} does not run", rank));
+  }
+  static std::string host_of(int rank) { return rank < 2 ? "a" : "b"; }
+  void signal_rank(int rank, const std::string& signal) {
+    auto [code, text] =
+        hosts_.run(host_of(rank), fmt::format("kill -{} {}", signal, process_of(rank)));
+    ASSERT_EQ(code, 0) << text;
+  }
+  // The processes of lockstep that a host has: ranks, agents, wardens.
+  std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
+    // By what they run; the one that looks is a shell.
+    std::string script = fmt::format(
+        "for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || continue; "
+        "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
+        fs::canonical(LOCKSTEP_PROGRAM).string(), of);
+    std::vector<int> out;
+    for (std::string_view word : split_words(hosts_.run(host, script).second)) {
+      out.push_back(std::stoi(std::string(word)));
+    }
+    return out;
+  }
+
+ private:
+  VirtualHosts& hosts_;
+  fs::path run_;
+  std::unique_ptr<HostProgram> launcher_;
+};
+
+// What one fault cost; a line of the table in docs/reliability.md.
+struct FaultRecord {
+  std::string event;
+  double detection = -1, next_step = -1;  // seconds since the fault
+  std::string said;                       // of it, by the launcher
+};
+
+inline void record_fault(const FaultRecord& record) {
+  std::printf("[ %s: detected after %.2f s, next step after %.2f s ]\n", record.event.c_str(),
+              record.detection, record.next_step);
+  const char* file = std::getenv("LOCKSTEP_RELIABILITY");
+  if (file == nullptr) return;
+  std::ofstream(file, std::ios::app) << nlohmann::ordered_json{{"event", record.event},
+                                                               {"detection", record.detection},
+                                                               {"next_step", record.next_step},
+                                                               {"said", record.said}}
+                                            .dump()
+                                     << "\n";
+}
+
+}  // namespace lockstep
