@@ -67,7 +67,7 @@ class Own final : public Variant {
       parameters.push_back({w, offset, w.numel()});
       offset += w.numel();
     }
-    hook_ = make_comm_hook(world, hook);
+    hook_ = make_comm_hook(world, {hook});
     reducer_ =
         std::make_unique<GradientReducer>(world, *hook_, parameters, flat_, ReducerOptions{});
   }

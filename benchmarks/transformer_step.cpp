@@ -140,6 +140,7 @@ class StepTask : public Task {
   void set_accumulate(int64_t) override {}
   const std::vector<MetricKind>& metrics() const override { return metrics_; }
   Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
+  std::string data_identity() const override { return "made up"; }
   void save_assets(const fs::path&) override {}
 
  private:
@@ -268,15 +269,16 @@ void run(const Options& options) {
   Parameters& parameters = task.parameters();
   WeightUpdate update(world, parameters, *config.optimizer,
                       {.sharded = config.training.shard_optimizer});
-  auto hook = make_comm_hook(world, config.comm.hook);
+  auto hook = make_comm_hook(world, config.comm.hooks);
   std::vector<ReducedParameter> reduced;
   for (const ParameterRef& p : parameters.list())
     reduced.push_back({p->value, p->offset, p->numel});
   GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
   FrozenWeights frozen;
   StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
+  LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
   int64_t steps_in_all = options.warmup + options.steps;
-  Engine engine{task, world, reducer, update, frozen, guard, config, steps_in_all};
+  Engine engine{task, world, reducer, update, frozen, guard, local, config, steps_in_all};
 
   std::vector<double> times, waits;
   int64_t misses = 0;
