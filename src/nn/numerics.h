@@ -18,10 +18,13 @@ enum class FusedOperation {
   kEmbedding,
   kAttention,
   kCrossEntropy,
+  kConvNorm,
+  kPooling,
 };
-inline constexpr std::array<std::string_view, 7> kFusedOperationNames = {
-    "linear",    "linear_relu", "linear_residual_norm", "layer_norm",
-    "embedding", "attention",   "cross_entropy"};
+inline constexpr std::array<std::string_view, 9> kFusedOperationNames = {
+    "linear",        "linear_relu", "linear_residual_norm",
+    "layer_norm",    "embedding",   "attention",
+    "cross_entropy", "conv_norm",   "pooling"};
 
 struct Numerics {
   // Activations between layers and matrix products: kFloat, kBFloat16 or kHalf. The residual

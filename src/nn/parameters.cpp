@@ -21,7 +21,7 @@ ParameterRef Parameters::add_table(std::string name, std::vector<int64_t> shape,
 std::shared_ptr<Parameter> Parameters::append(std::string name, std::vector<int64_t> shape,
                                               Initializer initializer) {
   TORCH_CHECK(!values_.defined(), "parameter ", name, " added after allocate()");
-  TORCH_CHECK(find(name) == nullptr, "two parameters named ", name);
+  TORCH_CHECK(find(name) == nullptr && find_buffer(name) == nullptr, "two parameters named ", name);
   auto parameter = std::make_shared<Parameter>();
   parameter->name = std::move(name);
   parameter->numel = c10::multiply_integers(shape);
@@ -33,6 +33,22 @@ std::shared_ptr<Parameter> Parameters::append(std::string name, std::vector<int6
   list_.push_back(parameter);
   initializers_.push_back(std::move(initializer));
   return parameter;
+}
+
+BufferRef Parameters::add_buffer(std::string name, std::vector<int64_t> shape, float initial) {
+  TORCH_CHECK(!values_.defined(), "buffer ", name, " added after allocate()");
+  TORCH_CHECK(find(name) == nullptr && find_buffer(name) == nullptr, "two buffers named ", name);
+  auto buffer = std::make_shared<Buffer>();
+  buffer->name = std::move(name);
+  buffer->numel = c10::multiply_integers(shape);
+  buffer->shape = std::move(shape);
+  buffer->offset = buffer_total_;
+  buffer->initial = initial;
+  buffer_total_ +=
+      (buffer->numel + kParameterAlignment - 1) / kParameterAlignment * kParameterAlignment;
+  owned_buffers_.push_back(buffer);
+  buffer_list_.push_back(buffer);
+  return buffer;
 }
 
 void Parameters::allocate(torch::Device device, at::ScalarType compute, uint64_t seed) {
@@ -59,6 +75,11 @@ void Parameters::allocate(torch::Device device, at::ScalarType compute, uint64_t
     if (low) p->low = slice(low_);
   }
   initializers_.clear();
+  buffers_ = torch::zeros({buffer_total_}, values_.options());
+  for (const std::shared_ptr<Buffer>& b : owned_buffers_) {
+    b->value = buffers_.narrow(0, b->offset, b->numel).view(b->shape);
+    b->value.fill_(b->initial);
+  }
 }
 
 void Parameters::refresh_low() {
@@ -69,6 +90,13 @@ void Parameters::refresh_low() {
 const Parameter* Parameters::find(const std::string& name) const {
   for (const std::shared_ptr<Parameter>& p : owned_) {
     if (p->name == name) return p.get();
+  }
+  return nullptr;
+}
+
+const Buffer* Parameters::find_buffer(const std::string& name) const {
+  for (const std::shared_ptr<Buffer>& b : owned_buffers_) {
+    if (b->name == name) return b.get();
   }
   return nullptr;
 }
@@ -89,6 +117,17 @@ Parameters::Initializer ones() {
 
 Parameters::Initializer normal(double standard_deviation) {
   return [=](torch::Tensor& t, at::Generator& g) { t.normal_(0, standard_deviation, g); };
+}
+
+Parameters::Initializer uniform(double bound) {
+  return [bound](torch::Tensor& t, at::Generator& g) { t.uniform_(-bound, bound, g); };
+}
+
+Parameters::Initializer he_normal() {
+  return [](torch::Tensor& t, at::Generator& g) {
+    const double fan_out = static_cast<double>(t.size(0) * t.size(2) * t.size(3));
+    t.normal_(0, std::sqrt(2.0 / fan_out), g);
+  };
 }
 
 Parameters::Initializer xavier_uniform(int64_t parts) {

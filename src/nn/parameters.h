@@ -1,7 +1,8 @@
 // The weights of a network in one flat array, their gradients in a second of the same layout and,
 // in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are at
 // once the tensors that the operations see, the buckets that ranks exchange and what the optimizer
-// walks over: nothing is ever copied between them.
+// walks over: nothing is ever copied between them. Buffers, which are not trained, have a flat
+// array of their own.
 #pragma once
 
 #include <torch/types.h>
@@ -30,6 +31,18 @@ struct Parameter {
 };
 using ParameterRef = std::shared_ptr<const Parameter>;
 
+// State that a forward pass in training changes and that is saved, but not trained: the running
+// statistics of batch norms. `value` is defined once Parameters::allocate has run.
+struct Buffer {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  // of its first element in Parameters::buffers(), aligned as parameters are
+  int64_t numel = 0;
+  float initial = 0;
+  torch::Tensor value;  // fp32 [shape], no gradient
+};
+using BufferRef = std::shared_ptr<const Buffer>;
+
 inline constexpr int64_t kParameterAlignment = 16;  // elements: 64 bytes of fp32, a cache line
 
 class Parameters {
@@ -42,6 +55,9 @@ class Parameters {
   // The same for a lookup table [entries, width], as an embedding.
   ParameterRef add_table(std::string name, std::vector<int64_t> shape, Initializer initializer);
 
+  // A buffer whose elements start as `initial`. Names are unique, also among parameters.
+  BufferRef add_buffer(std::string name, std::vector<int64_t> shape, float initial);
+
   // Makes the arrays on `device`, initialises every weight from `seed` (equal on every rank) and
   // sets gradients to zero. A `compute` of 16 bits adds a copy of the weights in that type. Call
   // once, after the last add.
@@ -51,6 +67,11 @@ class Parameters {
   const torch::Tensor& values() const { return values_; }
   const torch::Tensor& gradients() const { return gradients_; }
   const torch::Tensor& low() const { return low_; }  // undefined in fp32
+
+  // All buffers, fp32 [total] with zeros between them; empty (0 elements) when there are none.
+  const torch::Tensor& buffers() const { return buffers_; }
+  const std::vector<BufferRef>& buffer_list() const { return buffer_list_; }
+  const Buffer* find_buffer(const std::string& name) const;  // null when there is none
 
   void refresh_low();  // values -> low, after the values changed outside the optimizer
 
@@ -67,12 +88,20 @@ class Parameters {
   std::vector<Initializer> initializers_;
   int64_t total_ = 0;
   torch::Tensor values_, gradients_, low_;
+  std::vector<std::shared_ptr<Buffer>> owned_buffers_;
+  std::vector<BufferRef> buffer_list_;
+  int64_t buffer_total_ = 0;
+  torch::Tensor buffers_;
 };
 
 // Initializers.
 Parameters::Initializer zeros();
 Parameters::Initializer ones();
 Parameters::Initializer normal(double standard_deviation);
+Parameters::Initializer uniform(double bound);  // in [-bound, bound)
+// normal(sqrt(2 / fan_out)) for a convolution's weight [out, in, height, width], fan_out = out *
+// height * width (He et al. 2015, section 2.2, backward form; torchvision's ResNets).
+Parameters::Initializer he_normal();
 // Uniform in +-sqrt(6 / (fan_in + fan_out)) for a weight [out, in] (Glorot and Bengio 2010). A
 // weight that stacks `parts` matrices (fused query, key, value) is initialised as those matrices.
 Parameters::Initializer xavier_uniform(int64_t parts = 1);

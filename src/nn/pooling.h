@@ -1,0 +1,18 @@
+// Pooling over pixels. x [n, channels, height, width] of the compute type, channels last in memory.
+#pragma once
+
+#include <torch/types.h>
+
+#include "nn/numerics.h"
+
+namespace lockstep {
+
+// The largest of 3 x 3 pixels, stride 2, one pixel of padding that never wins (He et al. 2016,
+// after the first convolution) -> [n, channels, (height + 1) / 2, (width + 1) / 2]. The gradient
+// goes to the first of equal pixels.
+torch::Tensor max_pool(const torch::Tensor& x, const Numerics& numerics);
+
+// The mean over all pixels, summed in fp32 -> [n, channels] of the compute type.
+torch::Tensor average_pool(const torch::Tensor& x, const Numerics& numerics);
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+#include "models/resnet.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+torch::Tensor images(int64_t count, int64_t size) {
+  return torch::randn({count, 3, size, size}, at::detail::createCPUGenerator(1), torch::kFloat)
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+TEST(ResNet, HasTorchvisionsNumberOfWeights) {
+  const std::pair<const char*, int64_t> expected[] = {{"resnet18", 11689512},
+                                                      {"resnet34", 21797672},
+                                                      {"resnet50", 25557032},
+                                                      {"resnet101", 44549160},
+                                                      {"resnet152", 60192808}};
+  for (const auto& [name, count] : expected) {
+    Parameters parameters;
+    ImageModelConfig config;
+    config.name = name;
+    make_image_model(config, 1000, 224, parameters);
+    EXPECT_EQ(parameters.count(), count) << name;
+  }
+}
+
+TEST(ResNet, HasTorchvisionsNames) {
+  Parameters parameters;
+  make_image_model({}, 10, 224, parameters);
+  for (const char* name :
+       {"conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight", "layer1.0.bn3.bias",
+        "layer1.0.downsample.0.weight", "layer4.2.conv3.weight", "layer2.0.downsample.1.weight",
+        "fc.weight", "fc.bias"}) {
+    EXPECT_NE(parameters.find(name), nullptr) << name;
+  }
+  EXPECT_EQ(parameters.find("layer1.1.downsample.0.weight"), nullptr);
+  EXPECT_NE(parameters.find_buffer("layer4.0.downsample.1.running_var"), nullptr);
+  EXPECT_EQ(parameters.find("layer2.0.conv2.weight")->shape,
+            (std::vector<int64_t>{128, 128, 3, 3}));
+}
+
+TEST(ResNet, InitialisesAsTorchvision) {
+  Parameters parameters;
+  ImageModelConfig config;
+  config.zero_init_residual = true;
+  make_image_model(config, 1000, 224, parameters);
+  parameters.allocate(torch::kCPU, torch::kFloat, 1);
+  const torch::Tensor conv = parameters.find("layer4.0.conv2.weight")->value;
+  EXPECT_NEAR(conv.std().item<double>(), std::sqrt(2.0 / (512 * 9)), 1e-4);
+  EXPECT_EQ(parameters.find("layer3.0.bn3.weight")->value.abs().max().item<double>(), 0);
+  EXPECT_EQ(parameters.find("layer3.0.bn2.weight")->value.min().item<double>(), 1);
+  const torch::Tensor head = parameters.find("fc.weight")->value;
+  EXPECT_LE(head.abs().max().item<double>(), 1 / std::sqrt(2048.0));
+  EXPECT_NEAR(head.std().item<double>(), 1 / std::sqrt(3 * 2048.0), 1e-4);
+  EXPECT_EQ(
+      parameters.buffers().sum().item<double>(),
+      parameters.find_buffer("bn1.running_var")->numel +  // the variances are ones
+          [&] {
+            double sum = 0;
+            for (const BufferRef& b : parameters.buffer_list()) {
+              if (b->name != "bn1.running_var" && b->initial == 1) sum += b->numel;
+            }
+            return sum;
+          }());
+}
+
+TEST(ResNet, FusedEqualsPlain) {
+  for (const char* name : {"resnet18", "resnet50"}) {
+    for (const char* stem : {"imagenet", "cifar"}) {
+      SCOPED_TRACE(std::string(name) + " " + stem);
+      Parameters parameters;
+      ImageModelConfig config;
+      config.name = name;
+      config.stem = stem;
+      const auto model = make_image_model(config, 10, 32, parameters);
+      parameters.allocate(torch::kCPU, torch::kFloat, 1);
+      auto run = [&](bool fused) {
+        parameters.gradients().zero_();
+        ImageForward how;
+        how.numerics.fused = fused;
+        how.training = true;
+        torch::Tensor logits = model->logits(images(4, 32), how);
+        EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{4, 10}));
+        at::cross_entropy_loss(logits, torch::arange(4, torch::kInt64)).backward();
+        return std::make_pair(logits.detach(), parameters.gradients().clone());
+      };
+      const auto [plain, plain_gradients] = run(false);
+      const auto [fused, fused_gradients] = run(true);
+      EXPECT_LE((plain - fused).abs().max().item<double>(),
+                1e-4 * plain.abs().max().item<double>());
+      // Batch norms of few values enlarge rounding errors on their way back.
+      EXPECT_LE((plain_gradients - fused_gradients).norm().item<double>(),
+                1e-3 * plain_gradients.norm().item<double>());
+    }
+  }
+}
+
+TEST(ImageModels, NameTheNearestInErrors) {
+  Parameters parameters;
+  ImageModelConfig config;
+  config.name = "resnet5";
+  try {
+    make_image_model(config, 10, 224, parameters);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no image model \"resnet5\"; did you mean"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
