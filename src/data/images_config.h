@@ -1,0 +1,75 @@
+// Section [images] of a configuration: where the images are and what is done to them. The
+// augmentations are torchvision's (references/classification), with its names and defaults.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace lockstep {
+
+struct ImagesConfig {
+  std::string data;
+  std::string train_split = "train", validation_split = "val";
+  int64_t size = 224;         // pixels, of training and evaluation
+  int64_t eval_resize = 256;  // 0: evaluation crops without resizing
+  std::string interpolation = "bilinear";
+
+  std::string augmentation = "random_resized_crop";
+  double crop_area = 0.08;        // smallest share of the area; the largest is 1
+  double crop_ratio = 4.0 / 3.0;  // width to height from 1 / crop_ratio to crop_ratio
+  int64_t padding = 4;            // of random_crop
+  double flip = 0.5;
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0;
+  int64_t randaugment_operations = 0;
+  int64_t randaugment_magnitude = 9;  // of 0 to 30
+  double erasing = 0;
+  double mixup = 0, cutmix = 0;  // alpha of the beta distribution; 0: off
+
+  std::vector<double> mean = {0.485, 0.456, 0.406};
+  std::vector<double> std = {0.229, 0.224, 0.225};
+  std::string broken = "fail";
+  bool exact_decoding = false;
+  int64_t workers = 0;
+
+  void describe(Fields& f) {
+    f("data", &data, Any{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
+    f("train_split", &train_split, Any{}, "name of the split to train on");
+    f("validation_split", &validation_split, Any{}, "name of the split to evaluate on");
+    f("size", &size, AtLeast{8}, "pixels of a side that the network sees");
+    f("eval_resize", &eval_resize, AtLeast{0},
+      "shorter side before the centre crop of `size`; 0: not resized");
+    f("interpolation", &interpolation, OneOf{{"bilinear", "bicubic"}}, "antialiased, as Pillow's");
+    f("augmentation", &augmentation, OneOf{{"random_resized_crop", "random_crop", "none"}},
+      "how a training image is cut; none: as in evaluation");
+    f("crop_area", &crop_area, Between{0.0001, 1.0001},
+      "random_resized_crop: smallest share of the area");
+    f("crop_ratio", &crop_ratio, AtLeast{1}, "random_resized_crop: largest width to height");
+    f("padding", &padding, AtLeast{0}, "random_crop: black pixels around the image");
+    f("flip", &flip, Between{0, 1.0001}, "probability of mirroring");
+    f("brightness", &brightness, AtLeast{0}, "colour jitter: factor from 1 - b to 1 + b");
+    f("contrast", &contrast, AtLeast{0}, "colour jitter: factor from 1 - c to 1 + c");
+    f("saturation", &saturation, AtLeast{0}, "colour jitter: factor from 1 - s to 1 + s");
+    f("hue", &hue, Between{0, 0.5001}, "colour jitter: shift by up to this share of the circle");
+    f("randaugment_operations", &randaugment_operations, AtLeast{0},
+      "RandAugment's N (Cubuk et al. 2020); 0: off");
+    f("randaugment_magnitude", &randaugment_magnitude, Between{0, 31}, "RandAugment's M, 0 to 30");
+    f("erasing", &erasing, Between{0, 1.0001}, "probability of random erasing (Zhong et al. 2017)");
+    f("mixup", &mixup, AtLeast{0}, "alpha of mixup (Zhang et al. 2018); 0: off");
+    f("cutmix", &cutmix, AtLeast{0}, "alpha of CutMix (Yun et al. 2019); 0: off");
+    f("mean", &mean, Any{}, "of red, green and blue, taken off the pixels (0 to 1)");
+    f("std", &std, Any{}, "of red, green and blue, the pixels are divided by");
+    f("broken", &broken, OneOf{{"fail", "skip"}},
+      "an image that cannot be decoded: ends the run, or is left out and counted");
+    f("exact_decoding", &exact_decoding, Any{},
+      "training decodes as evaluation does, not at reduced size and with plain chroma");
+    f("workers", &workers, AtLeast{0}, "threads of a rank that decode; 0: as the rank's threads");
+  }
+};
+
+// What the rules of single keys cannot say; throws ConfigError.
+void check_images_config(const ImagesConfig& config);
+
+}  // namespace lockstep
