@@ -63,10 +63,11 @@ void Adam::step(const StepSize& size) {
     lazy_step(step, size);
     return;
   }
-  detail::for_each_scale(arrays_, size, [&](int64_t begin, int64_t end, double scale) {
-    step.gradient_scale = scale;
-    dense_step(step, begin, end);
-  });
+  for (const detail::UpdateRun& run : detail::update_runs(arrays_, size)) {
+    step.gradient_scale = run.gradient_scale;
+    step.weight_decay = run.decays ? config_.weight_decay : 0;
+    dense_step(step, run.begin, run.end);
+  }
 }
 
 void Adam::dense_step(const AdamStep& step, int64_t begin, int64_t end) {
@@ -84,6 +85,7 @@ void Adam::lazy_step(const AdamStep& dense, const StepSize& size) {
     AdamStep step = dense;
     step.gradient_scale =
         size.gradient_scale * (size.layer_scales.empty() ? 1 : size.layer_scales[i]);
+    if (!layer.decays) step.weight_decay = 0;
     if (layer.row_width == 0) {
       dense_step(step, layer.begin, layer.end);
     } else if (arrays_.values.is_cpu()) {

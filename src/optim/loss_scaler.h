@@ -49,6 +49,7 @@ class LossScaler {
   // (static: 10 times in a row), so that a smaller one cannot help.
   bool update(bool overflowed, double largest = 0);
   bool needs_largest() const { return config_.name == "log_max"; }
+  bool is_apex() const { return config_.name == "apex"; }
 
   // All of it, for checkpoints: a resumed scaler goes on bit for bit.
   std::map<std::string, double> state() const;

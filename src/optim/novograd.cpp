@@ -45,7 +45,6 @@ void NovoGrad::step(const StepSize& size) {
   const std::vector<double> norms = layer_norms(arrays_.layers, &LayerSlice::gradient);
   MomentumStep step;
   step.lr = size.lr;
-  step.weight_decay = config_.weight_decay;
   step.average_decay = size.average_decay;
   step.decay = size.momentum.value_or(config_.beta1);
   step.share = config_.gradient_averaging ? 1 - step.decay : 1;
@@ -59,6 +58,7 @@ void NovoGrad::step(const StepSize& size) {
     v[i] = static_cast<float>(mean);
     if (layer.begin == layer.end) continue;
     step.gradient_scale = scale / std::sqrt(mean + config_.epsilon);
+    step.weight_decay = layer.decays ? config_.weight_decay : 0;
     detail::momentum_update(arrays_, first_moment_, step, {layer.begin, layer.end});
   }
 }

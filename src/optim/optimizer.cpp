@@ -3,6 +3,7 @@
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace lockstep {
@@ -52,6 +53,29 @@ UpdateArrays update_arrays(const FlatArrays& arrays, const torch::Tensor& m,
     out.bf16 = data<Bf16>(arrays.low);
   }
   return out;
+}
+
+std::vector<UpdateRun> update_runs(const FlatArrays& arrays, const StepSize& size) {
+  const std::vector<LayerSlice>& layers = arrays.layers;
+  const std::vector<double>& scales = size.layer_scales;
+  TORCH_CHECK(scales.empty() || scales.size() == layers.size(), "a scale a layer is needed");
+  auto decays = [](const LayerSlice& layer) { return layer.decays; };
+  if (scales.empty() && std::all_of(layers.begin(), layers.end(), decays)) {
+    return {{0, arrays.values.numel(), size.gradient_scale, true}};
+  }
+  std::vector<UpdateRun> runs;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LayerSlice& layer = layers[i];
+    if (layer.begin == layer.end) continue;
+    const double scale = size.gradient_scale * (scales.empty() ? 1 : scales[i]);
+    if (!runs.empty() && runs.back().gradient_scale == scale &&
+        runs.back().decays == layer.decays) {
+      runs.back().end = layer.end;
+    } else {
+      runs.push_back({layer.begin, layer.end, scale, layer.decays});
+    }
+  }
+  return runs;
 }
 
 PlainSlice::PlainSlice(const FlatArrays& arrays, const torch::Tensor& m_array,

@@ -20,6 +20,7 @@ struct LayerSlice {
   int64_t begin = 0, end = 0;  // its elements in FlatArrays
   int64_t first = 0;           // which of its own elements lies at `begin`
   int64_t row_width = 0;       // of a lookup table: elements of a row; 0 for other parameters
+  bool decays = true;          // false: the optimizer's weight decay leaves it alone
   // fp32 [elements of the parameter], whole whoever updates it: what is decided layer by layer is
   // decided from these, so that shards make no difference to a bit.
   torch::Tensor value, gradient;
@@ -98,20 +99,14 @@ struct PlainSlice {
   void end(const UpdateStep& step);
 };
 
-// f(begin, end, gradient scale): once for all elements, or layer by layer where scales differ.
-template <class F>
-void for_each_scale(const FlatArrays& arrays, const StepSize& size, const F& f) {
-  if (size.layer_scales.empty()) {
-    f(int64_t{0}, arrays.values.numel(), size.gradient_scale);
-    return;
-  }
-  TORCH_CHECK(size.layer_scales.size() == arrays.layers.size(), "a scale a layer is needed");
-  for (std::size_t i = 0; i < arrays.layers.size(); ++i) {
-    const LayerSlice& layer = arrays.layers[i];
-    if (layer.begin == layer.end) continue;
-    f(layer.begin, layer.end, size.gradient_scale * size.layer_scales[i]);
-  }
-}
+// Neighbouring elements that a step treats alike.
+struct UpdateRun {
+  int64_t begin = 0, end = 0;
+  double gradient_scale = 1;
+  bool decays = true;
+};
+// All elements as one run or, where scales or decay differ, layers by themselves or in groups.
+std::vector<UpdateRun> update_runs(const FlatArrays& arrays, const StepSize& size);
 
 }  // namespace detail
 }  // namespace lockstep

@@ -32,16 +32,16 @@ void Sgd::step(const StepSize& size) {
   RECORD_FUNCTION("lockstep::sgd", {});
   MomentumStep step;
   step.lr = size.lr;
-  step.weight_decay = config_.weight_decay;
   step.average_decay = size.average_decay;
   step.decay = size.momentum.value_or(config_.momentum);
   step.share = steps_done == 0 ? 1 : 1 - config_.dampening;
   step.nesterov = config_.nesterov;
   ++steps_done;
-  detail::for_each_scale(arrays_, size, [&](int64_t begin, int64_t end, double scale) {
-    step.gradient_scale = scale;
-    detail::momentum_update(arrays_, momentum_, step, {begin, end});
-  });
+  for (const detail::UpdateRun& run : detail::update_runs(arrays_, size)) {
+    step.gradient_scale = run.gradient_scale;
+    step.weight_decay = run.decays ? config_.weight_decay : 0;
+    detail::momentum_update(arrays_, momentum_, step, {run.begin, run.end});
+  }
 }
 
 namespace detail {

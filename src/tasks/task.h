@@ -6,12 +6,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "config/fields.h"
 #include "dist/world.h"
+#include "metrics/confusion.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 
@@ -19,6 +21,7 @@ namespace lockstep {
 
 struct TaskContext {
   torch::Device device = torch::kCPU;
+  World* world = nullptr;  // of a run that trains; outlives the task's use
   Numerics numerics;
   uint64_t seed = 1;
   fs::path run_folder;  // of an existing run, when it is opened to evaluate or use it; else empty
@@ -45,6 +48,7 @@ struct LossParts {
   torch::Tensor loss;     // fp32 scalar with gradient: what is minimised
   torch::Tensor nll;      // fp32 scalar: -log p of the right answers
   torch::Tensor correct;  // int64 scalar: right answers
+  torch::Tensor top5;     // int64 scalar: right answers among the five most likely, or undefined
 };
 
 struct Sample {
@@ -62,12 +66,14 @@ struct EvaluationRequest {
   int64_t limit = 0;                 // items that are decoded; 0: all
   std::vector<std::string> metrics;  // that must be there; empty: all
   int64_t samples = 0;               // wanted at most
+  bool confusion = false;            // a matrix of what was taken for what, where there are classes
 };
 
 struct Evaluation {
   std::map<std::string, double> metrics;  // "bleu", "loss", ...
   std::string summary;                    // one line for people
   std::vector<Sample> samples;            // spread evenly over the split
+  std::optional<Confusion> confusion;
 };
 
 // Which items a probe of memory is made of.
@@ -89,6 +95,10 @@ class Task {
   virtual int64_t width() const = 0;       // of the model, for the noam schedule
   virtual int64_t accumulate() const = 0;  // micro-batches a rank adds up in one step
   virtual const char* unit() const = 0;    // of targets, short: "tok", "img"
+  // The style of the console's lines: "lockstep", "imagenet".
+  virtual const char* log_style() const { return "lockstep"; }
+  // Whether only all ranks together can take a step: none may compute by itself (local steps).
+  virtual bool computes_together() const { return false; }
 
   virtual int64_t steps_in_epoch(int64_t epoch) = 0;
   // Targets of the whole step, over all its parts; equal on every rank without asking.
@@ -107,6 +117,12 @@ class Task {
   virtual void compute_with(const Numerics& numerics) = 0;
   // step counts from 1 and seeds dropout. backward() must be started with Numerics::loss_scale.
   virtual LossParts loss(const Batch& batch, int64_t step) = 0;
+  // Begins with the weights of another model. False: `file` is not of a kind that the task knows
+  // better than by names and shapes. Throws DataError.
+  virtual bool load_foreign_weights(const fs::path& file) { return false; }
+  // The split that is evaluated while training, and the one that `lockstep evaluate` takes.
+  virtual const char* tuning_split() const { return "dev"; }
+  virtual const char* final_split() const { return "test"; }
   // What evaluate() can measure; the first says by default which checkpoint is best.
   virtual const std::vector<MetricKind>& metrics() const = 0;
   // Sharded over the ranks, each item once; equal on every rank, and the same digits for any number

@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-FrozenWeights::FrozenWeights(const Parameters& parameters,
-                             const std::vector<std::string>& expressions) {
+std::vector<bool> names_match(const Parameters& parameters,
+                              const std::vector<std::string>& expressions,
+                              const std::string& key) {
   std::vector<bool> chosen(parameters.list().size());
   for (const std::string& expression : expressions) {
     std::regex pattern(expression);
@@ -20,11 +21,18 @@ FrozenWeights::FrozenWeights(const Parameters& parameters,
     if (any) continue;
     std::vector<std::string> names;
     for (const ParameterRef& p : parameters.list()) names.push_back(p->name);
-    ConfigError error("training.freeze: no weight is named \"{}\"{}", expression,
+    ConfigError error("{}: no weight is named \"{}\"{}", key, expression,
                       did_you_mean(expression, names));
-    error.set_advice("an expression for the whole name, as \"encoder\\\\..*\" or \"embedding.*\"");
+    error.set_advice("an expression for the whole name, as \"" + names.front() + "\" or \".*" +
+                     names.back().substr(names.back().rfind('.') + 1) + "\"");
     throw error;
   }
+  return chosen;
+}
+
+FrozenWeights::FrozenWeights(const Parameters& parameters,
+                             const std::vector<std::string>& expressions) {
+  const std::vector<bool> chosen = names_match(parameters, expressions, "training.freeze");
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i]) frozen_.push_back({parameters.list()[i], {}});
   }

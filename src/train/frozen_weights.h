@@ -11,6 +11,11 @@
 
 namespace lockstep {
 
+// Of each parameter, in order, whether its whole name matches one of the regular expressions
+// (ECMAScript). ConfigError, which names `key`, for an expression that matches none.
+std::vector<bool> names_match(const Parameters& parameters,
+                              const std::vector<std::string>& expressions, const std::string& key);
+
 class FrozenWeights {
  public:
   FrozenWeights() = default;  // none

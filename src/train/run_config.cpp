@@ -85,6 +85,10 @@ void TrainingSection::describe(Fields& f) {
     "of the moving average of the weights that is evaluated and saved; 0: none");
   f("freeze", &freeze, Any{},
     "regular expressions: weights that match one by their whole name keep their values");
+  f("decay_vectors", &decay_vectors, Any{},
+    "optimizer.weight_decay counts for weights of one dimension as well: biases and norms");
+  f("no_decay", &no_decay, Any{},
+    "regular expressions: weights that match one by their whole name are without weight decay");
   f("shard_optimizer", &shard_optimizer, Any{},
     "each rank updates a share of the weights and keeps the optimizer's arrays of that share only");
   f("fit_memory", &fit_memory, Any{},
@@ -120,6 +124,12 @@ void CheckpointSection::describe(Fields& f) {
   f("every_machine", &every_machine, OneOf{{"auto", "no"}},
     "auto: machines that do not see rank 0's run folder keep one of their own, with all "
     "checkpoints");
+}
+
+void LoggingSection::describe(Fields& f) {
+  f("style", &style, OneOf{{"auto", "lockstep", "imagenet"}},
+    "of the console's lines; imagenet: as PyTorch's ImageNet example, with its tags in TensorBoard "
+    "beside lockstep's; auto: imagenet for images, else lockstep");
 }
 
 void CommSection::describe(Fields& f) {
@@ -160,6 +170,7 @@ void RunConfig::describe(Fields& f) {
   f.section("training", training, "the loop");
   f.section("evaluation", evaluation, "measuring during training");
   f.section("checkpoint", checkpoint, "saving during training");
+  f.section("logging", logging, "what the console shows");
   f.section("comm", comm, "between ranks");
 }
 
@@ -193,6 +204,18 @@ void check_comm(const RunConfig& config, ConfigSource& source) {
   }
 }
 
+void check_expressions(const std::string& key, const std::vector<std::string>& expressions,
+                       ConfigSource& source) {
+  for (const std::string& expression : expressions) {
+    try {
+      std::regex compiled(expression);
+    } catch (const std::regex_error& error) {
+      source.add_error(key, fmt::format("\"{}\" is no regular expression: {}", expression,
+                                        error.what()));
+    }
+  }
+}
+
 // What concerns several keys, or more of a value than its field can say.
 void check_together(RunConfig& config, ConfigSource& source) {
   TrainingSection& training = config.training;
@@ -213,14 +236,8 @@ void check_together(RunConfig& config, ConfigSource& source) {
   if (config.evaluation.patience > 0 && config.evaluation.every == 0) {
     source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");
   }
-  for (const std::string& expression : training.freeze) {
-    try {
-      std::regex compiled(expression);
-    } catch (const std::regex_error& error) {
-      source.add_error("training.freeze", fmt::format("\"{}\" is no regular expression: {}",
-                                                      expression, error.what()));
-    }
-  }
+  check_expressions("training.freeze", training.freeze, source);
+  check_expressions("training.no_decay", training.no_decay, source);
 }
 
 }  // namespace

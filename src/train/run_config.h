@@ -38,7 +38,8 @@ struct TrainingSection {
   double minutes = 0;
   double clip_norm = 1.0;
   double average_decay = 0;
-  std::vector<std::string> freeze;
+  std::vector<std::string> freeze, no_decay;
+  bool decay_vectors = true;
   bool shard_optimizer = false;
   bool fit_memory = false;
   double fit_megabytes = 0;
@@ -59,6 +60,11 @@ struct EvaluationSection {
   double min_improvement = 0;
   // What `metrics` may be: those of the task, set before describe().
   std::vector<std::string> known_metrics;
+  void describe(Fields& f);
+};
+
+struct LoggingSection {
+  std::string style = "auto";
   void describe(Fields& f);
 };
 
@@ -91,6 +97,7 @@ struct RunConfig {
   LossScaleConfig loss_scale;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
+  LoggingSection logging;
   CommSection comm;
   std::string task_name = "translation";
   std::string optimizer_name = "adam";

@@ -74,8 +74,7 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
     const bool can_go_on = scaler_.update(!is_finite, largest);
     if (!is_finite && can_go_on) {
       ++skipped_;
-      log_info("step {}: gradient overflow; skipping the update, loss scale {} -> {}", signs.step,
-               scale, scaler_.scale());
+      log_info("{}", overflow_text(signs.step, scale));
       return StepVerdict::kSkip;
     }
     if (!is_finite) {
@@ -89,6 +88,18 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
   const std::string worry = divergence_.observe(signs.loss);
   if (!worry.empty()) throw diverged(fmt::format("step {}: {}", signs.step, worry));
   return StepVerdict::kUpdate;
+}
+
+// With NVIDIA apex's constants in its words: scripts look for them.
+std::string StepGuard::overflow_text(int64_t step, double scale) const {
+  if (!scaler_.is_apex()) {
+    return fmt::format("step {}: gradient overflow; skipping the update, loss scale {} -> {}", step,
+                       scale, scaler_.scale());
+  }
+  const double now = scaler_.scale();
+  return fmt::format(
+      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}{}", now,
+      now == std::floor(now) ? ".0" : "");
 }
 
 StepVerdict StepGuard::repeat(const StepSigns& signs, const std::string& why) {

@@ -58,6 +58,7 @@ class StepGuard {
  private:
   StepVerdict repeat(const StepSigns& signs, const std::string& why);
   void stay_in_fp32(const std::string& why);
+  std::string overflow_text(int64_t step, double scale) const;
 
   Numerics numerics_;  // as configured, or fp32 from some step on
   LossScaler scaler_;

@@ -18,7 +18,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // What the ranks add up besides the gradients, in one small message.
 struct Sums {
-  std::array<double, 8> values{};
+  std::array<double, 9> values{};
   double& loss() { return values[0]; }
   double& nll() { return values[1]; }
   double& correct() { return values[2]; }
@@ -27,6 +27,7 @@ struct Sums {
   double& out_of_time() { return values[5]; }
   double& interrupted() { return values[6]; }
   double& targets() { return values[7]; }
+  double& top5() { return values[8]; }
 };
 
 // Forward and backward of every micro-batch. Gradients add up locally; while the last micro-batch
@@ -46,6 +47,7 @@ Sums accumulate_gradients(Engine& engine, const StepBatch& batch, int64_t step, 
     sums.loss() += parts.loss.item<double>();
     sums.nll() += parts.nll.item<double>();
     sums.correct() += static_cast<double>(parts.correct.item<int64_t>());
+    if (parts.top5.defined()) sums.top5() += static_cast<double>(parts.top5.item<int64_t>());
     sums.sources() += static_cast<double>(micro.sources);
     sums.items() += static_cast<double>(micro.items);
     sums.targets() += static_cast<double>(micro.targets);
@@ -136,6 +138,8 @@ StepRecord record_of(const Engine& engine, const StepBatch& batch, Pass& pass) {
   return {.step = pass.signs.step,
           .total_steps = engine.total_steps,
           .epoch = batch.epoch,
+          .step_in_epoch = batch.step_in_epoch,
+          .steps_in_epoch = batch.steps_in_epoch,
           .loss = pass.signs.loss,
           .nll = sums.nll() / targets,
           .accuracy = sums.correct() / targets,

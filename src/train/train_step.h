@@ -16,7 +16,7 @@ namespace lockstep {
 
 // This rank's share of a step, made ahead of time.
 struct StepBatch {
-  int64_t epoch = 0, step_in_epoch = 0;
+  int64_t epoch = 0, step_in_epoch = 0, steps_in_epoch = 0;
   int64_t targets = 0;                                // of the whole step, over all ranks
   bool ends_epoch = false;                            // it is the last of its epoch
   std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, empty ones left out

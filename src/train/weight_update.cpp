@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "train/frozen_weights.h"
+
 namespace lockstep {
 
 namespace {
@@ -25,7 +27,12 @@ WeightUpdate::WeightUpdate(World& world, Parameters& parameters, const Optimizer
       sharded_(options.sharded && world.size() > 1),
       cuts_(cut_shares(parameters.values().numel(), world.size())) {
   if (options.average) average_ = parameters.values().clone();
-  layers_ = own_layers();
+  std::vector<bool> decays = names_match(parameters, options.no_decay, "training.no_decay");
+  for (std::size_t i = 0; i < decays.size(); ++i) {
+    const bool is_vector = parameters.list()[i]->shape.size() < 2;
+    decays[i] = !decays[i] && (options.decay_vectors || !is_vector);
+  }
+  layers_ = own_layers(decays);
   auto own = [this](const torch::Tensor& flat) {
     return flat.defined() && sharded_ ? flat.narrow(0, begin(), end() - begin()) : flat;
   };
@@ -36,16 +43,18 @@ WeightUpdate::WeightUpdate(World& world, Parameters& parameters, const Optimizer
                             .layers = layers_});
 }
 
-std::vector<LayerSlice> WeightUpdate::own_layers() const {
+std::vector<LayerSlice> WeightUpdate::own_layers(const std::vector<bool>& decays) const {
   const int64_t from = sharded_ ? begin() : 0, to = sharded_ ? end() : cuts_.back();
   std::vector<LayerSlice> layers;
-  for (const ParameterRef& p : parameters_.list()) {
+  for (std::size_t i = 0; i < decays.size(); ++i) {
+    const ParameterRef& p = parameters_.list()[i];
     const int64_t first = std::clamp(p->offset, from, to);
     const int64_t last = std::clamp(p->offset + p->numel, from, to);
     layers.push_back({.begin = first - from,
                       .end = last - from,
                       .first = first - p->offset,
                       .row_width = p->is_table ? p->shape[1] : 0,
+                      .decays = decays[i],
                       .value = parameters_.values().narrow(0, p->offset, p->numel),
                       .gradient = parameters_.gradients().narrow(0, p->offset, p->numel)});
     if (first == last) layers.back().first = 0;

@@ -19,12 +19,16 @@ namespace lockstep {
 struct UpdateOptions {
   bool average = false;  // keep a moving average of the weights
   bool sharded = false;  // of no effect with one rank
+  // Which weights the optimizer's weight decay leaves alone.
+  bool decay_vectors = true;                 // false: those of one dimension, as biases and norms
+  std::vector<std::string> no_decay = {};    // regular expressions for whole names
 };
 
 // Every call is collective when sharded: all ranks make it.
 class WeightUpdate {
  public:
-  // `world` and `parameters` must outlive this; their arrays are updated in place.
+  // `world` and `parameters` must outlive this; their arrays are updated in place. ConfigError for
+  // an expression of `no_decay` that matches no weight.
   WeightUpdate(World& world, Parameters& parameters, const OptimizerConfig& config,
                const UpdateOptions& options);
 
@@ -47,7 +51,7 @@ class WeightUpdate {
  private:
   int64_t begin() const { return cuts_[static_cast<std::size_t>(world_.rank())]; }
   int64_t end() const { return cuts_[static_cast<std::size_t>(world_.rank()) + 1]; }
-  std::vector<LayerSlice> own_layers() const;
+  std::vector<LayerSlice> own_layers(const std::vector<bool>& decays) const;
   void fetch_other_shares();
 
   World& world_;
