@@ -1,5 +1,6 @@
 #include "tasks/catalogue.h"
 
+#include "tasks/image_classification.h"
 #include "tasks/translation.h"
 
 namespace lockstep {
@@ -8,6 +9,7 @@ const Catalogue<TaskMaker>& tasks() {
   static const Catalogue<TaskMaker> catalogue = [] {
     Catalogue<TaskMaker> c("task");
     c.add("translation", make_translation, "sentences to sentences with a Transformer");
+    c.add("images", make_image_classification, "images to classes with a ResNet or a ViT");
     return c;
   }();
   return catalogue;

@@ -21,7 +21,8 @@ namespace lockstep {
 
 struct TaskContext {
   torch::Device device = torch::kCPU;
-  World* world = nullptr;  // of a run that trains; outlives the task's use
+  World* world = nullptr;       // of a run that trains; outlives the task's use
+  std::string evaluated_split;  // that training will ask to evaluate; empty: none
   Numerics numerics;
   uint64_t seed = 1;
   fs::path run_folder;  // of an existing run, when it is opened to evaluate or use it; else empty
@@ -97,6 +98,7 @@ class Task {
   virtual const char* unit() const = 0;    // of targets, short: "tok", "img"
   // The style of the console's lines: "lockstep", "imagenet".
   virtual const char* log_style() const { return "lockstep"; }
+  virtual bool counts_top5() const { return false; }  // LossParts::top5 is there
   // Whether only all ranks together can take a step: none may compute by itself (local steps).
   virtual bool computes_together() const { return false; }
 
@@ -109,6 +111,7 @@ class Task {
   // For fitting micro-batches to memory (train/memory_fit.h). Load is what splits a step into equal
   // parts: source and target tokens, images.
   virtual int64_t largest_step_load() = 0;
+  virtual int64_t smallest_load() const { return 64; }  // that a first trial takes
   // At least `load` of training data's shortest or longest items, again and again if need be.
   virtual std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) = 0;
   virtual void set_accumulate(int64_t micro_batches) = 0;  // before the first batch is made

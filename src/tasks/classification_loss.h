@@ -1,0 +1,28 @@
+// The loss of a classifier and which of its answers are right.
+#pragma once
+
+#include <torch/types.h>
+
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct ClassTargets {
+  torch::Tensor labels;        // int64 [n]
+  torch::Tensor other_labels;  // int64 [n], of images that were mixed, or undefined
+  torch::Tensor weights;       // fp32 [n], of `labels`; other_labels have 1 - weight; or undefined
+};
+
+// Sums over the images of the cross entropy with label smoothing as torch's: the target
+// distribution is 1 - smoothing at the label plus smoothing / classes everywhere (Szegedy et al.
+// 2016, section 7). logits: [n, classes] of any type; the softmax is fp32. Of mixed images the loss
+// is the weighted mean over both labels, and the label of the greater weight is the right answer.
+// As torch.argmax takes it, of equal logits the first counts as the greater one.
+LossParts classification_loss(const torch::Tensor& logits, const ClassTargets& targets,
+                              double smoothing);
+
+// For each image [n], int64: how many classes come before its label; the number of classes where
+// its logit is not a number. logits: fp32 [n, classes], labels: int64 [n].
+torch::Tensor label_ranks(const torch::Tensor& logits, const torch::Tensor& labels);
+
+}  // namespace lockstep

@@ -1,0 +1,246 @@
+#include "tasks/image_classification.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/file.h"
+#include "tasks/classification_loss.h"
+
+namespace lockstep {
+
+namespace {
+
+const char* const kClassesFile = "classes.json";
+
+struct ModelSection {
+  ImageClassificationConfig& config;
+  void describe(Fields& f) {
+    config.model.describe(f);
+    f("sync_batch_norm", &config.sync_batch_norm, Any{},
+      "batch norms take their statistics over the images of all ranks; false: of each rank's own");
+  }
+};
+
+struct LossSection {
+  ImageClassificationConfig& config;
+  void describe(Fields& f) {
+    f("label_smoothing", &config.label_smoothing, Between{0, 1},
+      "share of the target's probability that is spread over all classes");
+  }
+};
+
+}  // namespace
+
+void ImageBatchConfig::describe(Fields& f) {
+  f("images", &images, AtLeast{1}, "images of one optimizer step, all ranks together");
+  f("accumulate", &accumulate, AtLeast{1},
+    "micro-batches that each rank adds up in one step; batch norms see each by itself");
+  f("drop_last", &drop_last, Any{}, "leave out the last step of an epoch when it is not full");
+  f("evaluation_images", &evaluation_images, AtLeast{1}, "images evaluated together");
+}
+
+void ResolutionConfig::describe(Fields& f) {
+  f("start", &start, AtLeast{0},
+    "pixels of a side in the first epochs of training, images.size later; 0: images.size always");
+  f("start_epoch", &start_epoch, AtLeast{0}, "from this epoch (the first is 0) on it grows");
+  f("end_epoch", &end_epoch, AtLeast{0}, "from this epoch on it is images.size");
+  f("multiple", &multiple, AtLeast{1}, "in between it is a multiple of this");
+  f("evaluation", &evaluation, AtLeast{0}, "pixels of a side in evaluation; 0: images.size");
+}
+
+int64_t ResolutionConfig::training_size(int64_t epoch, int64_t size) const {
+  if (start == 0 || epoch >= end_epoch) return size;
+  if (epoch <= start_epoch) return start;
+  const double way = static_cast<double>(epoch - start_epoch) /
+                     static_cast<double>(std::max<int64_t>(1, end_epoch - start_epoch));
+  const double exact = static_cast<double>(start) + way * static_cast<double>(size - start);
+  const auto each = static_cast<double>(multiple);
+  return std::clamp(static_cast<int64_t>(std::nearbyint(exact / each) * each),
+                    std::min(start, size), std::max(start, size));
+}
+
+void ImageClassification::describe(Fields& f) {
+  f.section("images", config_.images, "what it learns from, and how it sees it");
+  f.section("resolution", config_.resolution, "pixels by epoch");
+  ModelSection model{config_};
+  f.section("model", model, "the network");
+  LossSection loss{config_};
+  f.section("loss", loss, "what is minimised");
+  f.section("batch", config_.batch, "what makes a step");
+}
+
+void ImageClassification::open(const TaskContext& context) {
+  context_ = context;
+  check_images_config(config_.images);
+  if (context.run_folder.empty()) {
+    open_data();
+  } else {
+    const fs::path file = context.run_folder / kClassesFile;
+    try {
+      classes_ = nlohmann::json::parse(read_file(file)).get<std::vector<std::string>>();
+    } catch (const nlohmann::json::exception& error) {
+      throw DataError("{}: not a list of classes: {}", file.string(), error.what());
+    }
+  }
+  model_ = make_image_model(config_.model, std::ssize(classes_), config_.images.size, parameters_);
+  parameters_.allocate(context.device, context.numerics.compute, context.seed);
+  if (config_.sync_batch_norm && context.world != nullptr && context.world->size() > 1) {
+    sum_over_ranks_ = [world = context.world](torch::Tensor& sums) { world->all_reduce_sum(sums); };
+  }
+  check_sizes();
+}
+
+// The data to train on, and that what it will be evaluated on fits them.
+void ImageClassification::open_data() {
+  if (config_.images.data.empty()) {
+    throw ConfigError(
+        "images.data: not set; expected a folder with train/CLASS/FILE, or one made by lockstep "
+        "prepare images");
+  }
+  train_ = open_image_set(config_.images.data, config_.images.train_split);
+  classes_ = train_->classes();
+  train_loader_ = std::make_unique<ImageLoader>(
+      *train_, config_.images,
+      ImageLoaderOptions{.seed = context_.seed,
+                         .threads = loader_threads(),
+                         .compute = context_.numerics.compute,
+                         .device = context_.device});
+  if (!context_.evaluated_split.empty()) split(context_.evaluated_split);
+
+  const ImageBatchConfig& batch = config_.batch;
+  const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
+  if (batch.images < ranks * batch.accumulate) {
+    throw ConfigError(
+        "batch.images: {} image{} a step are too few for {} rank{} with {} micro-batch{} each: "
+        "expected at least {}",
+        batch.images, batch.images == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", batch.accumulate,
+        batch.accumulate == 1 ? "" : "es", ranks * batch.accumulate);
+  }
+  if (steps_in_epoch(0) == 0) {
+    throw ConfigError("batch.images: {}, but the split {} has {} images: no step of an epoch is "
+                      "full; a smaller batch, or batch.drop_last=false",
+                      batch.images, config_.images.train_split, train_->size());
+  }
+}
+
+// Sizes that training will come to only after hours are tried now.
+void ImageClassification::check_sizes() const {
+  const ResolutionConfig& r = config_.resolution;
+  std::vector<int64_t> sizes;
+  if (r.start > 0) sizes.push_back(r.start);
+  if (r.evaluation > 0) sizes.push_back(r.evaluation);
+  for (int64_t size : sizes) {
+    if (size == config_.images.size) continue;
+    torch::InferenceMode inference;
+    evaluated_logits(torch::zeros({1, 3, size, size}, context_.device));
+  }
+}
+
+std::string ImageClassification::data_identity() const {
+  std::string text = train_->identity();
+  for (const auto& [name, split] : splits_) text += "\n" + name + " " + split.set->identity();
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
+
+void ImageClassification::save_assets(const fs::path& run_folder) {
+  write_file(run_folder / kClassesFile, nlohmann::json(classes_).dump(1) + "\n");
+}
+
+int64_t ImageClassification::images_in_step(int64_t step_in_epoch) const {
+  const int64_t each = config_.batch.images;
+  return std::min(each, train_->size() - step_in_epoch * each);
+}
+
+// A last step that is not full is left out where it was asked for and, where batch norms share
+// statistics, when it has not an image for every part: all ranks must take part.
+int64_t ImageClassification::steps_in_epoch(int64_t) {
+  const int64_t full = train_->size() / config_.batch.images;
+  const int64_t rest = train_->size() % config_.batch.images;
+  const int64_t parts = sum_over_ranks_ == nullptr ? 1 : context_.world->size() * accumulate();
+  return full + (rest >= parts && !config_.batch.drop_last ? 1 : 0);
+}
+
+int64_t ImageClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
+  return images_in_step(step_in_epoch);
+}
+
+const std::vector<int32_t>& ImageClassification::order(int64_t epoch) {
+  if (ordered_epoch_ != epoch) {
+    order_.resize(static_cast<std::size_t>(train_->size()));
+    std::iota(order_.begin(), order_.end(), 0);
+    shuffle_with_key(order_, combine_keys(context_.seed, static_cast<uint64_t>(epoch)));
+    ordered_epoch_ = epoch;
+  }
+  return order_;
+}
+
+std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& position) {
+  std::vector<int64_t> indices;
+  {
+    std::lock_guard lock(mutex_);
+    const std::vector<int32_t>& images = order(position.epoch);
+    const int64_t first = position.step_in_epoch * config_.batch.images;
+    const int64_t count = images_in_step(position.step_in_epoch);
+    const int64_t begin = first + count * position.part / position.parts;
+    const int64_t end = first + count * (position.part + 1) / position.parts;
+    indices.assign(images.begin() + begin, images.begin() + end);
+  }
+  if (indices.empty()) return nullptr;
+  auto batch = std::make_unique<ImageBatch>();
+  batch->tensors = train_loader_->train_batch(
+      indices, position.epoch,
+      config_.resolution.training_size(position.epoch, config_.images.size));
+  if (batch->tensors.broken == std::ssize(indices)) {
+    if (sum_over_ranks_ == nullptr) return nullptr;
+    throw DataError("all {} images of a rank's share of a step are broken, the first is {}; with "
+                    "model.sync_batch_norm no rank can sit out a step",
+                    indices.size(), train_->name(indices.front()));
+  }
+  batch->items = batch->targets = batch->tensors.images.size(0);
+  batch->rows = batch->tensors.indices.to(context_.device);
+  return batch;
+}
+
+int64_t ImageClassification::largest_step_load() { return images_in_step(0); }
+
+// What the pixels are plays no part in what a step takes.
+std::unique_ptr<Batch> ImageClassification::make_probe(int64_t load, ProbeItems) {
+  auto batch = std::make_unique<ImageBatch>();
+  const int64_t size = std::max(config_.images.size, config_.resolution.start);
+  const auto options = torch::TensorOptions(context_.device);
+  batch->tensors.images =
+      torch::zeros({load, 3, size, size}, options.dtype(context_.numerics.compute))
+          .contiguous(torch::MemoryFormat::ChannelsLast);
+  batch->tensors.labels = torch::zeros({load}, options.dtype(torch::kInt64));
+  batch->rows = torch::arange(load, options.dtype(torch::kInt64));
+  batch->items = batch->targets = load;
+  batch->is_probe = true;
+  return batch;
+}
+
+LossParts ImageClassification::loss(const Batch& batch, int64_t step) {
+  const auto& images = static_cast<const ImageBatch&>(batch);
+  const ImageTensors& tensors = images.tensors;
+  ImageForward how{.numerics = context_.numerics,
+                   .training = true,
+                   .seed = context_.seed,
+                   .step = step,
+                   .rows = &images.rows};
+  if (!images.is_probe) how.sum_over_ranks = sum_over_ranks_;  // ranks probe different sizes
+  // Made for the run's number format; a repeated step computes in fp32.
+  const torch::Tensor pixels = tensors.images.to(context_.numerics.compute);
+  return classification_loss(model_->logits(pixels, how),
+                             {tensors.labels, tensors.other_labels, tensors.weights},
+                             config_.label_smoothing);
+}
+
+std::unique_ptr<Task> make_image_classification() {
+  return std::make_unique<ImageClassification>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+// Classification of images: a folder or shards of images, a network, cross entropy, Acc@1 and
+// Acc@5.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "data/image_loader.h"
+#include "models/image_model.h"
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct ImageBatchConfig {  // section [batch]
+  int64_t images = 256;    // of one optimizer step, over all ranks
+  int64_t accumulate = 1;
+  bool drop_last = false;
+  int64_t evaluation_images = 64;
+
+  void describe(Fields& f);
+};
+
+// How many pixels the network sees by epoch (section [resolution]): progressive resizing as FFCV's
+// ImageNet recipe (Leclerc et al. 2022), and evaluation at another size than training (Touvron et
+// al. 2019, "Fixing the train-test resolution discrepancy").
+struct ResolutionConfig {
+  int64_t start = 0;
+  int64_t start_epoch = 0, end_epoch = 0;
+  int64_t multiple = 32;
+  int64_t evaluation = 0;
+
+  void describe(Fields& f);
+  // Pixels of a side in training in that epoch, when `size` is the largest: on the line from
+  // `start` at start_epoch to `size` at end_epoch, rounded to a multiple.
+  int64_t training_size(int64_t epoch, int64_t size) const;
+};
+
+struct ImageClassificationConfig {
+  ImagesConfig images;
+  ResolutionConfig resolution;
+  ImageModelConfig model;
+  bool sync_batch_norm = false;
+  double label_smoothing = 0;
+  ImageBatchConfig batch;
+};
+
+struct ImageBatch : Batch {
+  ImageTensors tensors;
+  torch::Tensor rows;  // int64 [n]: keys of the images
+  bool is_probe = false;
+};
+
+struct ClassProbability {
+  std::string name;
+  double probability = 0;
+};
+
+class ImageClassification : public Task {
+ public:
+  void describe(Fields& f) override;
+  void open(const TaskContext& context) override;
+  std::string data_identity() const override;
+  Parameters& parameters() override { return parameters_; }
+  int64_t width() const override { return 512; }  // what [schedule] assumes; images have none
+  int64_t accumulate() const override { return config_.batch.accumulate; }
+  const char* unit() const override { return "img"; }
+  const char* log_style() const override { return "imagenet"; }
+  bool computes_together() const override { return config_.sync_batch_norm; }
+  bool counts_top5() const override { return true; }
+  int64_t steps_in_epoch(int64_t epoch) override;
+  int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
+  int64_t largest_step_load() override;
+  int64_t smallest_load() const override { return 4; }
+  std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;
+  void set_accumulate(int64_t micro_batches) override { config_.batch.accumulate = micro_batches; }
+  void compute_with(const Numerics& numerics) override { context_.numerics = numerics; }
+  LossParts loss(const Batch& batch, int64_t step) override;
+  const char* tuning_split() const override { return "val"; }
+  const char* final_split() const override { return "val"; }
+  const std::vector<MetricKind>& metrics() const override;
+  Evaluation evaluate(World& world, const EvaluationRequest& request) override;
+  void save_assets(const fs::path& run_folder) override;
+
+  const ImageClassificationConfig& config() const { return config_; }
+  const std::vector<std::string>& classes() const { return classes_; }
+  // Pixels of a side in evaluation.
+  int64_t evaluation_size() const;
+
+  // A file as evaluation sees it: [1, 3, size, size]. DataError, with its name, for what is no
+  // image.
+  torch::Tensor read_image(const fs::path& file) const;
+  // For images [n, 3, size, size] the `most` most probable classes, most probable first.
+  std::vector<std::vector<ClassProbability>> classify(const torch::Tensor& images,
+                                                      int64_t most) const;
+
+ private:
+  // What is evaluated on.
+  struct Split {
+    std::unique_ptr<ImageSet> set;
+    std::unique_ptr<ImageLoader> loader;  // uses the set
+  };
+
+  void open_data();
+  void check_sizes() const;
+  Split& split(const std::string& name);  // opens it when it is new
+  const std::vector<int32_t>& order(int64_t epoch);
+  int64_t images_in_step(int64_t step_in_epoch) const;
+  int64_t loader_threads() const;
+  Numerics use_numerics() const;  // of evaluation and classifying
+  torch::Tensor evaluated_logits(const torch::Tensor& images) const;  // fp32 [n, classes]
+
+  ImageClassificationConfig config_;
+  TaskContext context_;
+  Parameters parameters_;
+  std::unique_ptr<ImageModel> model_;
+  std::vector<std::string> classes_;  // by label
+  std::unique_ptr<ImageSet> train_;   // absent when the model is only used
+  std::unique_ptr<ImageLoader> train_loader_;
+  std::map<std::string, Split> splits_;  // that were evaluated
+  std::function<void(torch::Tensor&)> sum_over_ranks_;    // where batch norms share statistics
+  std::mutex mutex_;  // the prefetch thread and the trainer both ask for orders
+  int64_t ordered_epoch_ = -1;
+  std::vector<int32_t> order_;  // of ordered_epoch_
+};
+
+std::unique_ptr<Task> make_image_classification();
+
+}  // namespace lockstep

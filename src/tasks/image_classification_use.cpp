@@ -1,0 +1,176 @@
+// What a network that classifies images is used for: evaluations, and classifying files.
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/prefetcher.h"
+#include "tasks/classification_loss.h"
+#include "tasks/image_classification.h"
+
+namespace lockstep {
+
+namespace {
+
+// What a batch of images adds to an evaluation.
+enum Sum { kLoss, kNll, kCorrect, kTop5, kImages, kBroken, kSums };
+
+// `items` numbers of [0, total), spread evenly: neighbours in a split are of one class.
+std::vector<int64_t> spread(int64_t items, int64_t total) {
+  std::vector<int64_t> out(static_cast<std::size_t>(items));
+  for (int64_t i = 0; i < items; ++i) out[i] = i * total / items;
+  return out;
+}
+
+void count_confusion(const torch::Tensor& logits, const torch::Tensor& labels, Confusion& out) {
+  const torch::Tensor taken = logits.argmax(1).to(torch::kCPU), host = labels.to(torch::kCPU);
+  const auto* taken_for = taken.const_data_ptr<int64_t>();
+  const auto* label = host.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < taken.numel(); ++i) ++out.at(label[i], taken_for[i]);
+}
+
+// Ranks add up whole numbers, which doubles hold exactly.
+void sum_confusion(World& world, Confusion& confusion) {
+  std::vector<double> counts(confusion.counts.begin(), confusion.counts.end());
+  world.all_reduce_sum(std::span<double>(counts));
+  std::copy(counts.begin(), counts.end(), confusion.counts.begin());
+}
+
+}  // namespace
+
+const std::vector<MetricKind>& ImageClassification::metrics() const {
+  static const std::vector<MetricKind> kinds = {
+      {"acc1", true}, {"acc5", true}, {"loss", false}, {"nll", false}};
+  return kinds;
+}
+
+int64_t ImageClassification::loader_threads() const {
+  return config_.images.workers > 0 ? config_.images.workers : at::get_num_threads();
+}
+
+int64_t ImageClassification::evaluation_size() const {
+  return config_.resolution.evaluation > 0 ? config_.resolution.evaluation : config_.images.size;
+}
+
+// CPUs compute fp16 by way of fp32; where nothing is learned the exact weights serve as well.
+Numerics ImageClassification::use_numerics() const {
+  Numerics numerics = context_.numerics;
+  if (numerics.compute == at::kHalf && context_.device.is_cpu()) numerics.compute = at::kFloat;
+  return numerics;
+}
+
+ImageClassification::Split& ImageClassification::split(const std::string& name) {
+  auto found = splits_.find(name);
+  if (found != splits_.end()) return found->second;
+  Split opened{.set = open_image_set(config_.images.data, name)};
+  if (train_ != nullptr) {
+    check_same_classes(*train_, *opened.set);
+  } else if (opened.set->classes() != classes_) {
+    throw DataError("{}: {} has {} classes, others than the {} that the network was trained on",
+                    config_.images.data, name, opened.set->classes().size(), classes_.size());
+  }
+  opened.loader = std::make_unique<ImageLoader>(*opened.set, config_.images,
+                                                ImageLoaderOptions{.seed = context_.seed,
+                                                                   .threads = loader_threads(),
+                                                                   .compute = use_numerics().compute,
+                                                                   .device = context_.device});
+  return splits_.emplace(name, std::move(opened)).first->second;
+}
+
+torch::Tensor ImageClassification::evaluated_logits(const torch::Tensor& images) const {
+  const Numerics numerics = use_numerics();
+  const torch::Tensor pixels = images.to(numerics.compute, /*non_blocking=*/false, /*copy=*/false,
+                                         torch::MemoryFormat::ChannelsLast);
+  return model_->logits(pixels, {.numerics = numerics, .seed = context_.seed}).to(torch::kFloat);
+}
+
+Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& request) {
+  torch::InferenceMode inference;
+  const Split& from = split(request.split);
+  const int64_t total = from.set->size();
+  const int64_t items = request.limit > 0 ? std::min(request.limit, total) : total;
+  const std::vector<int64_t> indices = spread(items, total);
+  const int64_t each = config_.batch.evaluation_images;
+  const int64_t batches = (items + each - 1) / each;
+  // Images of the b-th batch; batches do not depend on the ranks, each takes every size-th.
+  auto batch = [&](int64_t b) {
+    return std::span(indices).subspan(b * each, std::min(each, items - b * each));
+  };
+  int64_t next = world.rank();
+  Prefetcher<ImageTensors> decoded(
+      [&]() -> ImageTensors {
+        if (next >= batches) return {};
+        const int64_t b = next;
+        next += world.size();
+        return from.loader->eval_batch(batch(b), evaluation_size());
+      },
+      2);
+  std::optional<Confusion> confusion;
+  if (request.confusion) confusion.emplace(classes_);
+  // Added up in the order of the batches below: whoever made them, the result has the same bits.
+  std::vector<double> parts(static_cast<std::size_t>(kSums * batches));
+  for (int64_t b = world.rank(); b < batches; b += world.size()) {
+    const ImageTensors images = decoded.next();
+    double* sums = &parts[static_cast<std::size_t>(kSums * b)];
+    sums[kBroken] = static_cast<double>(images.broken);
+    sums[kImages] = static_cast<double>(std::ssize(batch(b)) - images.broken);
+    if (sums[kImages] == 0) continue;
+    const torch::Tensor logits = evaluated_logits(images.images);
+    const LossParts r = classification_loss(logits, {images.labels}, config_.label_smoothing);
+    sums[kLoss] = r.loss.item<double>();
+    sums[kNll] = r.nll.item<double>();
+    sums[kCorrect] = static_cast<double>(r.correct.item<int64_t>());
+    sums[kTop5] = static_cast<double>(r.top5.item<int64_t>());
+    if (confusion) count_confusion(logits, images.labels, *confusion);
+  }
+  world.all_reduce_sum(std::span<double>(parts));
+  if (confusion) sum_confusion(world, *confusion);
+  std::array<double, kSums> sums{};
+  for (std::size_t i = 0; i < parts.size(); ++i) sums[i % kSums] += parts[i];
+  if (sums[kImages] == 0) {
+    throw DataError("{}: not one of the {} images of {} can be decoded", config_.images.data, items,
+                    request.split);
+  }
+  Evaluation out;
+  out.metrics["acc1"] = 100 * sums[kCorrect] / sums[kImages];
+  out.metrics["acc5"] = 100 * sums[kTop5] / sums[kImages];
+  out.metrics["loss"] = sums[kLoss] / sums[kImages];
+  out.metrics["nll"] = sums[kNll] / sums[kImages];
+  out.summary = fmt::format("{}  Acc@1 {:.3f}  Acc@5 {:.3f}  loss {:.4f}", request.split,
+                            out.metrics["acc1"], out.metrics["acc5"], out.metrics["loss"]);
+  if (sums[kBroken] > 0) {
+    out.metrics["broken"] = sums[kBroken];
+    out.summary += fmt::format("  {:.0f} broken left out", sums[kBroken]);
+  }
+  out.confusion = std::move(confusion);
+  return out;
+}
+
+torch::Tensor ImageClassification::read_image(const fs::path& file) const {
+  const std::string bytes = read_file(file);
+  return evaluation_image(std::as_bytes(std::span(bytes)), file.string(), config_.images,
+                          evaluation_size(), use_numerics().compute);
+}
+
+std::vector<std::vector<ClassProbability>> ImageClassification::classify(
+    const torch::Tensor& images, int64_t most) const {
+  torch::InferenceMode inference;
+  const torch::Tensor p = evaluated_logits(images.to(context_.device)).softmax(1);
+  auto [top, labels] = p.topk(std::min(most, p.size(1)), 1);
+  top = top.to(torch::kCPU);
+  labels = labels.to(torch::kCPU);
+  std::vector<std::vector<ClassProbability>> out(static_cast<std::size_t>(images.size(0)));
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    for (int64_t k = 0; k < top.size(1); ++k) {
+      out[i].push_back({classes_.at(static_cast<std::size_t>(labels[i][k].item<int64_t>())),
+                        top[i][k].item<double>()});
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep
