@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/file.h"
 #include "tasks/classification_loss.h"
 
 namespace lockstep {
@@ -104,12 +104,12 @@ void ImageClassification::open_data() {
   }
   train_ = open_image_set(config_.images.data, config_.images.train_split);
   classes_ = train_->classes();
-  train_loader_ = std::make_unique<ImageLoader>(
-      *train_, config_.images,
-      ImageLoaderOptions{.seed = context_.seed,
-                         .threads = loader_threads(),
-                         .compute = context_.numerics.compute,
-                         .device = context_.device});
+  train_loader_ =
+      std::make_unique<ImageLoader>(*train_, config_.images,
+                                    ImageLoaderOptions{.seed = context_.seed,
+                                                       .threads = loader_threads(),
+                                                       .compute = context_.numerics.compute,
+                                                       .device = context_.device});
   if (!context_.evaluated_split.empty()) split(context_.evaluated_split);
 
   const ImageBatchConfig& batch = config_.batch;
@@ -122,9 +122,10 @@ void ImageClassification::open_data() {
         batch.accumulate == 1 ? "" : "es", ranks * batch.accumulate);
   }
   if (steps_in_epoch(0) == 0) {
-    throw ConfigError("batch.images: {}, but the split {} has {} images: no step of an epoch is "
-                      "full; a smaller batch, or batch.drop_last=false",
-                      batch.images, config_.images.train_split, train_->size());
+    throw ConfigError(
+        "batch.images: {}, but the split {} has {} images: no step of an epoch is "
+        "full; a smaller batch, or batch.drop_last=false",
+        batch.images, config_.images.train_split, train_->size());
   }
 }
 
@@ -197,9 +198,10 @@ std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& posi
       config_.resolution.training_size(position.epoch, config_.images.size));
   if (batch->tensors.broken == std::ssize(indices)) {
     if (sum_over_ranks_ == nullptr) return nullptr;
-    throw DataError("all {} images of a rank's share of a step are broken, the first is {}; with "
-                    "model.sync_batch_norm no rank can sit out a step",
-                    indices.size(), train_->name(indices.front()));
+    throw DataError(
+        "all {} images of a rank's share of a step are broken, the first is {}; with "
+        "model.sync_batch_norm no rank can sit out a step",
+        indices.size(), train_->name(indices.front()));
   }
   batch->items = batch->targets = batch->tensors.images.size(0);
   batch->rows = batch->tensors.indices.to(context_.device);

@@ -120,8 +120,8 @@ class ImageClassification : public Task {
   std::vector<std::string> classes_;  // by label
   std::unique_ptr<ImageSet> train_;   // absent when the model is only used
   std::unique_ptr<ImageLoader> train_loader_;
-  std::map<std::string, Split> splits_;  // that were evaluated
-  std::function<void(torch::Tensor&)> sum_over_ranks_;    // where batch norms share statistics
+  std::map<std::string, Split> splits_;                 // that were evaluated
+  std::function<void(torch::Tensor&)> sum_over_ranks_;  // where batch norms share statistics
   std::mutex mutex_;  // the prefetch thread and the trainer both ask for orders
   int64_t ordered_epoch_ = -1;
   std::vector<int32_t> order_;  // of ordered_epoch_

@@ -73,11 +73,12 @@ ImageClassification::Split& ImageClassification::split(const std::string& name) 
     throw DataError("{}: {} has {} classes, others than the {} that the network was trained on",
                     config_.images.data, name, opened.set->classes().size(), classes_.size());
   }
-  opened.loader = std::make_unique<ImageLoader>(*opened.set, config_.images,
-                                                ImageLoaderOptions{.seed = context_.seed,
-                                                                   .threads = loader_threads(),
-                                                                   .compute = use_numerics().compute,
-                                                                   .device = context_.device});
+  opened.loader =
+      std::make_unique<ImageLoader>(*opened.set, config_.images,
+                                    ImageLoaderOptions{.seed = context_.seed,
+                                                       .threads = loader_threads(),
+                                                       .compute = use_numerics().compute,
+                                                       .device = context_.device});
   return splits_.emplace(name, std::move(opened)).first->second;
 }
 

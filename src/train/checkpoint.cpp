@@ -28,28 +28,57 @@ void add_entries(const Parameters& parameters, const torch::Tensor& flat, const 
   }
 }
 
+// The same of the buffers.
+void add_buffers(const Parameters& parameters, const torch::Tensor& flat,
+                 std::vector<TensorEntry>& out) {
+  auto base = static_cast<const std::byte*>(flat.const_data_ptr());
+  for (const BufferRef& b : parameters.buffer_list()) {
+    std::span<const std::byte> data(base + b->offset * 4, static_cast<std::size_t>(b->numel) * 4);
+    out.push_back({b->name, DType::kF32, b->shape, data});
+  }
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// The slice of one tensor: T is Parameter or Buffer.
+template <typename T>
+void read_entry(const TensorFile& file, const T& wanted, const std::string& name, std::byte* base) {
+  const TensorEntry& entry = file.get(name);
+  if (entry.dtype != DType::kF32 || entry.shape != wanted.shape) {
+    throw DataError("{}: tensor {}: expected F32 {}, found {} {}; another architecture?",
+                    file.path().string(), entry.name, shape_text(wanted.shape),
+                    dtype_name(entry.dtype), shape_text(entry.shape));
+  }
+  std::copy(entry.data.begin(), entry.data.end(), base + wanted.offset * 4);
+}
+
+// `buffers` beside the parameters' arrays that a file holds.
+void check_count(const TensorFile& file, const Parameters& parameters, std::size_t buffers) {
+  const std::size_t found = file.entries().size(), weights = parameters.list().size();
+  if (found >= buffers && (found - buffers) % weights == 0) return;
+  throw DataError("{}: {} tensors, expected {}; another architecture?", file.path().string(), found,
+                  weights + buffers);
 }
 
 void read_entries(const TensorFile& file, const Parameters& parameters, const std::string& prefix,
                   torch::Tensor& flat) {
   torch::Tensor host = torch::zeros_like(flat, flat.options().device(torch::kCPU));
   auto base = static_cast<std::byte*>(host.mutable_data_ptr());
-  for (const ParameterRef& p : parameters.list()) {
-    const TensorEntry& entry = file.get(prefix + p->name);
-    if (entry.dtype != DType::kF32 || entry.shape != p->shape) {
-      throw DataError("{}: tensor {}: expected F32 {}, found {} {}; another architecture?",
-                      file.path().string(), entry.name, shape_text(p->shape),
-                      dtype_name(entry.dtype), shape_text(entry.shape));
-    }
-    std::copy(entry.data.begin(), entry.data.end(), base + p->offset * 4);
-  }
-  if (file.entries().size() % parameters.list().size() != 0) {
-    throw DataError("{}: {} tensors, expected {}; another architecture?", file.path().string(),
-                    file.entries().size(), parameters.list().size());
-  }
+  for (const ParameterRef& p : parameters.list()) read_entry(file, *p, prefix + p->name, base);
   flat.copy_(host);
+}
+
+// A network: its weights and its buffers. REQUIRES: `buffers` is as Parameters::buffers().
+void read_network(const TensorFile& file, const Parameters& parameters, torch::Tensor& weights,
+                  torch::Tensor& buffers) {
+  check_count(file, parameters, parameters.buffer_list().size());
+  read_entries(file, parameters, "", weights);
+  torch::Tensor host = buffers.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+  auto base = static_cast<std::byte*>(host.mutable_data_ptr());
+  for (const BufferRef& b : parameters.buffer_list()) read_entry(file, *b, b->name, base);
+  buffers.copy_(host);
 }
 
 // One number for every parameter.
@@ -83,6 +112,15 @@ void write_arrays(const fs::path& path, const Parameters& parameters,
     host.push_back(data.to(torch::kCPU));
     (per_layer ? add_layer_entries : add_entries)(parameters, host.back(), prefix, entries);
   }
+  write_tensor_file(path, entries, kMetadata);
+}
+
+void write_network(const fs::path& path, const Parameters& parameters, const torch::Tensor& weights,
+                   const torch::Tensor& buffers) {
+  const torch::Tensor host = weights.to(torch::kCPU), host_buffers = buffers.to(torch::kCPU);
+  std::vector<TensorEntry> entries;
+  add_entries(parameters, host, "", entries);
+  add_buffers(parameters, host_buffers, entries);
   write_tensor_file(path, entries, kMetadata);
 }
 
@@ -190,9 +228,12 @@ int64_t checkpoint_step(const fs::path& checkpoint) {
 int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
   return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
     const Parameters& parameters = *content.parameters;
-    write_arrays(aside / "weights.safetensors", parameters, {{"", parameters.values()}});
+    const torch::Tensor buffers =
+        content.buffers.defined() ? content.buffers : parameters.buffers();
+    write_network(aside / "weights.safetensors", parameters, parameters.values(), buffers);
     if (content.average.defined()) {
-      write_arrays(aside / "average.safetensors", parameters, {{"", content.average}});
+      write_network(aside / "average.safetensors", parameters, content.average,
+                    content.average_buffers.defined() ? content.average_buffers : buffers);
     }
     write_arrays(aside / "optimizer.safetensors", parameters, with_dots(content.optimizer.arrays));
     if (!content.outer.empty()) {
@@ -274,11 +315,14 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
   torch::NoGradGuard no_grad;
   const Parameters& parameters = *content.parameters;
   torch::Tensor values = parameters.values();
-  read_entries(TensorFile(checkpoint / "weights.safetensors"), parameters, "", values);
+  torch::Tensor buffers = content.buffers.defined() ? content.buffers : parameters.buffers();
+  read_network(TensorFile(checkpoint / "weights.safetensors"), parameters, values, buffers);
   if (content.average.defined()) {
     fs::path average = checkpoint / "average.safetensors";
     fs::path source = fs::exists(average) ? average : checkpoint / "weights.safetensors";
-    read_entries(TensorFile(source), parameters, "", content.average);
+    torch::Tensor average_buffers =
+        content.average_buffers.defined() ? content.average_buffers : buffers.clone();
+    read_network(TensorFile(source), parameters, content.average, average_buffers);
   }
   if (!fs::exists(checkpoint / "optimizer.safetensors")) {
     DataError error("{}: holds weights alone, without the optimizer's state", checkpoint.string());
@@ -286,6 +330,7 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     throw error;
   }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
+  check_count(optimizer_file, parameters, 0);
   for (auto& [prefix, data, per_layer] : with_dots(content.optimizer.arrays)) {
     (per_layer ? read_layer_entries : read_entries)(optimizer_file, parameters, prefix, data);
   }
@@ -316,17 +361,20 @@ fs::path weights_for_use(const fs::path& checkpoint) {
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters) {
   torch::NoGradGuard no_grad;
   torch::Tensor values = parameters.values();
-  read_entries(TensorFile(weights_for_use(checkpoint)), parameters, "", values);
+  torch::Tensor buffers = parameters.buffers();
+  read_network(TensorFile(weights_for_use(checkpoint)), parameters, values, buffers);
   parameters.refresh_low();
 }
 
-MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameters) {
-  torch::NoGradGuard no_grad;
-  MatchedWeights out;
-  TensorFile source(file);
-  torch::Tensor host = parameters.values().to(torch::kCPU);
+namespace {
+
+// Takes what the file has of the same names and shapes: T is Parameter or Buffer.
+template <typename T>
+void match(const TensorFile& source, const std::vector<std::shared_ptr<const T>>& wanted,
+           const torch::Tensor& flat, MatchedWeights& out) {
+  torch::Tensor host = flat.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
   auto base = static_cast<std::byte*>(host.mutable_data_ptr());
-  for (const ParameterRef& p : parameters.list()) {
+  for (const std::shared_ptr<const T>& p : wanted) {
     const TensorEntry* entry = source.find(p->name);
     if (entry == nullptr) {
       out.absent.push_back(p->name);
@@ -338,10 +386,22 @@ MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameter
       out.copied.push_back(p->name);
     }
   }
+  torch::Tensor(flat).copy_(host);
+}
+
+}  // namespace
+
+MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  MatchedWeights out;
+  TensorFile source(file);
+  match(source, parameters.list(), parameters.values(), out);
+  match(source, parameters.buffer_list(), parameters.buffers(), out);
   for (const std::string& name : source.names()) {
-    if (parameters.find(name) == nullptr) out.unused.push_back(name);
+    const bool is_ours =
+        parameters.find(name) != nullptr || parameters.find_buffer(name) != nullptr;
+    if (!is_ours) out.unused.push_back(name);
   }
-  parameters.values().copy_(host);
   parameters.refresh_low();
   return out;
 }

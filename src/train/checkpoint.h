@@ -24,7 +24,10 @@ namespace lockstep {
 struct CheckpointContent {
   RunPosition position;
   const Parameters* parameters = nullptr;
-  torch::Tensor average;                // fp32 [total] or undefined
+  torch::Tensor average;  // fp32 [total] or undefined
+  // As Parameters::buffers(), for the weights and for their average: what is saved, or read into.
+  // Undefined: the parameters' own; none for the average.
+  torch::Tensor buffers, average_buffers;
   OptimizerState optimizer;             // its arrays [total] are read into
   std::map<std::string, double> guard;  // StepGuard::state(); empty in older checkpoints
   std::vector<StateArray> outer;        // of local steps: arrays [total] that are read into
@@ -64,7 +67,7 @@ fs::path weights_for_use(const fs::path& checkpoint);
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters);
 
 // Copies the shape-alike of a file's tensors into the weights of the same names.
-struct MatchedWeights {
+struct MatchedWeights {                     // of weights and buffers
   std::vector<std::string> copied, absent;  // names; absent: not in the file
   std::vector<std::string> other_shape;     // "embedding.weight [42, 16], there [40, 16]"
   std::vector<std::string> unused;          // of the file

@@ -80,6 +80,9 @@ RunPosition load_from_holder(World& world, const SharedCheckpoint& checkpoint,
   if (!holds) read_state(state, state_file(checkpoint.path), content);
   world.broadcast(content.parameters->values(), checkpoint.holder);
   if (content.average.defined()) world.broadcast(content.average, checkpoint.holder);
+  for (const torch::Tensor& buffers : {content.parameters->buffers(), content.average_buffers}) {
+    if (buffers.defined() && buffers.numel() > 0) world.broadcast(buffers, checkpoint.holder);
+  }
   for (const StateArray& array : content.optimizer.arrays) {
     world.broadcast(array.data, checkpoint.holder);
   }

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-EventObserver::EventObserver(const fs::path& folder, std::string config)
-    : writer_(folder), config_(std::move(config)) {}
+EventObserver::EventObserver(const fs::path& folder, std::string config, const std::string& style)
+    : writer_(folder), config_(std::move(config)), imagenet_(style == "imagenet") {}
 
 void EventObserver::on_start(int64_t first_step, int64_t) {
   writer_.text("run/config", first_step - 1, "```toml\n" + config_ + "```");
@@ -18,6 +18,11 @@ void EventObserver::on_step(const StepRecord& r) {
   writer_.scalar("train/nll", r.step, r.nll);
   writer_.scalar("train/perplexity", r.step, std::exp(std::min(r.nll, 80.0)));
   writer_.scalar("train/accuracy", r.step, r.accuracy);
+  if (r.top5) writer_.scalar("train/top5", r.step, *r.top5);
+  if (imagenet_) {
+    writer_.scalar("Loss/train", r.step, r.loss);
+    writer_.scalar("Accuracy/train", r.step, 100 * r.accuracy);
+  }
   writer_.scalar("train/learning_rate", r.step, r.lr);
   writer_.scalar("train/gradient_norm", r.step, r.gradient_norm);
   if (r.loss_scale) {
@@ -34,6 +39,8 @@ void EventObserver::on_step(const StepRecord& r) {
 void EventObserver::on_evaluation(const EvaluationRecord& r) {
   for (const auto& [name, value] : r.result->metrics) {
     writer_.scalar("eval/" + name, r.step, value);
+    if (imagenet_ && name == "loss") writer_.scalar("Loss/Val", r.step, value);
+    if (imagenet_ && name == "acc1") writer_.scalar("Accuracy/Val", r.step, value);
   }
   std::string table = "| source | reference | output |\n| --- | --- | --- |\n";
   auto cell = [](std::string text) {

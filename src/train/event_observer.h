@@ -10,8 +10,9 @@ namespace lockstep {
 
 class EventObserver : public Observer {
  public:
-  // config: the effective configuration, shown on TensorBoard's text page.
-  EventObserver(const fs::path& folder, std::string config);
+  // config: the effective configuration, shown on TensorBoard's text page. style: of the log; with
+  // "imagenet" the tags of PyTorch's ImageNet example are there as well, accuracies in percent.
+  EventObserver(const fs::path& folder, std::string config, const std::string& style = "lockstep");
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
@@ -20,6 +21,7 @@ class EventObserver : public Observer {
  private:
   EventWriter writer_;
   std::string config_;
+  bool imagenet_;
 };
 
 }  // namespace lockstep

@@ -117,12 +117,13 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
 }
 
 void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double limit_bytes) {
-  constexpr int64_t kFirstLoad = 64;
+  const int64_t first = task.smallest_load();
   constexpr double kUneven = 1.1;  // parts of a step differ, and epochs' largest steps
   const DeviceMemory memory(task.parameters().values().device());
   const int64_t allowed = bytes_allowed(world, memory, limit_bytes);
   auto step_load = static_cast<int64_t>(static_cast<double>(task.largest_step_load()) * kUneven);
-  LoadRange range{.least = kFirstLoad, .most = std::max(kFirstLoad, step_load / world.size())};
+  LoadRange range{.least = first, .most = std::max(first, step_load / world.size())};
+  const torch::Tensor buffers = task.parameters().buffers().clone();  // trials move them
 
   int64_t smallest_peak = 0;
   auto fitting = [&](ProbeItems items) {
@@ -135,8 +136,8 @@ void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double li
     return largest_load_that_fits(peak, range, allowed);
   };
   int64_t load = std::min(fitting(ProbeItems::kLongest), fitting(ProbeItems::kShortest));
-  torch::Tensor gradients = task.parameters().gradients();
-  gradients.zero_();
+  task.parameters().gradients().zero_();
+  torch::Tensor(task.parameters().buffers()).copy_(buffers);
 
   double negative = -static_cast<double>(load);
   world.all_reduce_max(std::span<double>(&negative, 1));  // the smallest of all ranks
@@ -150,8 +151,9 @@ void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double li
   }
   int64_t parts = (step_load + load * world.size() - 1) / (load * world.size());
   task.set_accumulate(parts);
-  log_info("micro-batches fitted to {} a rank: up to {} tokens of both sides, {} a step and rank",
-           short_bytes(static_cast<double>(allowed)), with_commas(load), parts);
+  log_info("micro-batches fitted to {} a rank: up to {} {}, {} a step and rank",
+           short_bytes(static_cast<double>(allowed)), with_commas(load),
+           task.unit() == std::string_view("tok") ? "tokens of both sides" : "images", parts);
 }
 
 }  // namespace lockstep

@@ -59,6 +59,7 @@ void MetricsLog::on_step(const StepRecord& r) {
                                  {"time/wait_seconds", r.wait_seconds},
                                  {"time/data_seconds", r.data_seconds},
                                  {"comm/sent_bytes", r.sent_bytes}};
+  if (r.top5) line["train/top5"] = *r.top5;
   if (r.loss_scale) line["train/loss_scale"] = *r.loss_scale;
   if (r.loss_scale || r.skipped_steps > 0) line["train/skipped_steps"] = r.skipped_steps;
   if (r.local) line["comm/scope"] = "group";

@@ -144,7 +144,9 @@ bool stands_alone(const RankParts& parts, int64_t step) {
 
 std::vector<RankState> gather_rank_states(const RankParts& parts, int64_t step) {
   RankState mine = hook_state(parts);
-  if (mine.empty() && parts.local.hook() == nullptr) return {};
+  const std::vector<HookArray> statistics = parts.statistics.own();  // of all ranks or none
+  if (mine.empty() && parts.local.hook() == nullptr && statistics.empty()) return {};
+  mine.arrays.insert(mine.arrays.end(), statistics.begin(), statistics.end());
   if (stands_alone(parts, step) && parts.local.group_leader() == parts.world.rank()) {
     RankState group = group_state(parts);
     mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
@@ -173,6 +175,11 @@ void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>&
 }
 
 void restore_rank_states(const RankParts& parts, const CheckpointPlace& place, int64_t step) {
+  // Where there are none, all ranks go on with the means that were read with the weights.
+  RankState statistics{parts.statistics.empty_own(), {}};
+  if (!statistics.empty() && restore(parts.world, place, parts.world.rank(), statistics)) {
+    parts.statistics.take(statistics.arrays);
+  }
   RankState hooks = hook_state(parts);
   if (hooks.empty() && parts.local.hook() == nullptr) return;
   if (restore(parts.world, place, parts.world.rank(), hooks)) {

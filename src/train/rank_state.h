@@ -1,6 +1,6 @@
 // What differs from rank to rank in a run and must be in its checkpoints: errors that a hook feeds
-// back, the optimizers of groups that take local steps. One rank reads and writes all of it, so
-// that no other needs to see the folder.
+// back, the optimizers of groups that take local steps, running statistics of batch norms. One rank
+// reads and writes all of it, so that no other needs to see the folder.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "dist/comm_hooks.h"
 #include "dist/world.h"
 #include "train/local_steps.h"
+#include "train/running_statistics.h"
 #include "train/step_guard.h"
 #include "train/weight_update.h"
 
@@ -30,6 +31,7 @@ struct RankParts {
   LocalSteps& local;
   WeightUpdate& update;
   StepGuard& guard;
+  RunningStatistics& statistics;
 };
 
 // The states of all ranks after `step` steps, by rank, on rank 0; none where no rank has anything

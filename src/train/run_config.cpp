@@ -180,6 +180,10 @@ std::string RunConfig::to_toml() {
   return writer.text();
 }
 
+std::string RunConfig::log_style() const {
+  return logging.style == "auto" ? task->log_style() : logging.style;
+}
+
 ValidationRules RunConfig::validation_rules() const {
   return {.keep_best = checkpoint.keep_best,
           .min_improvement = evaluation.min_improvement,
@@ -195,6 +199,12 @@ void check_comm(const RunConfig& config, ConfigSource& source) {
   if (!hooks.empty()) source.add_error("comm.hook", hooks);
   const std::string steps = local.check();
   if (!steps.empty()) source.add_error("comm.overlap_steps", steps);
+  if (local.is_on() && config.task->computes_together()) {
+    source.add_error("comm.strategy",
+                     fmt::format("{} has groups that compute by themselves, but with "
+                                 "model.sync_batch_norm all ranks compute together",
+                                 local.strategy));
+  }
   if (local.is_on() && config.training.shard_optimizer) {
     source.add_error(
         "training.shard_optimizer",
@@ -210,8 +220,8 @@ void check_expressions(const std::string& key, const std::vector<std::string>& e
     try {
       std::regex compiled(expression);
     } catch (const std::regex_error& error) {
-      source.add_error(key, fmt::format("\"{}\" is no regular expression: {}", expression,
-                                        error.what()));
+      source.add_error(
+          key, fmt::format("\"{}\" is no regular expression: {}", expression, error.what()));
     }
   }
 }
@@ -253,9 +263,15 @@ RunConfig read_run_config(ConfigSource source) {
     config.evaluation.known_metrics.push_back(kind.name);
   }
   config.evaluation.metrics = {config.evaluation.known_metrics.front()};
+  config.evaluation.split = config.task->tuning_split();
   source.read("", config);
   check_together(config, source);
   check_comm(config, source);
+  if (config.logging.style == "imagenet" && !config.task->counts_top5()) {
+    source.add_error("logging.style", fmt::format("\"imagenet\" shows Acc@5, which the task {} "
+                                                  "does not count",
+                                                  config.task_name));
+  }
   check_optimization(config, source);
   source.finish();
   return config;

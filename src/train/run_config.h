@@ -109,6 +109,7 @@ struct RunConfig {
   std::string to_toml();  // the effective configuration
 
   ValidationRules validation_rules() const;
+  std::string log_style() const;  // "lockstep" or "imagenet"
 };
 
 // Reads a file and `key=value` words. Throws one ConfigError with all errors.

@@ -127,6 +127,7 @@ double update_weights(Engine& engine, const StepSigns& signs) {
         larc_scales(engine.update.layers(), config.larc, size.lr, size.gradient_scale);
   }
   engine.update.step(size);
+  engine.statistics.move_average(average_decay(config.training.average_decay, signs.step));
   engine.frozen.restore(engine.update.average());
   return size.lr;
 }
@@ -135,23 +136,25 @@ double update_weights(Engine& engine, const StepSigns& signs) {
 StepRecord record_of(const Engine& engine, const StepBatch& batch, Pass& pass) {
   Sums& sums = pass.sums;
   const double targets = sums.targets();
-  return {.step = pass.signs.step,
-          .total_steps = engine.total_steps,
-          .epoch = batch.epoch,
-          .step_in_epoch = batch.step_in_epoch,
-          .steps_in_epoch = batch.steps_in_epoch,
-          .loss = pass.signs.loss,
-          .nll = sums.nll() / targets,
-          .accuracy = sums.correct() / targets,
-          .gradient_norm = pass.signs.gradient_norm,
-          .loss_scale = pass.loss_scale,
-          .skipped_steps = engine.guard.skipped_steps(),
-          .targets = batch.targets,
-          .sources = static_cast<int64_t>(sums.sources()),
-          .items = static_cast<int64_t>(sums.items()),
-          .wait_seconds = pass.wait_seconds,
-          .sent_bytes = pass.reduced.bytes,
-          .local = engine.local.is_local(pass.signs.step)};
+  StepRecord record{.step = pass.signs.step,
+                    .total_steps = engine.total_steps,
+                    .epoch = batch.epoch,
+                    .step_in_epoch = batch.step_in_epoch,
+                    .steps_in_epoch = batch.steps_in_epoch,
+                    .loss = pass.signs.loss,
+                    .nll = sums.nll() / targets,
+                    .accuracy = sums.correct() / targets,
+                    .gradient_norm = pass.signs.gradient_norm,
+                    .loss_scale = pass.loss_scale,
+                    .skipped_steps = engine.guard.skipped_steps(),
+                    .targets = batch.targets,
+                    .sources = static_cast<int64_t>(sums.sources()),
+                    .items = static_cast<int64_t>(sums.items()),
+                    .wait_seconds = pass.wait_seconds,
+                    .sent_bytes = pass.reduced.bytes,
+                    .local = engine.local.is_local(pass.signs.step)};
+  if (engine.task.counts_top5()) record.top5 = sums.top5() / targets;
+  return record;
 }
 
 }  // namespace
@@ -162,10 +165,14 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
   Pass pass;
   StepVerdict verdict = StepVerdict::kSkip;
   do {  // once, unless a 16-bit format was not enough
+    engine.statistics.remember();
     pass = run_pass(engine, batch, step, wish);
     if (pass.sums.targets() == 0) break;  // of a local step
     verdict = engine.guard.judge(pass.signs);
-    if (verdict != StepVerdict::kUpdate) pass.signs.gradients.zero_();
+    if (verdict != StepVerdict::kUpdate) {
+      pass.signs.gradients.zero_();
+      engine.statistics.go_back();
+    }
   } while (verdict == StepVerdict::kRepeat);
 
   Sums& sums = pass.sums;

@@ -9,6 +9,7 @@
 #include "train/local_steps.h"
 #include "train/observers.h"
 #include "train/run_config.h"
+#include "train/running_statistics.h"
 #include "train/step_guard.h"
 #include "train/weight_update.h"
 
@@ -31,6 +32,7 @@ struct Engine {
   FrozenWeights& frozen;
   StepGuard& guard;
   LocalSteps& local;
+  RunningStatistics& statistics;
   const RunConfig& config;
   int64_t total_steps;  // of the run, for the schedule
 };

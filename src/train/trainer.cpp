@@ -11,6 +11,7 @@
 #include "dist/progress.h"
 #include "train/agreement.h"
 #include "train/event_observer.h"
+#include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
 #include "train/live_file.h"
 #include "train/memory_fit.h"
@@ -34,28 +35,36 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Puts the averaged weights in place of the trained ones while it lives.
-class UseAverage {
+// Puts the averaged weights, where there are some, and the statistics of all ranks in place of the
+// trained weights and this rank's own statistics while it lives.
+class UseForEvaluation {
  public:
-  UseAverage(Parameters& parameters, const torch::Tensor& average) : parameters_(parameters) {
-    if (!average.defined()) return;
+  UseForEvaluation(Parameters& parameters, const torch::Tensor& average,
+                   const torch::Tensor& statistics)
+      : parameters_(parameters) {
     torch::NoGradGuard no_grad;
+    if (!statistics.is_same(parameters.buffers())) {
+      own_ = parameters.buffers().clone();
+      torch::Tensor(parameters.buffers()).copy_(statistics);
+    }
+    if (!average.defined()) return;
     trained_ = parameters.values().clone();
     parameters.values().copy_(average);
     parameters.refresh_low();
   }
-  ~UseAverage() {
-    if (!trained_.defined()) return;
+  ~UseForEvaluation() {
     torch::NoGradGuard no_grad;
+    if (own_.defined()) torch::Tensor(parameters_.buffers()).copy_(own_);
+    if (!trained_.defined()) return;
     parameters_.values().copy_(trained_);
     parameters_.refresh_low();
   }
-  UseAverage(const UseAverage&) = delete;
-  UseAverage& operator=(const UseAverage&) = delete;
+  UseForEvaluation(const UseForEvaluation&) = delete;
+  UseForEvaluation& operator=(const UseForEvaluation&) = delete;
 
  private:
   Parameters& parameters_;
-  torch::Tensor trained_;
+  torch::Tensor trained_, own_;
 };
 
 }  // namespace
@@ -89,6 +98,10 @@ void Trainer::add_observer(std::unique_ptr<Observer> observer) {
 void Trainer::build_network(bool fresh) {
   const LaunchEnvironment& environment = world_.environment();
   TaskContext context;
+  context.world = &world_;
+  if (options_.benchmark_steps == 0 && config_.evaluation.every > 0) {
+    context.evaluated_split = config_.evaluation.split;
+  }
   context.device =
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
   context.numerics = choose_numerics(config_.run);
@@ -98,12 +111,16 @@ void Trainer::build_network(bool fresh) {
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_.parameters());
   }
+  statistics_ = std::make_unique<RunningStatistics>(world_, task_.parameters(),
+                                                    config_.training.average_decay > 0);
   frozen_ = FrozenWeights(task_.parameters(), config_.training.freeze);
   Parameters& parameters = task_.parameters();
   update_ =
       std::make_unique<WeightUpdate>(world_, parameters, *config_.optimizer,
                                      UpdateOptions{.average = config_.training.average_decay > 0,
-                                                   .sharded = config_.training.shard_optimizer});
+                                                   .sharded = config_.training.shard_optimizer,
+                                                   .decay_vectors = config_.training.decay_vectors,
+                                                   .no_decay = config_.training.no_decay});
   guard_ = std::make_unique<StepGuard>(context.numerics, config_.loss_scale,
                                        config_.training.divergence);
   build_communication();
@@ -165,6 +182,8 @@ std::optional<SharedCheckpoint> Trainer::choose_checkpoint() {
 void Trainer::restore(const SharedCheckpoint& checkpoint) {
   CheckpointContent content{.parameters = &task_.parameters(),
                             .average = update_->average(),
+                            .buffers = statistics_->now(),
+                            .average_buffers = statistics_->average(),
                             .optimizer = update_->gather_state(),
                             .outer = local_->outer_state()};
   try {
@@ -186,15 +205,21 @@ void Trainer::restore(const SharedCheckpoint& checkpoint) {
 void Trainer::start_observers() {
   if (keeps_folder_) task_.save_assets(folder_.path());
   if (!world_.is_leader()) return;
-  observers_.push_back(std::make_unique<ProgressLine>(config_.training.progress_every,
-                                                      config_.training.minutes, task_.unit()));
+  const std::string style = config_.log_style();
+  if (style == "imagenet") {
+    observers_.push_back(
+        std::make_unique<ImagenetLines>(config_.training.progress_every, config_.evaluation.split));
+  } else {
+    observers_.push_back(std::make_unique<ProgressLine>(config_.training.progress_every,
+                                                        config_.training.minutes, task_.unit()));
+  }
   if (options_.benchmark_steps > 0) return;
   auto log = std::make_unique<MetricsLog>(folder_.metrics());
   if (auto plan = find_plan(config_.run.plan, folder_.path())) {
     observers_.push_back(std::make_unique<PlanObserver>(*plan, world_.size(), *log));
   }
   observers_.push_back(std::move(log));
-  observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml()));
+  observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
   observers_.push_back(std::make_unique<LiveFile>(
       world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
 }
@@ -218,6 +243,7 @@ StepBatch Trainer::make_step() {
   int64_t parts = ranks * task_.accumulate();
   StepBatch out{.epoch = planned_.epoch,
                 .step_in_epoch = planned_.step_in_epoch,
+                .steps_in_epoch = task_.steps_in_epoch(planned_.epoch),
                 .targets = task_.targets_in_step(planned_.epoch, planned_.step_in_epoch)};
   for (int64_t part = world_.rank(); part < parts; part += ranks) {
     auto batch = task_.make_batch({planned_.epoch, planned_.step_in_epoch, part, parts});
@@ -313,8 +339,8 @@ void Trainer::look_after_weights(const StopWish& stop) {
 }
 
 int Trainer::run() {
-  Engine engine{task_,   world_,  *reducer_, *update_,    frozen_,
-                *guard_, *local_, config_,   total_steps_};
+  Engine engine{task_,   world_,  *reducer_,    *update_, frozen_,
+                *guard_, *local_, *statistics_, config_,  total_steps_};
   for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
@@ -365,7 +391,7 @@ void Trainer::evaluate() {
   Evaluation result;
   {
     update_->gather_average();
-    UseAverage use_average(task_.parameters(), update_->average());
+    UseForEvaluation use(task_.parameters(), update_->average(), statistics_->for_evaluation());
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
@@ -389,12 +415,15 @@ void Trainer::save() {
   world_.progress().enter(Phase::kCheckpoint);
   update_->gather_average();
   OptimizerState optimizer = update_->gather_state();
+  const RunningStatistics::Means statistics = statistics_->means();
   std::vector<RankState> ranks = gather_rank_states(rank_parts(), position_.step);
   if (keeps_folder_) {
     Stopwatch watch;
     CheckpointContent content{.position = position_,
                               .parameters = &task_.parameters(),
                               .average = update_->average(),
+                              .buffers = statistics.now,
+                              .average_buffers = statistics.average,
                               .optimizer = std::move(optimizer),
                               .guard = guard_->state(),
                               .outer = local_->outer_state(),

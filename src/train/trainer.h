@@ -56,7 +56,7 @@ class Trainer {
   void build_network(bool fresh);
   void build_communication();
   void restore(const SharedCheckpoint& checkpoint);
-  RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_}; }
+  RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_, *statistics_}; }
   void start_observers();
   void start_batches();
   StepBatch make_step();
@@ -81,6 +81,7 @@ class Trainer {
   bool stop_told_ = false, first_told_ = false;  // to the launcher: a signal, the first step
   Task& task_;
   FrozenWeights frozen_;
+  std::unique_ptr<RunningStatistics> statistics_;
   std::unique_ptr<WeightUpdate> update_;
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<ReachHook> hook_;
