@@ -2,6 +2,7 @@
 
 #include "commands/agent.h"
 #include "commands/average.h"
+#include "commands/classify.h"
 #include "commands/cluster.h"
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
@@ -32,8 +33,9 @@ const Catalogue<Command>& commands() {
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");
     c.add("watch", watch, "what every rank of a run does right now, or their logs");
-    c.add("evaluate", evaluate, "BLEU and chrF of a run's model on a split or a file");
+    c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
+    c.add("classify", classify, "the most probable classes of images by a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");

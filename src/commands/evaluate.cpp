@@ -4,9 +4,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/table.h"
 #include "commands/session.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
+#include "report/confusion_picture.h"
 #include "tasks/translation.h"
 #include "train/saved_run.h"
 
@@ -17,8 +19,9 @@ namespace {
 struct EvaluateArguments {
   std::vector<std::string> words;
   SavedRunOptions run;
-  std::string split = "test", source, reference, output;
+  std::string split, source, reference, output, confusion;
   int64_t limit = 0, samples = 0;
+  bool by_class = false;
 };
 
 // BLEU and chrF of a pair of files; rank 0 prints.
@@ -40,15 +43,42 @@ void evaluate_files(World& world, Translation& task, const EvaluateArguments& a)
   }
 }
 
+// Classes with their accuracy, the most frequent mistakes, and the picture that was asked for.
+void show_confusion(const Evaluation& result, const EvaluateArguments& a) {
+  if (!result.confusion) throw ConfigError("evaluate: --by-class and --confusion need classes");
+  const Confusion& confusion = *result.confusion;
+  if (a.by_class) {
+    std::vector<std::vector<std::string>> rows = {{"class", "items", "recall %", "precision %"}};
+    for (int64_t c = 0; c < confusion.size(); ++c) {
+      const ClassScore score = class_score(confusion, c);
+      rows.push_back({confusion.classes[c], std::to_string(score.items),
+                      fmt::format("{:.2f}", 100 * score.recall),
+                      fmt::format("{:.2f}", 100 * score.precision)});
+    }
+    fmt::print("{}", format_table(rows, "lrrr"));
+    for (const Mistake& m : frequent_mistakes(confusion, 10)) {
+      fmt::print("  {} x {} taken for {}\n", m.items, confusion.classes[m.label],
+                 confusion.classes[m.taken_for]);
+    }
+  }
+  if (a.confusion.empty()) return;
+  const std::string kind = fs::path(a.confusion).extension().string();
+  write_file(a.confusion, kind == ".svg"   ? confusion_svg(confusion, result.summary)
+                          : kind == ".png" ? confusion_png(confusion)
+                                           : confusion_table(confusion));
+}
+
 }  // namespace
 
 int evaluate(const Arguments& arguments) {
   EvaluateArguments a;
-  CLI::App app("Translates a split of the corpus, or a file, and prints BLEU.",
-               "lockstep evaluate");
+  CLI::App app(
+      "Measures a run's model on a split of its data, or on a file: BLEU of translations, accuracy "
+      "of classes.",
+      "lockstep evaluate");
   app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
-  app.add_option("--split", a.split, "of the run's corpus")->capture_default_str();
+  app.add_option("--split", a.split, "of the run's data; by default test, of images val");
   app.add_option("--limit", a.limit, "items of the split; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -60,6 +90,16 @@ int evaluate(const Arguments& arguments) {
   source->needs(reference);
   reference->needs(source);
   app.add_option("--output", a.output, "write the translations of --source here")->needs(source);
+  app.add_flag("--by-class", a.by_class, "of classes: the accuracy of each, the usual mistakes");
+  app.add_option("--confusion", a.confusion,
+                 "of classes: write what was taken for what as a picture (.svg, .png) or a table "
+                 "(.tsv)")
+      ->check([](const std::string& file) {
+        const std::string kind = fs::path(file).extension().string();
+        return kind == ".svg" || kind == ".png" || kind == ".tsv"
+                   ? ""
+                   : file + ": expected a name that ends in .svg, .png or .tsv";
+      });
   if (!parse_arguments(app, arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() != 1) throw ConfigError("evaluate: expected one run folder");
@@ -77,10 +117,14 @@ int evaluate(const Arguments& arguments) {
     evaluate_files(world, *task, a);
     return kExitOk;
   }
-  Evaluation result =
-      run.config.task->evaluate(world, {.split = a.split, .limit = a.limit, .samples = a.samples});
+  Task& task = *run.config.task;
+  if (a.split.empty()) a.split = task.final_split();
+  const bool by_class = a.by_class || !a.confusion.empty();
+  Evaluation result = task.evaluate(
+      world, {.split = a.split, .limit = a.limit, .samples = a.samples, .confusion = by_class});
   if (!world.is_leader()) return kExitOk;
   fmt::print("{}\n", result.summary);
+  if (by_class) show_confusion(result, a);
   for (const Sample& sample : result.samples) {
     fmt::print("  source     {}\n  reference  {}\n  output     {}\n", sample.source,
                sample.reference, sample.output);

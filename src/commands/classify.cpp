@@ -1,0 +1,149 @@
+#include "commands/classify.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "commands/session.h"
+#include "tasks/image_classification.h"
+#include "train/saved_run.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t kTogether = 32;  // images that go through the network at a time
+
+struct ClassifyArguments {
+  std::vector<std::string> words;
+  SavedRunOptions run;
+  int64_t top = 5;
+  bool json = false;
+};
+
+// The files that are meant, those of a folder sorted by name; hidden files and folders are not.
+std::vector<fs::path> files_of(const std::vector<std::string>& names) {
+  std::vector<fs::path> out;
+  for (const std::string& name : names) {
+    if (!fs::exists(name)) throw DataError("{}: there is no such file", name);
+    if (!fs::is_directory(name)) {
+      out.emplace_back(name);
+      continue;
+    }
+    std::vector<fs::path> inside;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
+      const bool hidden = entry.path().filename().string().starts_with('.');
+      if (entry.is_regular_file() && !hidden) inside.push_back(entry.path());
+    }
+    if (inside.empty()) throw DataError("{}: the folder has no files", name);
+    std::sort(inside.begin(), inside.end());
+    out.insert(out.end(), inside.begin(), inside.end());
+  }
+  return out;
+}
+
+// A decoded file, or why it cannot be.
+struct ReadImage {
+  torch::Tensor image;
+  std::string error;
+};
+
+std::vector<ReadImage> read_images(const ImageClassification& task,
+                                   std::span<const fs::path> files) {
+  std::vector<ReadImage> out(files.size());
+  at::parallel_for(0, std::ssize(files), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      try {
+        out[i].image = task.read_image(files[i]);
+      } catch (const Error& error) {
+        out[i].error = error.what();
+      }
+    }
+  });
+  return out;
+}
+
+void print_text(const fs::path& file, const std::vector<ClassProbability>& classes) {
+  fmt::print("{}\n", file.string());
+  for (const ClassProbability& c : classes) {
+    fmt::print("  {:7.3f} %  {}\n", 100 * c.probability, c.name);
+  }
+}
+
+void print_json(const fs::path& file, const std::vector<ClassProbability>& classes) {
+  nlohmann::ordered_json line = {{"file", file.string()}, {"classes", nlohmann::json::array()}};
+  for (const ClassProbability& c : classes) {
+    line["classes"].push_back({{"name", c.name}, {"probability", c.probability}});
+  }
+  fmt::print("{}\n", line.dump());
+}
+
+// Prints what the files show; the number of those that are no images.
+int64_t classify_files(const ImageClassification& task, std::span<const fs::path> files,
+                       const ClassifyArguments& arguments) {
+  int64_t broken = 0;
+  std::vector<torch::Tensor> images;
+  const std::vector<ReadImage> read = read_images(task, files);
+  for (const ReadImage& r : read) {
+    if (r.error.empty()) images.push_back(r.image);
+  }
+  std::vector<std::vector<ClassProbability>> found;
+  if (!images.empty()) found = task.classify(torch::cat(images), arguments.top);
+  for (std::size_t i = 0, next = 0; i < read.size(); ++i) {
+    if (read[i].error.empty()) {
+      (arguments.json ? print_json : print_text)(files[i], found[next++]);
+      continue;
+    }
+    ++broken;
+    log_warning("{}", read[i].error);
+    if (arguments.json) {
+      const nlohmann::ordered_json line = {{"file", files[i].string()}, {"error", read[i].error}};
+      fmt::print("{}\n", line.dump());
+    }
+  }
+  std::fflush(stdout);
+  return broken;
+}
+
+}  // namespace
+
+int classify(const Arguments& arguments) {
+  ClassifyArguments a;
+  CLI::App app("Prints the most probable classes of images.", "lockstep classify");
+  app.add_option("words", a.words, "RUN, then files or folders of images, and key=value words");
+  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
+  app.add_option("--top", a.top, "classes to print of each image")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--json", a.json, "an object a line");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  a.run.words = take_settings(a.words);
+  if (a.words.size() < 2) {
+    throw ConfigError("classify: expected a run and at least one image file or folder");
+  }
+  const std::vector<fs::path> files = files_of({a.words.begin() + 1, a.words.end()});
+
+  prepare_process({});
+  SavedRun run = open_saved_run(a.words.front(), a.run);
+  auto task = dynamic_cast<ImageClassification*>(run.config.task.get());
+  if (task == nullptr) {
+    throw ConfigError("{}: its task is {}, not images", a.words.front(), run.config.task_name);
+  }
+  int64_t broken = 0;
+  for (std::size_t begin = 0; begin < files.size(); begin += kTogether) {
+    const std::size_t count = std::min<std::size_t>(kTogether, files.size() - begin);
+    broken += classify_files(*task, std::span(files).subspan(begin, count), a);
+  }
+  if (broken > 0) {
+    throw DataError("{} of {} file{} cannot be decoded as an image", broken, files.size(),
+                    files.size() == 1 ? "" : "s");
+  }
+  return kExitOk;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,211 @@
+#include "report/confusion_picture.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t kMostWithText = 40;  // classes
+
+struct Color {
+  int red = 255, green = 255, blue = 255;
+};
+
+// White at 0, the full colour at 1; the root shows rare mistakes as well.
+Color shade(double share, bool right) {
+  const Color full = right ? Color{8, 69, 148} : Color{165, 15, 21};
+  const double depth = std::sqrt(std::clamp(share, 0.0, 1.0));
+  auto mix = [&](int to) { return static_cast<int>(std::lround(255 + (to - 255) * depth)); };
+  return {mix(full.red), mix(full.green), mix(full.blue)};
+}
+
+// Of the items of a row in one cell.
+class Shares {
+ public:
+  explicit Shares(const Confusion& confusion) : confusion_(confusion) {
+    for (int64_t row = 0; row < confusion.size(); ++row) {
+      totals_.push_back(
+          static_cast<double>(std::max<int64_t>(1, class_score(confusion, row).items)));
+    }
+  }
+  double at(int64_t row, int64_t column) const {
+    return static_cast<double>(confusion_.at(row, column)) / totals_[row];
+  }
+
+ private:
+  const Confusion& confusion_;
+  std::vector<double> totals_;
+};
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+int64_t longest_name(const Confusion& confusion) {
+  std::size_t longest = 0;
+  for (const std::string& name : confusion.classes) longest = std::max(longest, name.size());
+  return static_cast<int64_t>(std::min<std::size_t>(longest, 24));
+}
+
+struct Layout {
+  bool text = true;
+  double cell = 30, left = 10, top = 40;  // pixels; where the cells begin
+};
+
+Layout layout_of(const Confusion& confusion) {
+  Layout out;
+  out.text = confusion.size() <= kMostWithText;
+  if (out.text) {
+    const auto name = static_cast<double>(longest_name(confusion)) * 7 + 16;
+    out.left += name;
+    out.top += name;
+  } else {
+    out.cell = std::max(1.0, 900.0 / static_cast<double>(confusion.size()));
+  }
+  return out;
+}
+
+std::string cut(const std::string& name) {
+  return escaped(name.size() > 24 ? name.substr(0, 22) + ".." : name);
+}
+
+// Name, accuracy and column title of one class.
+void add_names(const Confusion& confusion, const Layout& at, int64_t label, std::string& out) {
+  const double middle = (static_cast<double>(label) + 0.5) * at.cell;
+  const ClassScore score = class_score(confusion, label);
+  const std::string name = cut(confusion.classes[label]);
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", at.left - 8,
+                 at.top + middle + 4, name);
+  fmt::format_to(to, "<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\">{}</text>\n",
+                 at.left + middle + 4, at.top - 8, name);
+  fmt::format_to(to, "<text x=\"{:.1f}\" y=\"{:.1f}\">{:.1f} % of {}</text>\n",
+                 at.left + static_cast<double>(confusion.size()) * at.cell + 8, at.top + middle + 4,
+                 100 * score.recall, score.items);
+}
+
+void add_cell(const Confusion& confusion, const Shares& shares, const Layout& at,
+              std::array<int64_t, 2> place, std::string& out) {
+  const auto [row, column] = place;
+  const int64_t items = confusion.at(row, column);
+  if (items == 0) return;
+  const double share = shares.at(row, column);
+  const double x = at.left + static_cast<double>(column) * at.cell;
+  const double y = at.top + static_cast<double>(row) * at.cell;
+  const Color c = shade(share, row == column);
+  auto to = std::back_inserter(out);
+  fmt::format_to(to,
+                 "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
+                 "fill=\"#{:02x}{:02x}{:02x}\"><title>{} taken for {}: {}</title></rect>\n",
+                 x, y, at.cell, at.cell, c.red, c.green, c.blue, escaped(confusion.classes[row]),
+                 escaped(confusion.classes[column]), items);
+  if (!at.text) return;
+  fmt::format_to(to,
+                 "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{}</text>\n",
+                 x + at.cell / 2, y + at.cell / 2 + 4, share > 0.3 ? "#fff" : "#222", items);
+}
+
+std::string big_endian(uint32_t number) {
+  std::string out;
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(number >> shift & 255);
+  return out;
+}
+
+// Length, type, data, CRC of type and data (PNG specification, section 5.3).
+std::string png_chunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  const auto crc =
+      ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return big_endian(static_cast<uint32_t>(data.size())) + body +
+         big_endian(static_cast<uint32_t>(crc));
+}
+
+std::string deflated(const std::string& text) {
+  uLongf size = ::compressBound(text.size());
+  std::string out(size, '\0');
+  const int status = ::compress(reinterpret_cast<Bytef*>(out.data()), &size,
+                                reinterpret_cast<const Bytef*>(text.data()), text.size());
+  if (status != Z_OK) throw MachineError("zlib: cannot compress {} bytes", text.size());
+  out.resize(size);
+  return out;
+}
+
+}  // namespace
+
+std::string confusion_svg(const Confusion& confusion, const std::string& title) {
+  const Layout at = layout_of(confusion);
+  const double side = static_cast<double>(confusion.size()) * at.cell;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\" "
+      "fill=\"#222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+      "<text x=\"10\" y=\"20\" font-size=\"14\">{2}</text>\n",
+      at.left + side + (at.text ? 110 : 10), at.top + side + 30, escaped(title));
+  const Shares shares(confusion);
+  for (int64_t row = 0; row < confusion.size(); ++row) {
+    if (at.text) add_names(confusion, at, row, out);
+    for (int64_t column = 0; column < confusion.size(); ++column) {
+      add_cell(confusion, shares, at, {row, column}, out);
+    }
+  }
+  out += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{2:.1f}\" height=\"{2:.1f}\" fill=\"none\" "
+      "stroke=\"#888\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\">rows: the true class; columns: what it "
+      "was taken for</text>\n</svg>\n",
+      at.left, at.top, side, at.left, at.top + side + 20);
+  return out;
+}
+
+std::string confusion_png(const Confusion& confusion) {
+  const int64_t n = confusion.size();
+  const int64_t cell = std::max<int64_t>(1, 640 / std::max<int64_t>(1, n));
+  const Shares shares(confusion);
+  std::string pixels;
+  for (int64_t row = 0; row < n; ++row) {
+    std::string line(1, '\0');  // each line is stored as it is, no filter
+    for (int64_t column = 0; column < n; ++column) {
+      const Color c = shade(shares.at(row, column), row == column);
+      const char pixel[] = {static_cast<char>(c.red), static_cast<char>(c.green),
+                            static_cast<char>(c.blue)};
+      for (int64_t i = 0; i < cell; ++i) line.append(pixel, 3);
+    }
+    for (int64_t i = 0; i < cell; ++i) pixels += line;
+  }
+  const std::string side = big_endian(static_cast<uint32_t>(n * cell));
+  return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", side + side + std::string("\x08\x02\0\0\0", 5)) +
+         png_chunk("IDAT", deflated(pixels)) + png_chunk("IEND", "");
+}
+
+std::string confusion_table(const Confusion& confusion) {
+  std::string out = "true\ttaken for\titems\n";
+  for (int64_t row = 0; row < confusion.size(); ++row) {
+    for (int64_t column = 0; column < confusion.size(); ++column) {
+      const int64_t items = confusion.at(row, column);
+      if (items == 0) continue;
+      fmt::format_to(std::back_inserter(out), "{}\t{}\t{}\n", confusion.classes[row],
+                     confusion.classes[column], items);
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep
