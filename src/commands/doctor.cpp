@@ -28,7 +28,7 @@ void measure_needs(RunConfig& config, DoctorNeeds& needs) {
   const int64_t checkpoint = bytes * (average ? 4 : 3);
   needs.memory_bytes = 4 * bytes + (low ? bytes / 2 : 0) + (average ? bytes : 0);
   int64_t kept = config.checkpoint.keep + 1;  // and the one being written
-  if (config.evaluation.every > 0) {
+  if (config.evaluation.is_on()) {
     kept += config.checkpoint.keep_best * static_cast<int64_t>(config.evaluation.metrics.size());
   }
   needs.disk_bytes = checkpoint * kept;

@@ -9,9 +9,9 @@
 #include "commands/session.h"
 #include "config/source.h"
 #include "data/manifest.h"
-#include "launch/rank_set.h"
 #include "launch/plan.h"
 #include "launch/plan_measure.h"
+#include "launch/rank_set.h"
 #include "train/plan_check.h"
 #include "train/run_config.h"
 
@@ -52,7 +52,7 @@ void check(const PlanArguments& a, const HostList& hosts) {
 // How many items an evaluation decodes: the limit, or all of the split that the corpus has.
 int64_t evaluated_items(RunConfig& config, const std::string& corpus) {
   if (config.evaluation.limit > 0) return config.evaluation.limit;
-  if (corpus.empty() || config.evaluation.every == 0) return 0;
+  if (corpus.empty() || !config.evaluation.is_on()) return 0;
   const Manifest manifest = read_manifest(corpus);
   const SplitRecord* split = manifest.find_split(config.evaluation.split);
   return split != nullptr ? split->pairs : 0;

@@ -23,6 +23,8 @@ struct ModelSection {
     config.model.describe(f);
     f("sync_batch_norm", &config.sync_batch_norm, Any{},
       "batch norms take their statistics over the images of all ranks; false: of each rank's own");
+    f("average_flips", &config.average_flips, Any{},
+      "evaluation takes the mean of the logits of an image and its mirror image");
   }
 };
 

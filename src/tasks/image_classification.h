@@ -43,6 +43,7 @@ struct ImageClassificationConfig {
   ResolutionConfig resolution;
   ImageModelConfig model;
   bool sync_batch_norm = false;
+  bool average_flips = false;  // as FFCV's recipe evaluates
   double label_smoothing = 0;
   ImageBatchConfig batch;
 };

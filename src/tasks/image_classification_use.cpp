@@ -86,7 +86,11 @@ torch::Tensor ImageClassification::evaluated_logits(const torch::Tensor& images)
   const Numerics numerics = use_numerics();
   const torch::Tensor pixels = images.to(numerics.compute, /*non_blocking=*/false, /*copy=*/false,
                                          torch::MemoryFormat::ChannelsLast);
-  return model_->logits(pixels, {.numerics = numerics, .seed = context_.seed}).to(torch::kFloat);
+  const ImageForward how{.numerics = numerics, .seed = context_.seed};
+  const torch::Tensor logits = model_->logits(pixels, how).to(torch::kFloat);
+  if (!config_.average_flips) return logits;
+  const torch::Tensor flipped = pixels.flip(3).contiguous(torch::MemoryFormat::ChannelsLast);
+  return (logits + model_->logits(flipped, how)) / 2;
 }
 
 Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& request) {

@@ -8,8 +8,7 @@
 namespace lockstep {
 
 std::vector<bool> names_match(const Parameters& parameters,
-                              const std::vector<std::string>& expressions,
-                              const std::string& key) {
+                              const std::vector<std::string>& expressions, const std::string& key) {
   std::vector<bool> chosen(parameters.list().size());
   for (const std::string& expression : expressions) {
     std::regex pattern(expression);

@@ -15,9 +15,9 @@ namespace lockstep {
 struct StepRecord {
   int64_t step = 0, total_steps = 0, epoch = 0;
   int64_t step_in_epoch = 0, steps_in_epoch = 0;  // step_in_epoch counts from 0
-  double loss = 0;      // mean over targets, smoothed as it is minimised
-  double nll = 0;       // mean over targets of -log p(target)
-  double accuracy = 0;  // share of targets that are the most likely entry
+  double loss = 0;                                // mean over targets, smoothed as it is minimised
+  double nll = 0;                                 // mean over targets of -log p(target)
+  double accuracy = 0;                            // share of targets that are the most likely entry
   std::optional<double> top5;  // share of targets among the five most likely entries
   double lr = 0;
   double gradient_norm = 0;          // of the mean gradient, before clipping

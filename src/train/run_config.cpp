@@ -104,6 +104,8 @@ void TrainingSection::describe(Fields& f) {
 
 void EvaluationSection::describe(Fields& f) {
   f("every", &every, AtLeast{0}, "steps between evaluations, and one at the end; 0: none at all");
+  f("every_epochs", &every_epochs, AtLeast{0},
+    "epochs between evaluations, and one at the end, in place of every; 0: by steps");
   f("split", &split, Any{}, "which split of the corpus");
   f("limit", &limit, AtLeast{0}, "items of the split that are decoded; 0: all");
   f("metrics", &metrics, OneOf{known_metrics},
@@ -238,12 +240,15 @@ void check_together(RunConfig& config, ConfigSource& source) {
   } else if (training.epochs == 0 && training.steps == 0) {
     source.add_error("training.steps", "0 steps and 0 epochs: set one of them");
   }
+  if (config.evaluation.every_epochs > 0 && !source.has("evaluation.every")) {
+    config.evaluation.every = 0;
+  }
   if (config.evaluation.metrics.empty()) {
     source.add_error("evaluation.metrics",
                      fmt::format("empty; expected at least one of {}",
                                  join(config.evaluation.known_metrics, ", ")));
   }
-  if (config.evaluation.patience > 0 && config.evaluation.every == 0) {
+  if (config.evaluation.patience > 0 && !config.evaluation.is_on()) {
     source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");
   }
   check_expressions("training.freeze", training.freeze, source);

@@ -50,7 +50,7 @@ struct TrainingSection {
 };
 
 struct EvaluationSection {
-  int64_t every = 1000;
+  int64_t every = 1000, every_epochs = 0;
   std::string split = "dev";
   int64_t limit = 0;
   std::vector<std::string> metrics;
@@ -60,6 +60,7 @@ struct EvaluationSection {
   double min_improvement = 0;
   // What `metrics` may be: those of the task, set before describe().
   std::vector<std::string> known_metrics;
+  bool is_on() const { return every > 0 || every_epochs > 0; }
   void describe(Fields& f);
 };
 

@@ -97,9 +97,8 @@ std::string StepGuard::overflow_text(int64_t step, double scale) const {
                        scale, scaler_.scale());
   }
   const double now = scaler_.scale();
-  return fmt::format(
-      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}{}", now,
-      now == std::floor(now) ? ".0" : "");
+  return fmt::format("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}{}",
+                     now, now == std::floor(now) ? ".0" : "");
 }
 
 StepVerdict StepGuard::repeat(const StepSigns& signs, const std::string& why) {

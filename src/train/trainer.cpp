@@ -99,7 +99,7 @@ void Trainer::build_network(bool fresh) {
   const LaunchEnvironment& environment = world_.environment();
   TaskContext context;
   context.world = &world_;
-  if (options_.benchmark_steps == 0 && config_.evaluation.every > 0) {
+  if (options_.benchmark_steps == 0 && config_.evaluation.is_on()) {
     context.evaluated_split = config_.evaluation.split;
   }
   context.device =
@@ -297,7 +297,14 @@ bool Trainer::is_due(int64_t every) const {
 
 bool Trainer::is_any_due() const {
   return is_due(config_.training.check_weights_every) || is_due(config_.evaluation.every) ||
-         is_due(config_.checkpoint.every);
+         is_due(config_.checkpoint.every) || ends_evaluated_epoch();
+}
+
+// The step that was taken last was the last of an epoch after which is evaluated.
+bool Trainer::ends_evaluated_epoch() const {
+  const int64_t every = config_.evaluation.every_epochs;
+  return options_.benchmark_steps == 0 && every > 0 && epoch_done_ &&
+         (position_.epoch + 1) % every == 0;
 }
 
 // After a step that counts: the groups of local steps meet when it is time. Returns whether all
@@ -333,7 +340,8 @@ bool Trainer::meet(StepOutcome& outcome, double data_seconds) {
 void Trainer::look_after_weights(const StopWish& stop) {
   if (is_due(config_.training.check_weights_every)) check_weights();
   // A signal leaves time for the checkpoint only.
-  if (!stop.interrupted && is_due(config_.evaluation.every)) evaluate();
+  const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
+  if (!stop.interrupted && evaluates) evaluate();
   if (is_due(config_.checkpoint.every)) save();
   equal_step_ = position_.step;
 }
@@ -346,7 +354,8 @@ int Trainer::run() {
   Stopwatch run_watch;
   // A signal may have come between a step and its evaluation.
   const int64_t every = config_.evaluation.every;
-  if (writes && every > 0 && position_.step > 0 && position_.step % every == 0) evaluate();
+  const bool was_due = every > 0 && position_.step % every == 0;
+  if (writes && position_.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
   std::string reason = end_reason({});
   RankProgress& progress = world_.progress();
   while (reason.empty()) {
@@ -367,7 +376,7 @@ int Trainer::run() {
     reason = end_reason(outcome.stop);
   }
   if (writes) {
-    if (reason != "signal" && config_.evaluation.every > 0) evaluate();
+    if (reason != "signal" && config_.evaluation.is_on()) evaluate();
     save();
     check_weights();
   }

@@ -63,6 +63,7 @@ class Trainer {
   void advance(const StepBatch& batch, bool counts);
   bool is_due(int64_t every) const;
   bool is_any_due() const;
+  bool ends_evaluated_epoch() const;
   bool meet(StepOutcome& outcome, double data_seconds);
   void look_after_weights(const StopWish& stop);
   void check_weights();

@@ -79,17 +79,19 @@ RunMeasurement Trainer::measure() {
   out.length = {.steps = config_.training.steps,
                 .epochs = config_.training.epochs,
                 .minutes = config_.training.minutes,
-                .evaluation_every = config_.evaluation.every,
+                .evaluation_every = config_.evaluation.every > 0
+                                        ? config_.evaluation.every
+                                        : config_.evaluation.every_epochs * out.steps_in_epoch,
                 .evaluation_limit = config_.evaluation.limit,
                 .checkpoint_every = config_.checkpoint.every,
                 .checkpoints_kept = config_.checkpoint.keep +
                                     config_.checkpoint.keep_best *
-                                        static_cast<int64_t>(config_.evaluation.every > 0
+                                        static_cast<int64_t>(config_.evaluation.is_on()
                                                                  ? config_.evaluation.metrics.size()
                                                                  : 0)};
   out.evaluation_split = config_.evaluation.split;
   time_checkpoint(out);
-  if (config_.evaluation.every > 0) time_evaluation(out);
+  if (config_.evaluation.is_on()) time_evaluation(out);
   return out;
 }
 

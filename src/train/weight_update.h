@@ -20,8 +20,8 @@ struct UpdateOptions {
   bool average = false;  // keep a moving average of the weights
   bool sharded = false;  // of no effect with one rank
   // Which weights the optimizer's weight decay leaves alone.
-  bool decay_vectors = true;                 // false: those of one dimension, as biases and norms
-  std::vector<std::string> no_decay = {};    // regular expressions for whole names
+  bool decay_vectors = true;               // false: those of one dimension, as biases and norms
+  std::vector<std::string> no_decay = {};  // regular expressions for whole names
 };
 
 // Every call is collective when sharded: all ranks make it.
