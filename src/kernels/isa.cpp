@@ -12,6 +12,7 @@ namespace detail {
 #define LOCKSTEP_DECLARE(isa)               \
   namespace isa {                           \
   void fill_elementwise(Kernels& table);    \
+  void fill_gelu(Kernels& table);           \
   void fill_layer_norm(Kernels& table);     \
   void fill_attention(Kernels& table);      \
   void fill_cross_entropy(Kernels& table);  \
@@ -22,6 +23,7 @@ namespace detail {
   void fill_packed_product(Kernels& table); \
   inline void fill(Kernels& table) {        \
     fill_elementwise(table);                \
+    fill_gelu(table);                       \
     fill_layer_norm(table);                 \
     fill_attention(table);                  \
     fill_cross_entropy(table);              \

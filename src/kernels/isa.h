@@ -61,6 +61,15 @@ struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0: y alone tell
 };
 
 template <class T>
+struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)), x = the slope of that: backward multiplies
+  T* x;
+  const T* bias;  // [width]
+  T* y;           // x itself: no slope is kept
+  int64_t width;
+  DropoutRows dropout;
+};
+
+template <class T>
 struct LayerNormArgs {
   const float* x;
   const float* weight;
@@ -246,6 +255,9 @@ struct TypedKernels {
   void (*relu_dropout)(const ReluDropoutArgs<T>&, int64_t begin, int64_t end);
   // [begin, end) counts elements here.
   void (*relu_dropout_backward)(const ReluDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
+  void (*gelu_dropout)(const GeluDropoutArgs<T>&, int64_t begin, int64_t end);
+  // d_x = d_y * slope; [begin, end) counts elements.
+  void (*gelu_dropout_backward)(const T* d_y, const T* slope, T* d_x, int64_t begin, int64_t end);
   void (*add_bias)(T* x, const T* bias, int64_t width, int64_t begin, int64_t end);
   void (*layer_norm)(const LayerNormArgs<T>&, int64_t begin, int64_t end);
   void (*layer_norm_backward)(const LayerNormBackwardArgs<T>&, int64_t begin, int64_t end);

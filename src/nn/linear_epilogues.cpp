@@ -52,6 +52,53 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
   }
 };
 
+// Without `keeps_slope` no backward pass can follow.
+torch::Tensor gelu_rows(const torch::Tensor& product, const torch::Tensor& bias,
+                        const Dropout& dropout, bool keeps_slope) {
+  RECORD_FUNCTION("lockstep::gelu_dropout", {});
+  const torch::Tensor y = keeps_slope ? torch::empty_like(product) : product;
+  const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
+  detail::with_type(y.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const GeluDropoutArgs<T> args{detail::pointer<T>(product), detail::pointer<T>(bias),
+                                  detail::pointer<T>(y), y.size(1), rows};
+    const auto kernel = kernels().typed<T>().gelu_dropout;
+    detail::parallel_rows(y.size(0), y.size(1),
+                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  });
+  return y;
+}
+
+struct FusedLinearGelu : Function<FusedLinearGelu> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
+                               const torch::Tensor& weight, const torch::Tensor& bias,
+                               const detail::LinearTensors& layer, const Dropout& dropout) {
+    const torch::Tensor slope = detail::product_transposed(x, layer.used);
+    torch::Tensor y = gelu_rows(slope, layer.used_bias, dropout, true);
+    ctx->save_for_backward({x, layer.used, weight, bias, slope});
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const torch::Tensor d_y = grads[0].contiguous();
+    torch::Tensor d_product = torch::empty_like(d_y);
+    detail::with_type(d_y.scalar_type(), [&](auto zero) {
+      RECORD_FUNCTION("lockstep::gelu_dropout_backward", {});
+      using T = decltype(zero);
+      const auto kernel = kernels().typed<T>().gelu_dropout_backward;
+      const T* from = detail::pointer<T>(d_y);
+      const T* slope = detail::pointer<T>(saved[4]);
+      T* to = detail::pointer<T>(d_product);
+      detail::parallel_rows(d_y.numel(), 1, [&](int64_t begin, int64_t end) {
+        kernel(from, slope, to, begin, end);
+      });
+    });
+    const bool wants_x = ctx->needs_input_grad(0);
+    return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}};
+  }
+};
+
 // What autograd need not know of a residual block.
 struct ResidualBlock {
   detail::LinearTensors layer;
@@ -203,6 +250,15 @@ torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dro
 
 torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
                           const Numerics& numerics) {
+  check_linear(x, layer, numerics);
+  TORCH_CHECK(layer.bias, "linear_gelu needs a bias");
+  if (detail::runs_fused(numerics, FusedOperation::kLinearGelu, x)) {
+    const detail::LinearTensors used = detail::linear_tensors(layer, numerics.compute);
+    if (!at::GradMode::is_enabled()) {
+      return gelu_rows(detail::product_transposed(x, used.used), used.used_bias, dropout, false);
+    }
+    return FusedLinearGelu::apply(x, layer.weight->value, layer.bias->value, used, dropout);
+  }
   return detail::plain_dropout(at::gelu(linear(x, layer, numerics)), dropout);
 }
 

@@ -16,8 +16,8 @@ namespace lockstep {
 torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
                           const Numerics& numerics);
 
-// dropout(gelu(x W^T + b)), gelu(x) = x * Phi(x) (Hendrycks and Gimpel 2016), as linear_relu; with
-// libtorch's operations behind the product.
+// dropout(gelu(x W^T + b)), gelu(x) = x * Phi(x) (Hendrycks and Gimpel 2016), as linear_relu. The
+// slope is kept for the backward pass, in the compute type.
 torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
                           const Numerics& numerics);
 
