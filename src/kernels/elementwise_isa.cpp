@@ -21,8 +21,9 @@ inline void for_blocks(const DropoutRows& dropout, int64_t r, int64_t width, con
 template <class T, bool kBiased>
 void add_dropout_as(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
-  const float scale = a.dropout.scale;
   for (int64_t r = begin; r < end; ++r) {
+    const float row_scale = a.row_scale == nullptr ? 1.0f : a.row_scale[r];
+    const float scale = a.dropout.scale * row_scale;
     const float* residual = a.residual + r * a.width;
     const T* x = a.x + r * a.width;
     const T* bias = a.bias;
@@ -30,7 +31,8 @@ void add_dropout_as(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
     if (threshold == 0) {
 #pragma omp simd
       for (int64_t j = 0; j < a.width; ++j) {
-        out[j] = residual[j] + (to_float(x[j]) + (kBiased ? to_float(bias[j]) : 0.0f));
+        const float v = to_float(x[j]) + (kBiased ? to_float(bias[j]) : 0.0f);
+        out[j] = residual[j] + v * row_scale;
       }
       continue;
     }
@@ -54,13 +56,14 @@ void add_dropout(const AddDropoutArgs<T>& a, int64_t begin, int64_t end) {
 template <class T>
 void add_dropout_backward(const AddDropoutBackwardArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
-  const float scale = a.dropout.scale;
   for (int64_t r = begin; r < end; ++r) {
+    const float row_scale = a.row_scale == nullptr ? 1.0f : a.row_scale[r];
+    const float scale = a.dropout.scale * row_scale;
     const float* d_out = a.d_out + r * a.width;
     T* d_x = a.d_x + r * a.width;
     if (threshold == 0) {
 #pragma omp simd
-      for (int64_t j = 0; j < a.width; ++j) d_x[j] = from_float<T>(d_out[j]);
+      for (int64_t j = 0; j < a.width; ++j) d_x[j] = from_float<T>(d_out[j] * row_scale);
       continue;
     }
     for_blocks(a.dropout, r, a.width, [=](int64_t column, int64_t count, const Half* half) {

@@ -34,6 +34,7 @@ struct AddDropoutArgs {  // out = residual + dropout(x + bias)
   float* out;
   int64_t width;
   DropoutRows dropout;
+  const float* row_scale = nullptr;  // [rows], what x + bias is multiplied by as well; null: 1
 };
 
 template <class T>
@@ -42,6 +43,7 @@ struct AddDropoutBackwardArgs {  // d_x = dropout'(d_out)
   T* d_x;
   int64_t width;
   DropoutRows dropout;
+  const float* row_scale = nullptr;
 };
 
 template <class T>

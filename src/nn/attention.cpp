@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "nn/fused.h"
@@ -240,6 +241,52 @@ struct FusedCrossAttention : Function<FusedCrossAttention> {
   }
 };
 
+// One token a sentence.
+Segments single_tokens(int64_t sentences) {
+  Segments out;
+  out.offsets.resize(static_cast<std::size_t>(sentences) + 1);
+  std::iota(out.offsets.begin(), out.offsets.end(), 0);
+  out.longest = 1;
+  return out;
+}
+
+// int64 [sentences]: where they begin.
+torch::Tensor first_rows(const Segments& segments, torch::Device device) {
+  const torch::Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
+  return offsets.narrow(0, 0, segments.sentences()).to(device);
+}
+
+struct FusedFirstTokenAttention : Function<FusedFirstTokenAttention> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
+                               const Segments& segments, const AttentionOptions& options) {
+    const torch::Tensor qkv = input.contiguous();
+    const int64_t width = qkv.size(1) / 3;
+    const torch::Tensor rows = first_rows(segments, qkv.device());
+    const torch::Tensor query = qkv.narrow(1, 0, width).index_select(0, rows);
+    auto [out, log_sum] = attention_forward({width, query, qkv, width},
+                                            single_tokens(segments.sentences()), segments, options);
+    ctx->save_for_backward({qkv, query, rows, log_sum});
+    save_offsets(ctx, "source", segments);
+    save_options(ctx, options);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const torch::Tensor &qkv = saved[0], &query = saved[1];
+    const Segments source = saved_offsets(ctx, "source");
+    const int64_t width = query.size(1);
+    torch::Tensor d_qkv = torch::empty_like(qkv), d_query = torch::empty_like(query);
+    attention_backward({{width, query, qkv, width},
+                        {width, d_query, d_qkv, width},
+                        saved[3],
+                        grads[0].contiguous()},
+                       single_tokens(source.sentences()), source, saved_options(ctx));
+    d_qkv.narrow(1, 0, width).zero_().index_copy_(0, saved[2], d_query);
+    return {d_qkv, {}, {}};
+  }
+};
+
 void check_heads(int64_t width, int64_t heads) {
   TORCH_CHECK(heads >= 1 && width % heads == 0, "width ", width, " in ", heads, " heads");
 }
@@ -255,6 +302,25 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
     return FusedSelfAttention::apply(qkv, segments, options);
   std::vector<torch::Tensor> parts = qkv.chunk(3, 1);
   return plain_attention({parts[0], parts[1], parts[2], segments, segments}, options);
+}
+
+torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
+                                    const AttentionOptions& options, const Numerics& numerics) {
+  TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens() &&
+                  !options.causal,
+              "qkv ", qkv.sizes(), " for ", segments.tokens(), " tokens; causal makes no sense");
+  const int64_t width = qkv.size(1) / 3;
+  check_heads(width, options.heads);
+  if (detail::runs_fused(numerics, FusedOperation::kAttention, qkv)) {
+    return FusedFirstTokenAttention::apply(qkv, segments, options);
+  }
+  const torch::Tensor query =
+      qkv.narrow(1, 0, width).index_select(0, first_rows(segments, qkv.device()));
+  const std::vector<int32_t> ones(static_cast<std::size_t>(segments.sentences()), 1);
+  const Segments target = make_segments(ones, qkv.device());
+  return plain_attention(
+      {query, qkv.narrow(1, width, width), qkv.narrow(1, 2 * width, width), target, segments},
+      options);
 }
 
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,

@@ -22,6 +22,12 @@ struct AttentionOptions {
 torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
                              const AttentionOptions& options, const Numerics& numerics);
 
+// As self_attention for the first token of every sentence alone, which sees the whole sentence: of a
+// network's last block often nothing else is used. -> [sentences, width]; options.dropout.rows has
+// the keys of those tokens, `causal` must be off.
+torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
+                                    const AttentionOptions& options, const Numerics& numerics);
+
 // query [target tokens, width], memory [source tokens, 2 * width] = key | value, same number of
 // sentences on both sides -> [target tokens, width].
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,

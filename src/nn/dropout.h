@@ -22,6 +22,15 @@ struct Dropout {
   bool active() const { return p > 0; }
 };
 
+// Of a branch that is added to a residual stream: its elements, and whole rows.
+struct BranchDropout : Dropout {
+  BranchDropout() = default;
+  BranchDropout(Dropout elements) : Dropout(std::move(elements)) {}  // NOLINT: implicit by design
+  // What a row of the branch is multiplied by besides; fp32 [tokens], undefined: 1. Stochastic depth
+  // (Huang et al. 2016) has 0 or 1 / (1 - p), equal for all rows of an image.
+  torch::Tensor row_scale;
+};
+
 // The key of a site in a step: with one seed never the same for two (step, site), with two seeds
 // by chance only (2^-64). REQUIRES step < 2^48, site < 2^16.
 uint64_t dropout_key(uint64_t seed, int64_t step, int64_t site);

@@ -102,10 +102,17 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
 // What autograd need not know of a residual block.
 struct ResidualBlock {
   detail::LinearTensors layer;
-  Dropout dropout;
+  BranchDropout dropout;
   double epsilon;
   at::ScalarType norm_type;  // of the norm that is handed back
 };
+
+const float* row_scale(const BranchDropout& dropout, int64_t rows) {
+  const torch::Tensor& scale = dropout.row_scale;
+  TORCH_CHECK(!scale.defined() || (scale.is_contiguous() && scale.numel() == rows),
+              "a row scale of ", rows, " rows needs as many numbers");
+  return detail::pointer<float>(scale);
+}
 
 // Forward and backward go over the rows in blocks: what one kernel leaves in the cache the next
 // one takes up.
@@ -130,7 +137,8 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                   detail::pointer<T>(block.layer.used_bias),
                                   detail::pointer<float>(stream),
                                   width,
-                                  detail::dropout_rows(block.dropout, rows)};
+                                  detail::dropout_rows(block.dropout, rows),
+                                  row_scale(block.dropout, rows)};
       const auto add_rows = kernels().typed<T>().add_dropout;
       detail::with_type(block.norm_type, [&](auto norm_zero) {
         using N = decltype(norm_zero);
@@ -154,6 +162,7 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
     ctx->save_for_backward({x, block.layer.used, weight, bias.value_or(torch::Tensor()), stream,
                             norm_weight, norm_bias, mean, rstd});
     detail::save_dropout(ctx, block.dropout);
+    if (block.dropout.row_scale.defined()) ctx->saved_data["row_scale"] = block.dropout.row_scale;
     ctx->set_materialize_grads(false);
     return {stream, normed};
   }
@@ -162,7 +171,10 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
     const variable_list saved = ctx->get_saved_variables();
     const torch::Tensor &x = saved[0], &stream = saved[4];
     const int64_t width = stream.size(1);
-    const Dropout dropout = detail::saved_dropout(ctx);
+    BranchDropout dropout = detail::saved_dropout(ctx);
+    if (ctx->saved_data.count("row_scale") != 0) {
+      dropout.row_scale = ctx->saved_data["row_scale"].toTensor();
+    }
     torch::Tensor d_stream = grads[0].defined() ? grads[0].contiguous() : torch::Tensor();
     torch::Tensor d_product;
     {
@@ -174,7 +186,8 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
         using T = decltype(zero);
         const AddDropoutBackwardArgs<T> drop{detail::pointer<float>(d_sum),
                                              detail::pointer<T>(d_product), width,
-                                             detail::dropout_rows(dropout, stream.size(0))};
+                                             detail::dropout_rows(dropout, stream.size(0)),
+                                             row_scale(dropout, stream.size(0))};
         const auto kernel = kernels().typed<T>().add_dropout_backward;
         auto finish = [&](int64_t begin, int64_t end) { kernel(drop, begin, end); };
         if (!grads[1].defined()) {
@@ -205,7 +218,7 @@ struct ResidualSum {
   const torch::Tensor& residual;
   const torch::Tensor& x;
   const Linear& layer;
-  const Dropout& dropout;
+  const BranchDropout& dropout;
   const LayerNorm& norm;
 };
 
@@ -228,8 +241,10 @@ ResidualNorm residual_norm(const ResidualSum& sum, const Numerics& numerics,
                                                        norm.weight->value, norm.bias->value, block);
     return {out[0], out[1]};
   }
-  const torch::Tensor branch = linear(x, layer, numerics).to(torch::kFloat);
-  const torch::Tensor stream = residual + detail::plain_dropout(branch, dropout);
+  torch::Tensor branch = linear(x, layer, numerics).to(torch::kFloat);
+  branch = detail::plain_dropout(branch, dropout);
+  if (dropout.row_scale.defined()) branch = branch * dropout.row_scale.unsqueeze(1);
+  const torch::Tensor stream = residual + branch;
   Numerics of_norm = numerics;
   of_norm.compute = norm_type;
   return {stream, layer_norm(stream, norm, of_norm)};
@@ -263,13 +278,13 @@ torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dro
 }
 
 ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
-                                  const Linear& layer, const Dropout& dropout,
+                                  const Linear& layer, const BranchDropout& dropout,
                                   const LayerNorm& norm, const Numerics& numerics) {
   return residual_norm({residual, x, layer, dropout, norm}, numerics, numerics.compute);
 }
 
 ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torch::Tensor& x,
-                                       const Linear& layer, const Dropout& dropout,
+                                       const Linear& layer, const BranchDropout& dropout,
                                        const LayerNorm& norm, const Numerics& numerics) {
   // In fp32: it is the residual stream of the next block. One rounding makes what that one reads.
   const torch::Tensor stream =

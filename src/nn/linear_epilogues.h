@@ -28,15 +28,16 @@ struct ResidualNorm {
 };
 
 // stream = residual + dropout(x W^T + b), normed = norm(stream): residual fp32 [tokens, width],
-// x [tokens, in] in the compute type; the layer's bias may be null.
+// x [tokens, in] in the compute type; the layer's bias may be null. The row scale of `dropout` has no
+// gradient.
 ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
-                                  const Linear& layer, const Dropout& dropout,
+                                  const Linear& layer, const BranchDropout& dropout,
                                   const LayerNorm& norm, const Numerics& numerics);
 
 // The norm after the sum (Vaswani et al. 2017, section 5.4): stream = norm(residual +
 // dropout(x W^T + b)), normed = the same in the compute type.
 ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torch::Tensor& x,
-                                       const Linear& layer, const Dropout& dropout,
+                                       const Linear& layer, const BranchDropout& dropout,
                                        const LayerNorm& norm, const Numerics& numerics);
 
 }  // namespace lockstep
