@@ -1,4 +1,5 @@
-// GELU (Hendrycks and Gimpel 2016), the exact one: x * Phi(x), Phi the normal distribution function.
+// GELU (Hendrycks and Gimpel 2016), the exact one: x * Phi(x), Phi the normal distribution
+// function.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,6 +1,7 @@
 #include "models/image_model.h"
 
 #include "models/resnet.h"
+#include "models/vit.h"
 
 namespace lockstep {
 
@@ -12,6 +13,10 @@ const Catalogue<ImageModelMaker>& image_models() {
     c.add("resnet50", make_resnet<50>, "ResNet-50 v1.5: stride in the 3 x 3 convolution");
     c.add("resnet101", make_resnet<101>, "ResNet-101 v1.5");
     c.add("resnet152", make_resnet<152>, "ResNet-152 v1.5");
+    c.add("vit_ti16", make_vit<kVitTiny>, "ViT-Ti/16 (Touvron et al. 2021)");
+    c.add("vit_s16", make_vit<kVitSmall>, "ViT-S/16 (Touvron et al. 2021)");
+    c.add("vit_b16", make_vit<kVitBase>, "ViT-B/16 (Dosovitskiy et al. 2021)");
+    c.add("vit_l16", make_vit<kVitLarge>, "ViT-L/16 (Dosovitskiy et al. 2021)");
     return c;
   }();
   return catalogue;

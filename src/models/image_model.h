@@ -37,14 +37,33 @@ struct ImageModelConfig {  // section [model]
   std::string name = "resnet50";
   std::string stem = "imagenet";
   bool zero_init_residual = false;
+  int64_t patch = 0;
+  std::string pool = "class";
+  double norm_epsilon = 1e-6;
+  double dropout = 0;
+  double attention_dropout = 0;
+  double drop_path = 0;
 
   void describe(Fields& f) {
-    f("name", &name, Any{}, "the network: resnet18, resnet34, resnet50, resnet101, resnet152");
+    f("name", &name, Any{},
+      "the network: resnet18, resnet34, resnet50, resnet101, resnet152, vit_ti16, vit_s16, "
+      "vit_b16, vit_l16");
     f("stem", &stem, OneOf{{"imagenet", "cifar"}},
       "the start of a ResNet: 7 x 7 with stride 2 and a max pool, or 3 x 3 alone for small images");
     f("zero_init_residual", &zero_init_residual, Any{},
       "ResNet: the last batch norm of every block starts with weight 0 (Goyal et al. 2017, "
       "section 5.1)");
+    f("patch", &patch, AtLeast{0},
+      "ViT: pixels of a patch's side, 4 for images of 32; 0: as the name says");
+    f("pool", &pool, OneOf{{"class", "mean"}},
+      "ViT: the head reads the class token, or the mean of the patches");
+    f("norm_epsilon", &norm_epsilon, Above{0},
+      "ViT: added to the variance in layer norms; 1e-12 in many models for transformers");
+    f("dropout", &dropout, Between{0, 1}, "ViT: of embedded tokens and feed-forward blocks");
+    f("attention_dropout", &attention_dropout, Between{0, 1}, "ViT: of attention weights");
+    f("drop_path", &drop_path, Between{0, 1},
+      "ViT: share of images that leave out the branches of the last block; falls to 0 at the "
+      "first");
   }
 };
 

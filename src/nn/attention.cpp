@@ -306,9 +306,9 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
 
 torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
                                     const AttentionOptions& options, const Numerics& numerics) {
-  TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens() &&
-                  !options.causal,
-              "qkv ", qkv.sizes(), " for ", segments.tokens(), " tokens; causal makes no sense");
+  TORCH_CHECK(
+      qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens() && !options.causal,
+      "qkv ", qkv.sizes(), " for ", segments.tokens(), " tokens; causal makes no sense");
   const int64_t width = qkv.size(1) / 3;
   check_heads(width, options.heads);
   if (detail::runs_fused(numerics, FusedOperation::kAttention, qkv)) {

@@ -22,9 +22,9 @@ struct AttentionOptions {
 torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
                              const AttentionOptions& options, const Numerics& numerics);
 
-// As self_attention for the first token of every sentence alone, which sees the whole sentence: of a
-// network's last block often nothing else is used. -> [sentences, width]; options.dropout.rows has
-// the keys of those tokens, `causal` must be off.
+// As self_attention for the first token of every sentence alone, which sees the whole sentence: of
+// a network's last block often nothing else is used. -> [sentences, width]; options.dropout.rows
+// has the keys of those tokens, `causal` must be off.
 torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
                                     const AttentionOptions& options, const Numerics& numerics);
 

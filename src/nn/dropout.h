@@ -26,8 +26,8 @@ struct Dropout {
 struct BranchDropout : Dropout {
   BranchDropout() = default;
   BranchDropout(Dropout elements) : Dropout(std::move(elements)) {}  // NOLINT: implicit by design
-  // What a row of the branch is multiplied by besides; fp32 [tokens], undefined: 1. Stochastic depth
-  // (Huang et al. 2016) has 0 or 1 / (1 - p), equal for all rows of an image.
+  // What a row of the branch is multiplied by besides; fp32 [tokens], undefined: 1. Stochastic
+  // depth (Huang et al. 2016) has 0 or 1 / (1 - p), equal for all rows of an image.
   torch::Tensor row_scale;
 };
 

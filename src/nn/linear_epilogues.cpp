@@ -90,9 +90,8 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
       const T* from = detail::pointer<T>(d_y);
       const T* slope = detail::pointer<T>(saved[4]);
       T* to = detail::pointer<T>(d_product);
-      detail::parallel_rows(d_y.numel(), 1, [&](int64_t begin, int64_t end) {
-        kernel(from, slope, to, begin, end);
-      });
+      detail::parallel_rows(
+          d_y.numel(), 1, [&](int64_t begin, int64_t end) { kernel(from, slope, to, begin, end); });
     });
     const bool wants_x = ctx->needs_input_grad(0);
     return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}};
@@ -184,10 +183,9 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
       if (grads[1].defined()) d_sum = torch::empty_like(stream);
       detail::with_type(x.scalar_type(), [&](auto zero) {
         using T = decltype(zero);
-        const AddDropoutBackwardArgs<T> drop{detail::pointer<float>(d_sum),
-                                             detail::pointer<T>(d_product), width,
-                                             detail::dropout_rows(dropout, stream.size(0)),
-                                             row_scale(dropout, stream.size(0))};
+        const AddDropoutBackwardArgs<T> drop{
+            detail::pointer<float>(d_sum), detail::pointer<T>(d_product), width,
+            detail::dropout_rows(dropout, stream.size(0)), row_scale(dropout, stream.size(0))};
         const auto kernel = kernels().typed<T>().add_dropout_backward;
         auto finish = [&](int64_t begin, int64_t end) { kernel(drop, begin, end); };
         if (!grads[1].defined()) {

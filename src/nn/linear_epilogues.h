@@ -28,8 +28,8 @@ struct ResidualNorm {
 };
 
 // stream = residual + dropout(x W^T + b), normed = norm(stream): residual fp32 [tokens, width],
-// x [tokens, in] in the compute type; the layer's bias may be null. The row scale of `dropout` has no
-// gradient.
+// x [tokens, in] in the compute type; the layer's bias may be null. The row scale of `dropout` has
+// no gradient.
 ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,
                                   const Linear& layer, const BranchDropout& dropout,
                                   const LayerNorm& norm, const Numerics& numerics);

@@ -23,8 +23,9 @@ enum class FusedOperation {
   kLinearGelu,
 };
 inline constexpr std::array<std::string_view, 10> kFusedOperationNames = {
-    "linear",    "linear_relu",   "linear_residual_norm", "layer_norm", "embedding",
-    "attention", "cross_entropy", "conv_norm",            "pooling",    "linear_gelu"};
+    "linear",    "linear_relu", "linear_residual_norm", "layer_norm",
+    "embedding", "attention",   "cross_entropy",        "conv_norm",
+    "pooling",   "linear_gelu"};
 
 struct Numerics {
   // Activations between layers and matrix products: kFloat, kBFloat16 or kHalf. The residual

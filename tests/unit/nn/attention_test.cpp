@@ -39,6 +39,36 @@ TEST(Attention, SelfAttentionFusedEqualsPlain) {
   }
 }
 
+TEST(Attention, FirstTokenAttentionFusedEqualsPlainAndSelfAttention) {
+  for (const Shape& shape : kShapes) {
+    for (double p : {0.0, 0.3}) {
+      for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        const Segments segments = make_segments(shape.target, torch::kCPU);
+        const int64_t sentences = segments.sentences();
+        std::vector<int64_t> rows(segments.offsets.begin(), segments.offsets.end() - 1);
+        const torch::Tensor first = torch::tensor(rows);
+        AttentionOptions options{shape.heads, false, test_dropout(p, segments.tokens())};
+        AttentionOptions of_first = options;
+        of_first.dropout.rows = options.dropout.rows.index_select(0, first);
+        Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+          return first_token_attention(in[0], segments, of_first, numerics);
+        };
+        Operation whole = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+          return self_attention(in[0], segments, options, numerics).index_select(0, first);
+        };
+        const torch::Tensor qkv = random_tensor({segments.tokens(), 3 * shape.width}, 1, compute);
+        expect_fused_equals_plain(operation, {qkv}, nullptr, compute);
+        const Outcome one = run_operation(operation, {qkv}, nullptr, {compute});
+        const Outcome all = run_operation(whole, {qkv}, nullptr, {compute});
+        ASSERT_EQ(one.values[0].size(0), sentences);
+        for (std::size_t i = 0; i < one.values.size(); ++i) {
+          EXPECT_TENSORS_CLOSE(one.values[i], all.values[i], Tolerance{}.of(compute));
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, CrossAttentionFusedEqualsPlain) {
   for (const Shape& shape : kShapes) {
     for (double p : {0.0, 0.3}) {

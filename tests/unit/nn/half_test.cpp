@@ -40,6 +40,16 @@ TEST(Half, LinearReluFusedEqualsPlain) {
                             kTolerance);
 }
 
+TEST(Half, LinearGeluFusedEqualsPlain) {
+  Block block;
+  const Dropout dropout = test_dropout(0.1, 70);
+  Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+    return linear_gelu(in[0], block.layer, dropout, numerics);
+  };
+  expect_fused_equals_plain(operation, {random_tensor({70, 20}, 1, at::kHalf)}, &block.p, at::kHalf,
+                            kTolerance);
+}
+
 TEST(Half, LinearResidualNormFusedEqualsPlain) {
   Block block;
   const Dropout dropout = test_dropout(0.1, 70);

@@ -48,6 +48,62 @@ TEST(LinearRelu, PassesNanOn) {
       [&] { EXPECT_TRUE(linear_relu(x, block.layer, {}, {}).isnan().all().item<bool>()); });
 }
 
+TEST(LinearGelu, FusedEqualsPlain) {
+  for (double p : {0.0, 0.1, 0.5}) {
+    for (int64_t width : {1, 3, 17, 64, 257}) {
+      for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        const int64_t rows = width == 3 ? 1 : 70;
+        Block block(20, width);
+        const Dropout dropout = test_dropout(p, rows);
+        Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+          return linear_gelu(in[0], block.layer, dropout, numerics);
+        };
+        expect_fused_equals_plain(operation, {random_tensor({rows, 20}, 1, compute)}, &block.p,
+                                  compute, {2e-5, 3e-2});
+      }
+    }
+  }
+}
+
+TEST(LinearGelu, GivesTheSameWithoutGradients) {
+  Block block(20, 257);
+  const Dropout dropout = test_dropout(0.1, 70);
+  for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    const torch::Tensor x = random_tensor({70, 20}, 1, compute);
+    const torch::Tensor trained = linear_gelu(x, block.layer, dropout, {compute});
+    torch::NoGradGuard no_grad;
+    EXPECT_TRUE(torch::equal(linear_gelu(x, block.layer, dropout, {compute}), trained));
+  }
+}
+
+TEST(LinearGelu, PassesNanOn) {
+  Block block(4, 40);
+  torch::Tensor x = torch::full({1, 4}, std::numeric_limits<float>::quiet_NaN());
+  for_each_isa(
+      [&] { EXPECT_TRUE(linear_gelu(x, block.layer, {}, {}).isnan().all().item<bool>()); });
+}
+
+TEST(LinearResidualNorm, ScalesRowsOfTheBranch) {
+  for (double p : {0.0, 0.1}) {
+    for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      Block block(20, 33);
+      BranchDropout dropout = test_dropout(p, 9);
+      dropout.row_scale = torch::tensor({0.0f, 1.25f, 1.25f, 0.0f, 2.0f, 1.0f, 0.0f, 1.25f, 0.5f});
+      Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+        return joined(
+            linear_residual_norm(in[0], in[1], block.layer, dropout, block.norm, numerics));
+      };
+      const torch::Tensor residual = random_tensor({9, 33}, 1);
+      expect_fused_equals_plain(operation, {residual, random_tensor({9, 20}, 2, compute)}, &block.p,
+                                compute, {2e-4, 3e-2});
+      const torch::Tensor out =
+          operation({residual, random_tensor({9, 20}, 2, compute)}, {compute});
+      EXPECT_TRUE(torch::equal(out[0].narrow(0, 0, 33), residual[0]));  // left out
+      EXPECT_FALSE(torch::equal(out[1].narrow(0, 0, 33), residual[1]));
+    }
+  }
+}
+
 TEST(LinearResidualNorm, FusedEqualsPlain) {
   for (double p : {0.0, 0.1, 0.5}) {
     for (int64_t width : {3, 17, 64, 257}) {

@@ -1,0 +1,221 @@
+#include "models/image_weights.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "formats/tensor_file.h"
+#include "models/vit.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using torch::Tensor;
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+at::ScalarType scalar_type(const fs::path& file, const TensorEntry& entry) {
+  switch (entry.dtype) {
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF16:
+      return at::kHalf;
+    case DType::kBF16:
+      return at::kBFloat16;
+    case DType::kF64:
+      return at::kDouble;
+    default:
+      throw DataError("{}: tensor {}: expected F32, F16, BF16 or F64, found {}", file.string(),
+                      entry.name, dtype_name(entry.dtype));
+  }
+}
+
+Tensor as_fp32(const fs::path& file, const TensorEntry& entry) {
+  Tensor out = torch::empty(entry.shape, scalar_type(file, entry));
+  std::copy(entry.data.begin(), entry.data.end(), static_cast<std::byte*>(out.data_ptr()));
+  return out.to(at::kFloat);
+}
+
+// Of theirs that belong to no place and mean nothing for what a network computes.
+bool is_ignored(const std::string& name) {
+  return name.ends_with("num_batches_tracked") || name.starts_with("vit.pooler.") ||
+         name.starts_with("fc.") || name.starts_with("head.") || name.starts_with("heads.") ||
+         name.starts_with("classifier.") || name.ends_with("embeddings.mask_token");
+}
+
+// Decides what is copied where before anything is.
+class Reader {
+ public:
+  Reader(const TensorFile& file, const Parameters& parameters)
+      : file_(file), parameters_(parameters), named_(name_tensors(file)) {
+    read_.file = file.path();
+    read_.flavour = named_.flavour;
+    read_.holds = describe_weights(named_);
+    if (named_.family != family_of(parameters)) {
+      throw DataError("{}: holds {}, not a {}", file.path().string(), read_.holds,
+                      named_.family == ImageFamily::kVit ? "ResNet" : "ViT");
+    }
+  }
+
+  ImageWeightsRead run() {
+    const std::vector<WeightPlace> places = weight_places(named_.flavour, parameters_);
+    std::set<std::string> known;
+    for (const WeightPlace& place : places) {
+      known.insert(place.theirs);
+      plan(place);
+    }
+    for (const std::string& name : named_.order) {
+      if (!known.contains(name) && !is_ignored(name) && !known.contains(other_norm(name))) {
+        refuse(fmt::format("{} has no place in this network", name));
+      }
+    }
+    for (const Copy& copy : copies_) copy.to.copy_(copy.from.view(copy.to.sizes()));
+    read_.tensors = std::ssize(copies_);
+    return read_;
+  }
+
+ private:
+  struct Copy {
+    Tensor to, from;
+  };
+
+  // timm's name of the norm behind a mean, or of that before it: either serves as the other.
+  static std::string other_norm(const std::string& name) {
+    if (name.starts_with("fc_norm.")) return name.substr(3);
+    if (name.starts_with("norm.")) return "fc_" + name;
+    return name;
+  }
+
+  const TensorEntry* find(const std::string& name) const {
+    auto at = named_.tensors.find(name);
+    if (at == named_.tensors.end()) at = named_.tensors.find(other_norm(name));
+    return at == named_.tensors.end() ? nullptr : at->second;
+  }
+
+  void plan(const WeightPlace& place) {
+    const TensorEntry* entry = find(place.theirs);
+    const OwnTensor own = own_tensor(parameters_, place.ours);
+    if (place.is_head && keeps_own_head(place, entry)) return;
+    if (entry == nullptr) refuse(fmt::format("{} is not there", place.theirs));
+    Tensor to = own.value.narrow(0, place.begin, place.rows);
+    if (entry->shape == place.shape || entry->shape == own.shape) {
+      copies_.push_back({to, as_fp32(file_.path(), *entry)});
+    } else if (place.ours == "pos_embed" && is_other_grid(*entry, own.shape)) {
+      copies_.push_back({to, resized_positions(*entry, own.shape)});
+    } else {
+      refuse(fmt::format("{} is {}, here {}", place.theirs, shape_text(entry->shape),
+                         shape_text(place.shape)));
+    }
+  }
+
+  // A head of other classes is replaced; one of another width is not of this network.
+  bool keeps_own_head(const WeightPlace& place, const TensorEntry* entry) {
+    if (entry != nullptr && (entry->shape == place.shape || entry->shape.empty())) return false;
+    if (entry != nullptr && entry->shape.size() == 2 && entry->shape[1] != place.shape[1]) {
+      return false;
+    }
+    if (!place.ours.ends_with(".weight")) return true;
+    read_.notes.push_back(
+        entry == nullptr ? fmt::format("no last layer there: {} as initialised", place.ours)
+                         : fmt::format("last layer for {} classes there, {} here: as initialised",
+                                       entry->shape[0], place.shape[0]));
+    return true;
+  }
+
+  static int64_t grid_of(int64_t tokens) {
+    return std::llround(std::sqrt(static_cast<double>(tokens - 1)));
+  }
+
+  // theirs: [1, tokens, width] or [tokens, width]; both grids are squares behind a class token.
+  static bool is_other_grid(const TensorEntry& entry, const std::vector<int64_t>& own) {
+    const std::size_t n = entry.shape.size();
+    if (n < 2 || n > 3 || (n == 3 && entry.shape[0] != 1) || entry.shape[n - 1] != own[1]) {
+      return false;
+    }
+    const int64_t tokens = entry.shape[n - 2], grid = grid_of(tokens);
+    return grid > 0 && 1 + grid * grid == tokens;
+  }
+
+  Tensor resized_positions(const TensorEntry& entry, const std::vector<int64_t>& own) {
+    const Tensor all = as_fp32(file_.path(), entry).view({-1, own[1]});
+    const int64_t from = grid_of(all.size(0)), to = grid_of(own[0]);
+    read_.notes.push_back(
+        fmt::format("positions of {0} x {0} patches interpolated to {1} x {1}", from, to));
+    return torch::cat(
+        {all.narrow(0, 0, 1), resize_grid(all.narrow(0, 1, from * from), from, to, to)});
+  }
+
+  [[noreturn]] void refuse(const std::string& difference) const {
+    DataError error("{}: the weights of another network: {}", file_.path().string(), difference);
+    error.set_cause("it holds " + read_.holds);
+    throw error;
+  }
+
+  const TensorFile& file_;
+  const Parameters& parameters_;
+  NamedTensors named_;
+  ImageWeightsRead read_;
+  std::vector<Copy> copies_;
+};
+
+// What config.json says of a network of the same shapes that computes something else.
+void check_config(const fs::path& path, const ImageModel& model, ImageWeightsRead& read) {
+  auto expect = [&](const Json& json, const char* key, const Json& expected) {
+    if (!json.contains(key) || json.at(key) == expected) return;
+    throw DataError("{}: the weights of another network: {} is {}, here {}", path.string(), key,
+                    json.at(key).dump(), expected.dump());
+  };
+  try {
+    const Json json = Json::parse(read_file(path));
+    const auto* vit = dynamic_cast<const Vit*>(&model);
+    if (vit == nullptr) {
+      expect(json, "hidden_act", "relu");
+      expect(json, "downsample_in_bottleneck", false);
+      return expect(json, "downsample_in_first_stage", false);
+    }
+    expect(json, "num_attention_heads", vit->shape().heads);
+    expect(json, "hidden_act", "gelu");
+    const double epsilon = json.value("layer_norm_eps", 1e-12), own = vit->config().norm_epsilon;
+    if (std::abs(epsilon - own) > 1e-3 * own) {
+      read.notes.push_back(
+          fmt::format("layer_norm_eps is {:g} there, model.norm_epsilon {:g} here", epsilon, own));
+    }
+  } catch (const nlohmann::json::exception& problem) {
+    DataError error("{}: damaged", path.string());
+    error.set_cause(problem.what());
+    throw error;
+  }
+}
+
+}  // namespace
+
+fs::path image_weights_file(const fs::path& source) {
+  const fs::path file = fs::is_directory(source) ? source / "model.safetensors" : source;
+  if (!fs::is_regular_file(file) || file.extension() != ".safetensors") return {};
+  return holds_image_weights(TensorFile(file)) ? file : fs::path();
+}
+
+ImageWeightsRead read_image_weights(const fs::path& source, const ImageModel& model,
+                                    Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  const TensorFile file(fs::is_directory(source) ? source / "model.safetensors" : source);
+  const fs::path config = file.path().parent_path() / "config.json";
+  ImageWeightsRead checked;
+  if (name_tensors(file).flavour == WeightFlavour::kHuggingFace && fs::exists(config)) {
+    check_config(config, model, checked);
+  }
+  ImageWeightsRead read = Reader(file, parameters).run();
+  read.notes.insert(read.notes.end(), checked.notes.begin(), checked.notes.end());
+  parameters.refresh_low();
+  return read;
+}
+
+}  // namespace lockstep
