@@ -15,6 +15,8 @@ namespace detail {
   void fill_gelu(Kernels& table);           \
   void fill_layer_norm(Kernels& table);     \
   void fill_attention(Kernels& table);      \
+  void fill_batch_norm(Kernels& table);     \
+  void fill_pooling(Kernels& table);        \
   void fill_cross_entropy(Kernels& table);  \
   void fill_embedding(Kernels& table);      \
   void fill_decoding(Kernels& table);       \
@@ -26,6 +28,8 @@ namespace detail {
     fill_gelu(table);                       \
     fill_layer_norm(table);                 \
     fill_attention(table);                  \
+    fill_batch_norm(table);                 \
+    fill_pooling(table);                    \
     fill_cross_entropy(table);              \
     fill_embedding(table);                  \
     fill_decoding(table);                   \

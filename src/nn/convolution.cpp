@@ -1,6 +1,8 @@
 #include "nn/convolution.h"
 
+#include "nn/fused.h"
 #include "nn/plain.h"
+#include "nn/product.h"
 
 namespace lockstep {
 
@@ -18,4 +20,117 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
   return at::conv2d(x, weight, {}, stride, padding);
 }
 
+namespace detail {
+namespace {
+
+// A 1 x 1 convolution is a product of the rows of pixels with the weight.
+bool is_product(const Convolution& convolution) {
+  return convolution.kernel() == 1 && convolution.stride == 1;
+}
+
+torch::Tensor matrix(const torch::Tensor& weight) {
+  return weight.view({weight.size(0), weight.size(1)});
+}
+
+// The gradients of x and of the weight, where asked for, from libtorch.
+std::tuple<torch::Tensor, torch::Tensor> backward(const torch::Tensor& d_y, const torch::Tensor& x,
+                                                  const torch::Tensor& used,
+                                                  const Convolution& convolution,
+                                                  std::array<bool, 2> wanted) {
+  const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
+  auto [d_x, d_weight, d_bias] =
+      at::convolution_backward(d_y, x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0},
+                               1, {wanted[0], wanted[1], false});
+  return {d_x, d_weight};
+}
+
+bool widens(const torch::Tensor& t) { return t.scalar_type() == at::kHalf; }
+torch::Tensor wide(const torch::Tensor& t) { return t.to(at::kFloat); }
+
+torch::Tensor channels_last(const torch::Tensor& t) {
+  return t.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace
+
+torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute) {
+  const torch::Tensor weight = convolution.weight->as(compute).detach();
+  const int64_t taps = weight.size(2) * weight.size(3), inputs = weight.size(1);
+  if (taps == 1) return weight;
+  RECORD_FUNCTION("lockstep::weight_for_use", {});
+  torch::Tensor used =
+      torch::empty(weight.sizes(), weight.options().memory_format(at::MemoryFormat::ChannelsLast));
+  with_type(compute, [&](auto zero) {
+    using T = decltype(zero);
+    const MoveTapsArgs<T> args{pointer<T>(weight), pointer<T>(used), inputs, taps};
+    const auto kernel = kernels().typed<T>().move_taps;
+    parallel_rows(weight.size(0), inputs * taps,
+                  [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  });
+  return used;
+}
+
+torch::Tensor pixel_rows(const torch::Tensor& x) {
+  const torch::Tensor pixels = x.permute({0, 2, 3, 1});
+  TORCH_CHECK(pixels.is_contiguous(), "images of ", x.sizes(), " without channels last in memory");
+  return pixels.view({x.size(0) * x.size(2) * x.size(3), x.size(1)});
+}
+
+torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height, int64_t width) {
+  return rows.view({n, height, width, rows.size(1)}).permute({0, 3, 1, 2});
+}
+
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
+                       const Convolution& convolution) {
+  RECORD_FUNCTION("lockstep::convolve", {});
+  if (is_product(convolution)) {
+    const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
+    return image_of_rows(y, x.size(0), x.size(2), x.size(3));
+  }
+  if (widens(x)) return convolve(wide(x), wide(used), convolution).to(at::kHalf);
+  const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
+  return channels_last(
+      at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
+}
+
+torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
+                                at::IntArrayRef sizes, const Convolution& convolution) {
+  RECORD_FUNCTION("lockstep::convolve_backward", {});
+  if (is_product(convolution)) {
+    const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
+    return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);
+  }
+  if (widens(d_y)) {
+    return convolve_backward(wide(d_y), wide(used), sizes, convolution).to(at::kHalf);
+  }
+  // Of x only the shape is read, and how it lies in memory.
+  const torch::Tensor x =
+      torch::empty(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
+  return channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
+}
+
+void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
+                              const torch::Tensor& x, const Convolution& convolution) {
+  RECORD_FUNCTION("lockstep::add_convolution_gradient", {});
+  if (is_product(convolution)) {
+    add_weight_gradient(matrix(gradient), pixel_rows(d_y), pixel_rows(x));
+    return;
+  }
+  if (widens(x)) return add_convolution_gradient(gradient, wide(d_y), wide(x), convolution);
+  // Of the weight only the shape is read, and how it lies in memory.
+  const torch::Tensor used =
+      torch::empty(gradient.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  const torch::Tensor d_weight =
+      channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true})));
+  const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
+  with_type(d_weight.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const AddTapsArgs<T> args{pointer<T>(d_weight), pointer<float>(gradient), inputs, taps};
+    const auto kernel = kernels().typed<T>().add_taps;
+    parallel_rows(gradient.size(0), inputs * taps,
+                  [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  });
+}
+
+}  // namespace detail
 }  // namespace lockstep

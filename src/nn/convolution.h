@@ -28,4 +28,27 @@ struct Convolution {
 torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convolution,
                                 at::ScalarType compute);
 
+namespace detail {
+
+// The weight in the compute type as the pieces below read it: [out, in, kernel, kernel] with the
+// inputs last in memory. A copy where the kernel has more than one pixel.
+torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute);
+
+// The pieces of the fused path: no autograd, x and d_y with channels last in memory, `used` what
+// weight_for_use gave.
+torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
+                       const Convolution& convolution);
+// -> the gradient of x, of the shape `sizes` [n, in, height, width].
+torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
+                                at::IntArrayRef sizes, const Convolution& convolution);
+// gradient [out, in, kernel, kernel], fp32 and dense, += that of the weight.
+void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
+                              const torch::Tensor& x, const Convolution& convolution);
+
+// The rows of pixels of x, channels last in memory: [n * height * width, channels], a view.
+torch::Tensor pixel_rows(const torch::Tensor& x);
+// The opposite: rows [n * height * width, channels] as [n, channels, height, width], a view.
+torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height, int64_t width);
+
+}  // namespace detail
 }  // namespace lockstep
