@@ -1,7 +1,8 @@
 # lockstep_folder(NAME [TORCH] [ISA]): the static library lockstep_NAME out of src/NAME/*.cpp.
 # TORCH: its files may include torch and use the precompiled header.
 # ISA: files named *_isa.cpp are compiled once per instruction set (kernels/isa.h); of the set
-# avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512.
+# avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
+# belong to the set amx, the rest of which is avx512_dot, and to no other.
 # Folders are linked in the order they are declared: each sees all before it, none after it.
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")
 
@@ -23,10 +24,15 @@ function(lockstep_folder name)
   if(arg_ISA AND isa_sources)
     set(sets generic avx2 avx512)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      list(APPEND sets avx512_dot)
+      list(APPEND sets avx512_dot amx)
     endif()
     foreach(isa ${sets})
       set(isa_files ${isa_sources})
+      if(isa STREQUAL "amx")
+        list(FILTER isa_files INCLUDE REGEX "_amx_isa\\.cpp$")
+      else()
+        list(FILTER isa_files EXCLUDE REGEX "_amx_isa\\.cpp$")
+      endif()
       if(isa STREQUAL "avx512_dot")
         list(FILTER isa_files INCLUDE REGEX "_dot_isa\\.cpp$")
       endif()
@@ -42,6 +48,8 @@ function(lockstep_folder name)
       target_compile_options(${target}_avx512 PRIVATE -march=x86-64-v4 -mprefer-vector-width=512)
       target_compile_options(${target}_avx512_dot PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
                              -mprefer-vector-width=512)
+      target_compile_options(${target}_amx PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
+                             -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
     endif()
   endif()
   foreach(lower ${LOCKSTEP_FOLDERS})

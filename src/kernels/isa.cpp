@@ -1,5 +1,10 @@
 #include "kernels/isa.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -45,12 +50,15 @@ LOCKSTEP_DECLARE(avx512)
 namespace avx512_dot {
 void fill_packed_product(Kernels& table);
 }
+namespace amx {
+void fill_attention(Kernels& table);
+}
 }  // namespace detail
 
 namespace {
 
 struct Tables {
-  Kernels generic, avx2, avx512, avx512_dot;
+  Kernels generic, avx2, avx512, avx512_dot, amx;
   Tables() {
     detail::generic::fill(generic);
     detail::avx2::fill(avx2);
@@ -63,6 +71,11 @@ struct Tables {
     detail::avx512_dot::fill_packed_product(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
+    amx = avx512_dot;
+#if defined(__x86_64__)
+    detail::amx::fill_attention(amx);
+#endif
+    amx.isa = "amx";
   }
 };
 
@@ -94,18 +107,32 @@ bool supports_avx512_dot() {  // products of bf16 pairs and of int8 quadruples
 #endif
 }
 
+// Products of bf16 tiles. Their registers are large: Linux gives them to a process that asks.
+bool supports_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  static const bool granted = supports_avx512_dot() && __builtin_cpu_supports("amx-tile") &&
+                              __builtin_cpu_supports("amx-bf16") &&
+                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
 const Kernels& default_kernels() {
   const char* name = std::getenv("LOCKSTEP_ISA");
   if (name != nullptr && *name != 0) {
     const Kernels* table = kernels_for(name);
     if (table == nullptr) {
       throw ConfigError(
-          "LOCKSTEP_ISA={}: expected generic, avx2, avx512 or avx512_dot, and one that this CPU "
-          "supports",
+          "LOCKSTEP_ISA={}: expected generic, avx2, avx512, avx512_dot or amx, and one that this "
+          "CPU supports",
           name);
     }
     return *table;
   }
+  if (supports_amx()) return *kernels_for("amx");
   if (supports_avx512_dot()) return *kernels_for("avx512_dot");
   if (supports_avx512()) return *kernels_for("avx512");
   if (supports_avx2()) return *kernels_for("avx2");
@@ -123,6 +150,7 @@ const Kernels* kernels_for(const char* isa) {
   if (name == "avx2" && supports_avx2()) return &tables.avx2;
   if (name == "avx512" && supports_avx512()) return &tables.avx512;
   if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
+  if (name == "amx" && supports_amx()) return &tables.amx;
   return nullptr;
 }
 

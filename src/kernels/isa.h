@@ -398,7 +398,7 @@ struct SumKernels {
 };
 
 struct Kernels {
-  const char* isa;  // "generic", "avx2", "avx512" or "avx512_dot"
+  const char* isa;  // "generic", "avx2", "avx512", "avx512_dot" or "amx"
   TypedKernels<float> fp32;
   TypedKernels<Bf16> bf16;
   TypedKernels<Fp16> fp16;
@@ -436,7 +436,7 @@ inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
 }
 
 // The best table this CPU can run, or the one named by the environment variable LOCKSTEP_ISA
-// (generic, avx2, avx512 or avx512_dot; ConfigError when unknown or not supported here).
+// (generic, avx2, avx512, avx512_dot or amx; ConfigError when unknown or not supported here).
 const Kernels& kernels();
 
 // For tests: the table of `isa`, or null when this CPU cannot run it; and its forced use from now

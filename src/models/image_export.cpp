@@ -202,18 +202,25 @@ void check_exportable(const ImageModel& model, const Parameters& parameters,
   }
 }
 
+void make_folder(const fs::path& folder) {
+  for (const char* name : {"model.safetensors", "config.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    ConfigError error("{}: already holds a model ({})", folder.string(), name);
+    error.set_advice(fmt::format("--out {}-2, or remove it", folder.string()));
+    throw error;
+  }
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
+}
+
 }  // namespace
 
 int64_t write_image_model(const fs::path& folder, const ImageModel& model,
                           const Parameters& parameters, const ImageExport& what) {
   torch::NoGradGuard no_grad;
   check_exportable(model, parameters, what);
-  for (const char* name : {"model.safetensors", "config.json"}) {
-    if (fs::exists(folder / name)) {
-      throw ConfigError("{}: holds a model already", folder.string());
-    }
-  }
-  fs::create_directories(folder);
+  make_folder(folder);
   const Writer weights = collect(parameters, what);
   write_tensor_file(folder / "model.safetensors", weights.entries(),
                     {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 
 namespace lockstep {
@@ -129,6 +130,15 @@ void ImageClassification::open_data() {
         "full; a smaller batch, or batch.drop_last=false",
         batch.images, config_.images.train_split, train_->size());
   }
+}
+
+bool ImageClassification::load_foreign_weights(const fs::path& file) {
+  if (image_weights_file(file).empty()) return false;
+  const ImageWeightsRead read = read_image_weights(file, *model_, parameters_);
+  log_info("{} ({} tensors, names of {}) from {}", read.holds, read.tensors,
+           flavour_name(read.flavour), read.file.string());
+  for (const std::string& note : read.notes) log_info("  {}", note);
+  return true;
 }
 
 // Sizes that training will come to only after hours are tried now.

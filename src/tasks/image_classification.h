@@ -80,6 +80,7 @@ class ImageClassification : public Task {
   void set_accumulate(int64_t micro_batches) override { config_.batch.accumulate = micro_batches; }
   void compute_with(const Numerics& numerics) override { context_.numerics = numerics; }
   LossParts loss(const Batch& batch, int64_t step) override;
+  bool load_foreign_weights(const fs::path& file) override;  // models/image_weights.h
   const char* tuning_split() const override { return "val"; }
   const char* final_split() const override { return "val"; }
   const std::vector<MetricKind>& metrics() const override;
@@ -88,6 +89,7 @@ class ImageClassification : public Task {
 
   const ImageClassificationConfig& config() const { return config_; }
   const std::vector<std::string>& classes() const { return classes_; }
+  const ImageModel& model() const { return *model_; }
   // Pixels of a side in evaluation.
   int64_t evaluation_size() const;
 

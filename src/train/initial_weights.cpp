@@ -10,8 +10,24 @@ namespace lockstep {
 
 namespace {
 
+// What torch.save writes is refused with the way out: it runs code when it is read.
+void check_format(const fs::path& file) {
+  const std::string kind = file.extension().string();
+  if (kind != ".pth" && kind != ".pt" && kind != ".bin") return;
+  DataError error("run.load_model: {}: a file of torch.save, expected safetensors", file.string());
+  error.set_advice(
+      fmt::format("python -c \"import torch, safetensors.torch as s; s.save_file(torch.load('{}', "
+                  "weights_only=True), '{}.safetensors')\"",
+                  file.string(), file.stem().string()));
+  throw error;
+}
+
 fs::path tensor_file_of(const fs::path& source) {
-  if (fs::is_regular_file(source)) return source;
+  if (fs::is_regular_file(source)) {
+    check_format(source);
+    return source;
+  }
+  if (fs::exists(source / "model.safetensors")) return source / "model.safetensors";
   if (fs::exists(source / "DONE")) {
     std::string damage = checkpoint_damage(source);
     if (damage.empty()) return weights_for_use(source);
@@ -22,7 +38,9 @@ fs::path tensor_file_of(const fs::path& source) {
   ConfigError error(
       "run.load_model: {}: {}", source.string(),
       fs::exists(source) ? "neither a run nor a checkpoint" : "there is no such thing");
-  error.set_advice("a run folder, RUN/checkpoints/step_N, or a .safetensors file");
+  error.set_advice(
+      "a run folder, RUN/checkpoints/step_N, a .safetensors file, or a folder with "
+      "model.safetensors");
   throw error;
 }
 
@@ -38,8 +56,10 @@ std::string list_some(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void load_initial_weights(const fs::path& source, Parameters& parameters) {
+void load_initial_weights(const fs::path& source, Task& task) {
   fs::path file = tensor_file_of(source);
+  if (task.load_foreign_weights(file)) return;
+  Parameters& parameters = task.parameters();
   MatchedWeights matched = load_matching_weights(file, parameters);
   if (matched.copied.empty()) {
     DataError error("run.load_model: {}: none of its tensors fits a weight of this model",

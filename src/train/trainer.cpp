@@ -109,7 +109,7 @@ void Trainer::build_network(bool fresh) {
   together(world_, [&] { task_.open(context); });
   check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {
-    load_initial_weights(config_.run.load_model, task_.parameters());
+    load_initial_weights(config_.run.load_model, task_);
   }
   statistics_ = std::make_unique<RunningStatistics>(world_, task_.parameters(),
                                                     config_.training.average_decay > 0);

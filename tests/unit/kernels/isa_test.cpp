@@ -11,7 +11,7 @@ namespace {
 
 std::vector<const Kernels*> tables() {
   std::vector<const Kernels*> found;
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot"}) {
+  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot", "amx"}) {
     if (const Kernels* table = kernels_for(isa)) found.push_back(table);
   }
   return found;

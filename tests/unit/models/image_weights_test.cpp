@@ -312,7 +312,7 @@ TEST(ImageExport, RefusesWhatAFlavourHasNot) {
                     options(WeightFlavour::kTimm));
   EXPECT_ERROR(write_image_model(folder.path() / "a", mean.model, mean.parameters,
                                  options(WeightFlavour::kTimm)),
-               ConfigError, "holds a model already");
+               ConfigError, "already holds a model (model.safetensors)");
   EXPECT_ERROR(flavour_named("tim"), ConfigError, "did you mean timm");
   const auto json = nlohmann::json::parse(read_file(folder.path() / "a/config.json"));
   EXPECT_EQ(json.at("global_pool"), "avg");

@@ -42,7 +42,7 @@ inline double relative_difference(const torch::Tensor& actual, const torch::Tens
 
 // Runs `body` with each instruction set that this CPU has.
 inline void for_each_isa(const std::function<void()>& body) {
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot"}) {
+  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot", "amx"}) {
     const Kernels* table = kernels_for(isa);
     if (table == nullptr) continue;
     SCOPED_TRACE(isa);
