@@ -264,8 +264,8 @@ std::string describe_weights(const NamedTensors& named) {
   const int64_t convolutions =
       count([](const std::string&, const TensorEntry& entry) { return entry.shape.size() == 4; });
   // Convolutions in the branches and the stem, shortcuts and all.
-  for (const auto& [depth, expected] :
-       {std::pair{18, 20}, {34, 36}, {50, 53}, {101, 104}, {152, 155}}) {
+  for (const auto& [depth, expected] : {std::pair{18, 20}, std::pair{34, 36}, std::pair{50, 53},
+                                        std::pair{101, 104}, std::pair{152, 155}}) {
     if (convolutions == expected) return fmt::format("a ResNet-{}", depth);
   }
   return fmt::format("a network with {} convolutions", convolutions);

@@ -58,7 +58,7 @@ Network make_network(const std::string& name, int64_t size, int64_t classes = 7)
 class ImageModels : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* module : {"transformers", "safetensors"}) {
+    for (const char* module : {"transformers", "safetensors", "PIL"}) {
       if (!python_has(module)) GTEST_SKIP() << "needs the Python package " << module;
     }
   }

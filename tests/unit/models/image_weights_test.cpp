@@ -173,7 +173,7 @@ TEST(ImageWeights, AreFoundBehindPrefixesAndOldNames) {
   const fs::path old = folder.path() / "old.safetensors";
   rewrite(folder.path() / "vit/model.safetensors", old, [](std::string name) {
     for (const auto& [now, before] :
-         {std::pair{".mlp.0.", ".mlp.linear_1."}, {".mlp.3.", ".mlp.linear_2."}}) {
+         {std::pair{".mlp.0.", ".mlp.linear_1."}, std::pair{".mlp.3.", ".mlp.linear_2."}}) {
       const std::size_t at = name.find(now);
       if (at != std::string::npos) name.replace(at, 7, before);
     }

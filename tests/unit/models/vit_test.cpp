@@ -116,7 +116,8 @@ TEST(Vit, HasTimmsNamesAndSizes) {
                            "blocks.11.attn.qkv.weight", "blocks.0.mlp.fc2.bias", "head.weight"}) {
     EXPECT_NE(parameters.find(name), nullptr) << name;
   }
-  for (const auto& [name, count] : {std::pair{"vit_ti16", 5717416}, {"vit_s16", 22050664}}) {
+  for (const auto& [name, count] :
+       {std::pair{"vit_ti16", 5717416}, std::pair{"vit_s16", 22050664}}) {
     Parameters own;
     config.name = name;
     make_image_model(config, 1000, 224, own);
