@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/packed_product.h"
+#include "kernels/weight_gradient.h"
 
 namespace lockstep {
 
@@ -412,6 +413,7 @@ struct Kernels {
   SumKernels sum;
   void (*best_logits)(const BestLogitsArgs&, int64_t begin, int64_t end);
   PackedProductKernels packed_product;
+  WeightGradientKernels weight_gradient;
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
