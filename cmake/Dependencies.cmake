@@ -16,6 +16,8 @@ find_package(OpenMP REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(CURL REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(JPEG REQUIRED)  # libjpeg-turbo: parts of images, pixels of 4 bytes
+find_package(PNG REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc i18n)

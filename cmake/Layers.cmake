@@ -74,7 +74,7 @@ function(lockstep_folder name)
     endif()
   elseif(name STREQUAL data)
     target_link_libraries(${target} PUBLIC ${SENTENCEPIECE_TRAIN} ${SENTENCEPIECE} ICU::uc ICU::i18n
-                          CURL::libcurl LibArchive::LibArchive)
+                          CURL::libcurl LibArchive::LibArchive JPEG::JPEG PNG::PNG)
   elseif(name STREQUAL commands)
     target_link_libraries(${target} PUBLIC CLI11::CLI11)
   endif()

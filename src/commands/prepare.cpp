@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "data/prepare_corpus.h"
+#include "data/prepare_images.h"
 #include "data/wmt_corpus.h"
 
 namespace lockstep {
@@ -27,6 +28,9 @@ struct Options {
   bool keep_repeated = false, no_language_check = false;
   int64_t stall_seconds = 30;
   FetchOptions fetch;
+
+  PrepareImagesOptions images;
+  std::string broken = "skip";
 };
 
 // Of all ways to prepare.
@@ -121,6 +125,36 @@ CLI::App* add_wmt16(CLI::App& app, Options& o) {
   return command;
 }
 
+CLI::App* add_images(CLI::App& app, Options& o) {
+  CLI::App* command = app.add_subcommand(
+      "images", "a tree train/CLASS/FILE.jpg, or archives of one, into shards to train on");
+  PrepareImagesOptions& images = o.images;
+  command->add_option("input", images.input, "folder with train and val, or an archive")
+      ->required();
+  command->add_option("--out", images.out, "folder to write into")->required();
+  command->add_option("--resize", images.resize,
+                      "larger images are encoded anew with this shorter side; 0: none")
+      ->capture_default_str();
+  command->add_option("--quality", images.quality, "of the JPEGs that are encoded anew")
+      ->capture_default_str();
+  command->add_option("--val-labels", images.flat_labels,
+                      "list of FILE CLASS, or of classes, for images without class folders");
+  command->add_option("--shard-bytes", images.shard_bytes, "of one file, about")
+      ->capture_default_str();
+  command->add_option("--threads", images.threads, "that decode; 0: one a core")
+      ->capture_default_str();
+  command->add_option("--broken", o.broken, "images that cannot be decoded: skip (and list), fail")
+      ->check(CLI::IsMember({"skip", "fail"}))
+      ->capture_default_str();
+  return command;
+}
+
+int prepare_them(PrepareImagesOptions options) {
+  ImagesManifest manifest = prepare_images(options);
+  fmt::print("{}\n{} ready\n", describe_images(manifest), options.out.string());
+  return kExitOk;
+}
+
 WmtOptions wmt_options(const Options& o) {
   bool faithful = o.recipe == "openseq2seq";
   WmtOptions out{.corpus = o.corpus,
@@ -157,12 +191,17 @@ void print(const PreparedCorpus& corpus, const fs::path& out) {
 
 int prepare(const Arguments& arguments) {
   Options o;
-  CLI::App app("raw text to a corpus to train on", "lockstep prepare");
+  CLI::App app("raw text or images to data to train on", "lockstep prepare");
   app.require_subcommand(1);
   CLI::App* catalogs = add_catalogs(app, o);
   add_text(app, o);
   CLI::App* wmt16 = add_wmt16(app, o);
+  CLI::App* images = add_images(app, o);
   if (!parse_arguments(app, arguments)) return kExitOk;
+  if (images->parsed()) {
+    o.images.fail_on_broken = o.broken == "fail";
+    return prepare_them(o.images);
+  }
   if (wmt16->parsed() && wmt16->count("--vocab") == 0) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);
   auto prepare_it = [&] {

@@ -42,7 +42,7 @@ class ImageLoader {
   ImageLoader& operator=(const ImageLoader&) = delete;
 
   // Throws DataError, with its name, for an image that cannot be decoded (images.broken = "fail")
-  // and for one that is smaller than the crop.
+  // and ConfigError for one that is smaller than the crop.
   ImageTensors train_batch(std::span<const int64_t> indices, int64_t epoch, int64_t size) const;
   // Without chance: shorter side to eval_resize * size / config.size, centre crop of `size`.
   ImageTensors eval_batch(std::span<const int64_t> indices, int64_t size) const;

@@ -28,6 +28,7 @@ namespace detail {
   void fill_update(Kernels& table);         \
   void fill_sum(Kernels& table);            \
   void fill_packed_product(Kernels& table); \
+  void fill_image(Kernels& table);          \
   inline void fill(Kernels& table) {        \
     fill_elementwise(table);                \
     fill_gelu(table);                       \
@@ -41,6 +42,7 @@ namespace detail {
     fill_update(table);                     \
     fill_sum(table);                        \
     fill_packed_product(table);             \
+    fill_image(table);                      \
   }                                         \
   }
 LOCKSTEP_DECLARE(generic)

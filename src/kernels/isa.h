@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/image_kernels.h"
 #include "kernels/packed_product.h"
 #include "kernels/weight_gradient.h"
 
@@ -414,6 +415,7 @@ struct Kernels {
   void (*best_logits)(const BestLogitsArgs&, int64_t begin, int64_t end);
   PackedProductKernels packed_product;
   WeightGradientKernels weight_gradient;
+  ImageKernels image;
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values

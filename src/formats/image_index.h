@@ -1,0 +1,72 @@
+// The index of the images of one split, and the shards that hold their bytes; docs/formats.md
+// "Image shards". An index is sorted, the shards are in the order in which images came.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "formats/output_file.h"
+
+namespace lockstep {
+
+struct ImageRecord {
+  std::string name;  // "CLASS/FILE"
+  uint32_t shard = 0;
+  uint32_t label = 0;
+  uint64_t offset = 0;  // in the shard
+  uint32_t bytes = 0;
+};
+
+// Writes the index; its records are in the order given. Throws MachineError.
+void write_image_index(const fs::path& path, std::span<const ImageRecord> records);
+
+// A new shard; it appears under its name when finish() returns.
+class ImageShardWriter {
+ public:
+  explicit ImageShardWriter(const fs::path& path);
+  uint64_t add(std::span<const std::byte> file);  // its offset
+  uint64_t bytes() const { return bytes_; }
+  std::string finish();  // the file's SHA-256
+
+ private:
+  void write(const void* data, std::size_t size);
+
+  OutputFile file_;
+  Sha256 hash_;
+  uint64_t bytes_ = 0;
+};
+
+// An index and its shards, mapped; safe to read from several threads.
+class ImageShards {
+ public:
+  // Checks headers, sizes and every record; labels are below `classes`. Throws DataError.
+  ImageShards(const fs::path& index, const std::vector<fs::path>& shards, int64_t classes);
+
+  int64_t size() const { return records_; }
+  int64_t label(int64_t i) const { return entry(i).label; }
+  std::string_view name(int64_t i) const;  // "CLASS/FILE"
+  std::span<const std::byte> bytes(int64_t i) const;
+
+ private:
+  struct Entry {
+    uint64_t offset;
+    uint32_t bytes, shard, label, name_begin;
+  };
+  Entry entry(int64_t i) const;
+  void check(int64_t classes) const;
+
+  fs::path path_;
+  MappedFile index_;
+  std::vector<MappedFile> shards_;
+  int64_t records_ = 0;
+  uint64_t name_bytes_ = 0;
+
+  friend void write_image_index(const fs::path& path, std::span<const ImageRecord> records);
+};
+
+}  // namespace lockstep
