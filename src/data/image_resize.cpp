@@ -99,13 +99,13 @@ void ImageResizer::resize(const DecodedPixels& from, bool mirror, uint8_t* out,
   horizontal.scratch = scratch_.data();
   const ImageKernels& kernel = kernels().image;
   kernel.resize_rows(horizontal, 0, rows);
-  kernel.resize_columns({.axis = y.args(),
-                         .in = rows_.data(),
-                         .in_stride = horizontal.out_stride,
-                         .out = out,
-                         .out_stride = out_stride,
-                         .width_bytes = 3 * x.args().size},
-                        0, y.args().size);
+  ResizeColumnsArgs vertical{.axis = y.args(),
+                             .in = rows_.data(),
+                             .in_stride = horizontal.out_stride,
+                             .out = out,
+                             .out_stride = out_stride,
+                             .width_bytes = 3 * x.args().size};
+  kernel.resize_columns(vertical, 0, vertical.axis.size);
 }
 
 }  // namespace lockstep

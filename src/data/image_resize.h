@@ -38,7 +38,9 @@ class ResizeAxis {
   std::vector<double> shares_;
 };
 
-// Owns the memory between the two passes. For one thread at a time.
+// Rows first, then columns. (Pillow 13 sometimes takes columns first where an image shrinks more in
+// height than in width; with the rounding between the passes that is up to 4 grey levels.) Owns the
+// memory between the two. For one thread at a time.
 class ImageResizer {
  public:
   ResizeAxis x, y;  // planned by the caller
