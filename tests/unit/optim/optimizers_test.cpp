@@ -74,6 +74,36 @@ void expect_close(const torch::Tensor& ours, const torch::Tensor& theirs) {
   EXPECT_TRUE(torch::allclose(ours, theirs, 1e-5, 1e-6)) << (ours - theirs).abs().max();
 }
 
+// Weights of the second layer are without decay: a group of its own in torch.
+TEST(Sgd, LeavesLayersWithoutDecayAlone) {
+  SgdConfig config;
+  config.momentum = 0.9;
+  config.nesterov = true;
+  config.weight_decay = 0.1;
+  Shard all(0, kTotal);
+  all.arrays.layers[1].decays = false;
+  auto optimizer = config.make(all.arrays);
+  std::vector<torch::Tensor> theirs;
+  for (const LayerSlice& layer : all.arrays.layers) {
+    theirs.push_back(layer.value.clone().set_requires_grad(true));
+  }
+  auto options = torch::optim::SGDOptions(1e-2).momentum(0.9).nesterov(true).weight_decay(0.1);
+  torch::optim::SGD sgd({theirs[0], theirs[2]}, options);
+  torch::optim::SGD without({theirs[1]}, options.weight_decay(0));
+  for (int64_t step = 0; step < 5; ++step) {
+    all.gradients.copy_(numbers(step + 2));
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      theirs[i].mutable_grad() = all.arrays.layers[i].gradient.clone();
+    }
+    sgd.step();
+    without.step();
+    optimizer->step({.lr = 1e-2});
+  }
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    EXPECT_TRUE(torch::allclose(all.arrays.layers[i].value, theirs[i].detach(), 1e-5, 1e-6)) << i;
+  }
+}
+
 TEST(Sgd, StepsAsTorchsSgd) {
   SgdConfig config;
   config.momentum = 0;

@@ -1,6 +1,7 @@
 // The recipes under configs/: that they read, and that they are what they say.
 #include <gtest/gtest.h>
 
+#include "tasks/image_classification.h"
 #include "tasks/translation.h"
 #include "train/run_config.h"
 
@@ -31,13 +32,15 @@ TEST(Recipes, TransformersHaveTheSizesOfThePaper) {
 
 TEST(Recipes, AllRead) {
   int read = 0;
-  for (const auto& entry : fs::directory_iterator(recipe("x").parent_path())) {
+  const fs::path configs = fs::path(LOCKSTEP_SOURCE) / "configs";
+  for (const auto& entry : fs::recursive_directory_iterator(configs)) {
+    if (entry.path().parent_path().filename() == "netlab") continue;  // of networks, not of runs
     if (entry.path().extension() != ".toml") continue;
     SCOPED_TRACE(entry.path().string());
     EXPECT_NO_THROW(read_run_config(entry.path(), {}));
     ++read;
   }
-  EXPECT_GE(read, 5);
+  EXPECT_GE(read, 10);
 }
 
 TEST(Recipes, TheFaithfulOneIsOpenSeq2Seqs) {
@@ -53,6 +56,26 @@ TEST(Recipes, TheFaithfulOneIsOpenSeq2Seqs) {
   // transformer_policy: 2.0 * 512^-0.5 * min(step * 8000^-1.5, step^-0.5), 9.88e-4 at its peak.
   EXPECT_EQ(config.optimizer_name, "lazy_adam");
   EXPECT_EQ(config.schedule.name, "noam");
+}
+
+TEST(Recipes, ImagesHaveNetworksThatExistAndTheReferenceRunsConstants) {
+  for (const auto& entry : fs::directory_iterator(fs::path(LOCKSTEP_SOURCE) / "configs/images")) {
+    SCOPED_TRACE(entry.path().string());
+    const RunConfig config = read_run_config(entry.path(), {});
+    const auto& c = dynamic_cast<ImageClassification&>(*config.task).config();
+    Parameters parameters;
+    EXPECT_NO_THROW(make_image_model(c.model, 10, c.images.size, parameters));
+    EXPECT_NO_THROW(check_images_config(c.images));
+    EXPECT_EQ(config.evaluation.split, "val");
+    EXPECT_EQ(config.evaluation.metrics, std::vector<std::string>{"acc1"});
+    EXPECT_EQ(config.log_style(), "imagenet");
+  }
+  const RunConfig config =
+      read_run_config(fs::path(LOCKSTEP_SOURCE) / "configs/images/resnet50-imagenet.toml", {});
+  EXPECT_EQ(config.schedule.name, "one_cycle");
+  EXPECT_EQ(config.optimizer->lr(), 1.0);
+  EXPECT_EQ(config.loss_scale.name, "apex");
+  EXPECT_EQ(dynamic_cast<ImageClassification&>(*config.task).config().batch.images, 256);
 }
 
 }  // namespace
