@@ -12,6 +12,7 @@
 #include "launch/plan.h"
 #include "launch/plan_measure.h"
 #include "launch/rank_set.h"
+#include "tasks/image_classification.h"
 #include "train/plan_check.h"
 #include "train/run_config.h"
 
@@ -52,6 +53,11 @@ void check(const PlanArguments& a, const HostList& hosts) {
 // How many items an evaluation decodes: the limit, or all of the split that the corpus has.
 int64_t evaluated_items(RunConfig& config, const std::string& corpus) {
   if (config.evaluation.limit > 0) return config.evaluation.limit;
+  if (auto images = dynamic_cast<ImageClassification*>(config.task.get())) {
+    const std::string& data = images->config().images.data;
+    if (data.empty() || !config.evaluation.is_on()) return 0;
+    return open_image_set(data, config.evaluation.split)->size();
+  }
   if (corpus.empty() || !config.evaluation.is_on()) return 0;
   const Manifest manifest = read_manifest(corpus);
   const SplitRecord* split = manifest.find_split(config.evaluation.split);
