@@ -61,7 +61,7 @@ std::vector<ReadImage> read_images(const ImageClassification& task,
       try {
         out[i].image = task.read_image(files[i]);
       } catch (const Error& error) {
-        out[i].error = error.what();
+        out[i].error = fmt::format("{}: {}", files[i].string(), error.what());
       }
     }
   });

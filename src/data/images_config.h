@@ -12,7 +12,7 @@ namespace lockstep {
 
 struct ImagesConfig {
   std::string data;
-  std::string train_split = "train", validation_split = "val";
+  std::string train_split = "train";
   int64_t size = 224;         // pixels, of training and evaluation
   int64_t eval_resize = 256;  // 0: evaluation crops without resizing
   std::string interpolation = "bilinear";
@@ -37,7 +37,6 @@ struct ImagesConfig {
   void describe(Fields& f) {
     f("data", &data, Any{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
     f("train_split", &train_split, Any{}, "name of the split to train on");
-    f("validation_split", &validation_split, Any{}, "name of the split to evaluate on");
     f("size", &size, AtLeast{8}, "pixels of a side that the network sees");
     f("eval_resize", &eval_resize, AtLeast{0},
       "shorter side before the centre crop of `size`; 0: not resized");

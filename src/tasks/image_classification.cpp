@@ -208,6 +208,7 @@ std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& posi
   batch->tensors = train_loader_->train_batch(
       indices, position.epoch,
       config_.resolution.training_size(position.epoch, config_.images.size));
+  name_broken(*train_, indices, batch->tensors);
   if (batch->tensors.broken == std::ssize(indices)) {
     if (sum_over_ranks_ == nullptr) return nullptr;
     throw DataError(
@@ -218,6 +219,21 @@ std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& posi
   batch->items = batch->targets = batch->tensors.images.size(0);
   batch->rows = batch->tensors.indices.to(context_.device);
   return batch;
+}
+
+void ImageClassification::name_broken(const ImageSet& set, std::span<const int64_t> wanted,
+                                      const ImageTensors& made) {
+  if (made.broken == 0) return;
+  const int64_t* kept = made.indices.const_data_ptr<int64_t>();
+  const int64_t* end = kept + made.indices.numel();
+  std::lock_guard lock(mutex_);
+  for (int64_t index : wanted) {
+    if (kept != end && *kept == index) {
+      ++kept;  // what is left is in the order asked for
+    } else if (broken_.insert(set.name(index)).second) {
+      log_warning("{} cannot be decoded and is left out", set.name(index));
+    }
+  }
 }
 
 int64_t ImageClassification::largest_step_load() { return images_in_step(0); }

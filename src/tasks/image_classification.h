@@ -3,8 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -112,6 +115,8 @@ class ImageClassification : public Task {
   Split& split(const std::string& name);  // opens it when it is new
   const std::vector<int32_t>& order(int64_t epoch);
   int64_t images_in_step(int64_t step_in_epoch) const;
+  // Warns of images that were left out, each once in the life of this process.
+  void name_broken(const ImageSet& set, std::span<const int64_t> wanted, const ImageTensors& made);
   int64_t loader_threads() const;
   Numerics use_numerics() const;  // of evaluation and classifying
   torch::Tensor evaluated_logits(const torch::Tensor& images) const;  // fp32 [n, classes]
@@ -125,7 +130,8 @@ class ImageClassification : public Task {
   std::unique_ptr<ImageLoader> train_loader_;
   std::map<std::string, Split> splits_;                 // that were evaluated
   std::function<void(torch::Tensor&)> sum_over_ranks_;  // where batch norms share statistics
-  std::mutex mutex_;  // the prefetch thread and the trainer both ask for orders
+  std::mutex mutex_;              // the prefetch thread and the trainer both ask for orders
+  std::set<std::string> broken_;  // images that were warned of; under mutex_
   int64_t ordered_epoch_ = -1;
   std::vector<int32_t> order_;  // of ordered_epoch_
 };

@@ -109,9 +109,11 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   Prefetcher<ImageTensors> decoded(
       [&]() -> ImageTensors {
         if (next >= batches) return {};
-        const int64_t b = next;
+        const std::span<const int64_t> images = batch(next);
         next += world.size();
-        return from.loader->eval_batch(batch(b), evaluation_size());
+        ImageTensors made = from.loader->eval_batch(images, evaluation_size());
+        name_broken(*from.set, images, made);
+        return made;
       },
       2);
   std::optional<Confusion> confusion;
