@@ -27,7 +27,7 @@ void expect_same_losses(const fs::path& a, const fs::path& b, double tolerance) 
 
 TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
   const ProgramResult trained =
-      train("learn", 1, "training.epochs=12 evaluation.every_epochs=6 training.average_decay=0.5");
+      train("learn", 1, "training.steps=0 training.epochs=12 evaluation.every_epochs=6 training.average_decay=0.5");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const auto evaluations = metrics_of(run("learn"), "evaluation");
   ASSERT_EQ(evaluations.size(), 2u);
@@ -59,7 +59,7 @@ TEST_F(Images, TwoRanksWithSharedStatisticsLearnAsOne) {
 
 TEST_F(Images, ALastStepOfFewImagesLeavesNoRankOut) {
   // 40 images in steps of 13 leave one: too few for two ranks that share statistics.
-  const std::string words = "batch.images=13 training.epochs=2";
+  const std::string words = "batch.images=13 training.steps=0 training.epochs=2";
   const ProgramResult synced = train("few", 2, words + " model.sync_batch_norm=true");
   ASSERT_EQ(synced.exit_code, 0) << synced.errors;
   EXPECT_EQ(metrics_of(run("few"), "step").size(), 6u);
@@ -103,7 +103,7 @@ TEST_F(Images, GrowInTrainingAndAreEvaluatedLarger) {
   const ProgramResult trained =
       train("sizes", 1,
             "resolution.start=8 resolution.start_epoch=0 resolution.end_epoch=2 "
-            "resolution.multiple=4 resolution.evaluation=20 training.epochs=3 "
+            "resolution.multiple=4 resolution.evaluation=20 training.steps=0 training.epochs=3 "
             "evaluation.every_epochs=3");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_EQ(metrics_of(run("sizes"), "evaluation").size(), 1u);
@@ -197,7 +197,7 @@ TEST_F(BadImages, ABrokenFileIsNamedOrLeftOut) {
   const fs::path data = fresh();
   write_file(data / "train/c1/001.jpeg", read_file(data / "train/c1/001.jpeg").substr(0, 60));
   write_file(data / "val/c2/000.jpeg", "nothing");
-  const std::string words = "evaluation.every_epochs=1 training.epochs=1 batch.images=6 ";
+  const std::string words = "evaluation.every_epochs=1 training.steps=0 training.epochs=1 batch.images=6 ";
   expect_error(train_on(data, 1, words), 3, {"train/c1/001.jpeg"});
   const ProgramResult skipped = train_on(data, 1, words + "images.broken=skip");
   expect_error(skipped, 0, {"train/c1/001.jpeg"});
