@@ -1,5 +1,7 @@
 #include "train/running_statistics.h"
 
+#include <fmt/format.h>
+
 #include "dist/fingerprint.h"
 
 namespace lockstep {
@@ -50,19 +52,28 @@ torch::Tensor RunningStatistics::for_evaluation() const {
   return all.average.defined() ? all.average : all.now;
 }
 
+// The number of ranks is in the names: among others a rank's own are nobody's.
+std::vector<HookArray> RunningStatistics::named(const torch::Tensor& now,
+                                                const torch::Tensor& average) const {
+  std::vector<HookArray> out = {{fmt::format("buffers.{}.now", world_.size()), now}};
+  if (average.defined()) {
+    out.push_back({fmt::format("buffers.{}.average", world_.size()), average});
+  }
+  return out;
+}
+
 std::vector<HookArray> RunningStatistics::own() const {
   if (!differ()) return {};
-  std::vector<HookArray> out = {{"buffers.now", now().to(torch::kCPU, /*non_blocking=*/false,
-                                                         /*copy=*/true)}};
-  if (average_.defined()) out.push_back({"buffers.average", average_.to(torch::kCPU, false, true)});
-  return out;
+  auto copy = [](const torch::Tensor& t) {
+    return t.defined() ? t.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true) : t;
+  };
+  return named(copy(now()), copy(average_));
 }
 
 std::vector<HookArray> RunningStatistics::empty_own() const {
   if (world_.size() == 1 || now().numel() == 0) return {};
-  std::vector<HookArray> out = {{"buffers.now", torch::zeros({now().numel()})}};
-  if (average_.defined()) out.push_back({"buffers.average", torch::zeros({now().numel()})});
-  return out;
+  const torch::Tensor room = torch::zeros({now().numel()});
+  return named(room, average_.defined() ? room.clone() : average_);
 }
 
 void RunningStatistics::take(const std::vector<HookArray>& own) {

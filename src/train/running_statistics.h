@@ -50,6 +50,7 @@ class RunningStatistics {
 
  private:
   bool differ() const;  // by rank; collective
+  std::vector<HookArray> named(const torch::Tensor& now, const torch::Tensor& average) const;
 
   World& world_;
   const Parameters& parameters_;
