@@ -69,8 +69,8 @@ void load_initial_weights(const fs::path& source, Task& task) {
                         : "other shapes: " + list_some(matched.other_shape));
     throw error;
   }
-  log_info("{} of {} weight tensors from {}", matched.copied.size(), parameters.list().size(),
-           file.string());
+  log_info("{} of {} weight tensors from {}", matched.copied.size(),
+           parameters.list().size() + parameters.buffer_list().size(), file.string());
   auto tell = [](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) log_info("  {}: {}", what, list_some(names));
   };
