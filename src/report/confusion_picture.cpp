@@ -168,7 +168,7 @@ std::string confusion_svg(const Confusion& confusion, const std::string& title) 
     }
   }
   out += fmt::format(
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{2:.1f}\" height=\"{2:.1f}\" fill=\"none\" "
+      "<rect x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{2:.1f}\" fill=\"none\" "
       "stroke=\"#888\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\">rows: the true class; columns: what it "
       "was taken for</text>\n</svg>\n",
       at.left, at.top, side, at.left, at.top + side + 20);
