@@ -51,7 +51,8 @@ TEST(Isa, ExpIsWithinTwoTenMillionths) {
   }
 }
 
-// Against libtorch's in fp64: Phi is off by less than 2e-7, the slope has Phi and a density.
+// Against libtorch's in fp64: Phi is off by less than 2e-7, a rounding comes on top; the slope has
+// Phi and a density.
 TEST(Isa, GeluAndItsSlopeAreWithinFourTenMillionths) {
   const torch::Tensor x =
       torch::cat({torch::linspace(-14, 14, 100001), torch::linspace(-1, 1, 9999),
@@ -65,7 +66,7 @@ TEST(Isa, GeluAndItsSlopeAreWithinFourTenMillionths) {
     table->fp32.gelu_dropout(
         {slope.data_ptr<float>(), zero.data_ptr<float>(), y.data_ptr<float>(), 1, {}}, 0,
         x.numel());
-    EXPECT_LT(((y - value.detach()).abs() / size).max().item<double>(), 2e-7) << table->isa;
+    EXPECT_LT(((y - value.detach()).abs() / size).max().item<double>(), 3e-7) << table->isa;
     EXPECT_LT((slope - exact.grad()).abs().max().item<double>(), 4e-7) << table->isa;
   }
 }

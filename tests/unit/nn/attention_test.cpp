@@ -17,6 +17,7 @@ const std::vector<Shape> kShapes = {
     {{7, 1, 16, 33}, {2, 40, 1, 17}, 4, 64},
     {{64, 130}, {65, 3}, 2, 64},
     {{2, 3}, {150, 129}, 1, 64},
+    {{100, 64, 197, 17}, {100, 96, 200, 65}, 2, 128},
 };
 
 TEST(Attention, SelfAttentionFusedEqualsPlain) {

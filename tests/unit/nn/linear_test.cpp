@@ -28,6 +28,25 @@ TEST(Linear, FusedEqualsPlain) {
   }
 }
 
+// Widths that tiles of 32 fill, rows that do not; more than a block of columns and of rows.
+TEST(Linear, FusedEqualsPlainWhereTilesFit) {
+  for (const auto& [rows, in, out] :
+       {std::array<int64_t, 3>{1, 32, 64}, std::array<int64_t, 3>{70, 64, 32},
+        std::array<int64_t, 3>{450, 416, 96}}) {
+    for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      TestParameters p({{out, in}, {out}});
+      Operation operation = [&, layer = Linear{p[0], p[1]}](const std::vector<torch::Tensor>& x,
+                                                            const Numerics& numerics) {
+        return linear(x[0], layer, numerics);
+      };
+      for (int threads : {1, 3}) {
+        Threads scope(threads);
+        expect_fused_equals_plain(operation, {random_tensor({rows, in}, 1, compute)}, &p, compute);
+      }
+    }
+  }
+}
+
 TEST(Linear, HooksOfTheWeightsAccumulatorRunOnceAndAfterTheGradientIsThere) {
   TestParameters p({{8, 4}, {8}});
   p.all.gradients().zero_();
