@@ -109,13 +109,19 @@ std::string vit_name(WeightFlavour flavour, const std::string& stem) {
              : fmt::format("vit.encoder.layer.{}.{}", number, renamed(inner, kHuggingFaceBlock));
 }
 
+// Pixels of a patch's side from the numbers of its three channels.
+int64_t patch_of(int64_t inputs) {
+  int64_t patch = 1;
+  while (3 * patch * patch < inputs) ++patch;
+  return patch;
+}
+
 // Their shape of our tokens, positions and projection of patches.
 std::vector<int64_t> vit_shape(const std::string& name, const std::vector<int64_t>& shape) {
   if (name == "cls_token") return {1, 1, shape[0]};
   if (name == "pos_embed") return {1, shape[0], shape[1]};
   if (name != "patch_embed.proj.weight") return shape;
-  int64_t patch = 1;
-  while (3 * patch * patch < shape[1]) ++patch;
+  const int64_t patch = patch_of(shape[1]);
   return {shape[0], 3, patch, patch};
 }
 
@@ -255,9 +261,12 @@ std::string describe_weights(const NamedTensors& named) {
              name.ends_with("layernorm_before.weight");
     });
     int64_t width = 0, patch = 0;
-    for (const auto& [name, entry] : named.tensors) {
-      if (!name.ends_with("proj.weight") && !name.ends_with("projection.weight")) continue;
-      if (entry->shape.size() == 4) width = entry->shape[0], patch = entry->shape[3];
+    for (const Marker& marker : kMarkers) {
+      const auto at = named.tensors.find(std::string(marker.base) + std::string(marker.name));
+      if (at == named.tensors.end() || at->second->shape.size() < 2) continue;
+      const std::vector<int64_t>& shape = at->second->shape;  // [width, 3, patch, patch], or ours
+      width = shape[0];
+      patch = shape.size() == 4 ? shape[3] : patch_of(shape[1]);
     }
     return fmt::format("a ViT of width {} with {} blocks and patches of {}", width, blocks, patch);
   }
