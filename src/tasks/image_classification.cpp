@@ -100,11 +100,6 @@ void ImageClassification::open(const TaskContext& context) {
 
 // The data to train on, and that what it will be evaluated on fits them.
 void ImageClassification::open_data() {
-  if (config_.images.data.empty()) {
-    throw ConfigError(
-        "images.data: not set; expected a folder with train/CLASS/FILE, or one made by lockstep "
-        "prepare images");
-  }
   train_ = open_image_set(config_.images.data, config_.images.train_split);
   classes_ = train_->classes();
   train_loader_ =
@@ -154,10 +149,19 @@ void ImageClassification::check_sizes() const {
   }
 }
 
+// Lines that a person can compare: classes that differ are named.
 std::string ImageClassification::data_identity() const {
-  std::string text = train_->identity();
-  for (const auto& [name, split] : splits_) text += "\n" + name + " " + split.set->identity();
-  return sha256_hex(std::as_bytes(std::span(text)));
+  std::string text;
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    text += fmt::format("class {} = {}\n", c, classes_[c]);
+  }
+  auto add = [&](const std::string& name, const ImageSet& set) {
+    text +=
+        fmt::format("images of {0} = {1}\nfiles of {0} = {2}\n", name, set.size(), set.identity());
+  };
+  add(config_.images.train_split, *train_);
+  for (const auto& [name, split] : splits_) add(name, *split.set);
+  return text;
 }
 
 void ImageClassification::save_assets(const fs::path& run_folder) {

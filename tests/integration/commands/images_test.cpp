@@ -26,8 +26,9 @@ void expect_same_losses(const fs::path& a, const fs::path& b, double tolerance) 
 }
 
 TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
-  const ProgramResult trained =
-      train("learn", 1, "training.steps=0 training.epochs=12 evaluation.every_epochs=6 training.average_decay=0.5");
+  const ProgramResult trained = train(
+      "learn", 1,
+      "training.steps=0 training.epochs=12 evaluation.every_epochs=6 training.average_decay=0.5");
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const auto evaluations = metrics_of(run("learn"), "evaluation");
   ASSERT_EQ(evaluations.size(), 2u);
@@ -197,10 +198,18 @@ TEST_F(BadImages, ABrokenFileIsNamedOrLeftOut) {
   const fs::path data = fresh();
   write_file(data / "train/c1/001.jpeg", read_file(data / "train/c1/001.jpeg").substr(0, 60));
   write_file(data / "val/c2/000.jpeg", "nothing");
-  const std::string words = "evaluation.every_epochs=1 training.steps=0 training.epochs=1 batch.images=6 ";
+  const std::string words =
+      "evaluation.every_epochs=1 training.steps=0 training.epochs=1 batch.images=6 ";
   expect_error(train_on(data, 1, words), 3, {"train/c1/001.jpeg"});
   const ProgramResult skipped = train_on(data, 1, words + "images.broken=skip");
   expect_error(skipped, 0, {"train/c1/001.jpeg"});
+}
+
+TEST_F(BadImages, AnImageThatIsSmallerThanItsCropIsNamed) {
+  const fs::path data = fresh();
+  write_class_image(data / "train/c0/000.jpeg", 0, 1, {.width = 9, .height = 7});
+  expect_error(train_on(data, 1, "images.augmentation=random_crop images.padding=0"), 2,
+               {"an image of 9 x 7 pixels is smaller than the crop of 16", "train/c0/000.jpeg"});
 }
 
 TEST_F(BadImages, HostsWithOtherClassesDoNotTrainTogether) {
@@ -221,7 +230,8 @@ TEST_F(BadImages, HostsWithOtherClassesDoNotTrainTogether) {
                                  folder_->path().string()));
   const ProgramResult result = run_lockstep(
       fmt::format("launch -n 2 --program sh -- {}", script.string()), "OMP_NUM_THREADS=1");
-  expect_error(result, 2, {"the data of rank 1", "is not that of rank 0"});
+  expect_error(result, 2,
+               {"the data of rank 1", "is not that of rank 0", "class 1 = c2", "class 1 = c1"});
 }
 
 TEST_F(BadImages, WeightsOfAnotherDepthAreRefused) {
