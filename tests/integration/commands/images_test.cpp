@@ -41,6 +41,14 @@ TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
         R"( \* Val Acc@1 \d+\.\d{3} Val Acc@5 100\.000)", R"(Training complete in: 0:00:\d\d)"}) {
     EXPECT_TRUE(std::regex_search(trained.errors, std::regex(line))) << line << trained.errors;
   }
+  std::string events;
+  for (const auto& file : fs::directory_iterator(run("learn") / "events")) {
+    events += read_file(file.path());
+  }
+  for (const char* tag :
+       {"Loss/train", "Accuracy/train", "Loss/Val", "Accuracy/Val", "train/top5", "eval/acc1"}) {
+    EXPECT_NE(events.find(tag), std::string::npos) << tag;
+  }
 }
 
 TEST_F(Images, TwoRanksWithSharedStatisticsLearnAsOne) {
