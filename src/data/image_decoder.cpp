@@ -151,8 +151,8 @@ const ImageInfo& ImageDecoder::open(std::span<const std::byte> file) {
   return info_;
 }
 
-DecodedPixels ImageDecoder::decode(const PixelBox& region, const DecodingOptions& options) {
-  return info_.format == "PNG" ? decode_png() : decode_jpeg(region, options);
+DecodedPixels ImageDecoder::decode(const PixelBox& region, int64_t reduction) {
+  return info_.format == "PNG" ? decode_png() : decode_jpeg(region, reduction);
 }
 
 DecodedPixels ImageDecoder::decode_png() {
@@ -164,14 +164,14 @@ DecodedPixels ImageDecoder::decode_png() {
           .reduction = 1};
 }
 
-DecodedPixels ImageDecoder::decode_jpeg(const PixelBox& region, const DecodingOptions& options) {
+DecodedPixels ImageDecoder::decode_jpeg(const PixelBox& region, int64_t reduction) {
   jpeg_decompress_struct& state = jpeg_->state;
-  int64_t n = info_.cmyk ? 1 : options.reduction;
+  int64_t n = info_.cmyk ? 1 : reduction;
   state.out_color_space = info_.cmyk ? JCS_CMYK : JCS_EXT_RGBX;
   state.scale_num = 1;
   state.scale_denom = static_cast<unsigned>(n);
   state.dct_method = JDCT_ISLOW;  // SIMD makes it as fast as the rougher one
-  state.do_fancy_upsampling = options.exact ? TRUE : FALSE;
+  state.do_fancy_upsampling = TRUE;
   int64_t width = (info_.width + n - 1) / n, height = (info_.height + n - 1) / n;
   PixelBox box;
   box.x = std::max<int64_t>(0, region.x / n - kMargin);

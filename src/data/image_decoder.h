@@ -33,13 +33,6 @@ struct DecodedPixels {
   int64_t reduction = 1;
 };
 
-// How the pixels are made. Exact: as Pillow decodes them. Else chroma is repeated instead of
-// interpolated where that is faster.
-struct DecodingOptions {
-  int64_t reduction = 1;  // 1, 2, 4 or 8; PNG and CMYK are decoded at 1
-  bool exact = true;
-};
-
 // One image after the other; its memory is used again. For one thread at a time.
 class ImageDecoder {
  public:
@@ -53,15 +46,15 @@ class ImageDecoder {
   const ImageInfo& open(std::span<const std::byte> file);
   const ImageInfo& info() const { return info_; }  // of the open file
 
-  // The pixels of `region` (of the full image, within it), and what its neighbours need for
-  // interpolation. Valid until the next call. Throws DataError when the file is damaged or cut off
-  // before the end of the region.
-  DecodedPixels decode(const PixelBox& region, const DecodingOptions& options);
+  // The pixels of `region` (of the full image, within it), those that Pillow decodes, at
+  // 1 / `reduction`: 1, 2, 4 or 8 (PNG and CMYK come at 1 always). Valid until the next call. Throws
+  // DataError when the file is damaged or cut off before the end of the region.
+  DecodedPixels decode(const PixelBox& region, int64_t reduction = 1);
 
  private:
   struct Jpeg;
   DecodedPixels decode_png();
-  DecodedPixels decode_jpeg(const PixelBox& region, const DecodingOptions& options);
+  DecodedPixels decode_jpeg(const PixelBox& region, int64_t reduction);
 
   std::unique_ptr<Jpeg> jpeg_;
   std::span<const std::byte> file_;

@@ -38,12 +38,10 @@ ImagePipeline::ImagePipeline(const ImagesConfig& config)
     : config_(config), filter_(resize_filter(config.interpolation)) {}
 
 void ImagePipeline::resized_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out) {
-  bool exact = config_.exact_decoding;
-  DecodingOptions options{.reduction = 1, .exact = exact};
-  if (!exact) options.reduction = reduction_for(decoder_.info(), box, size);
-  plan(resizer_.x, box.x, box.width, options.reduction, size, filter_);
-  plan(resizer_.y, box.y, box.height, options.reduction, size, filter_);
-  resizer_.resize(decoder_.decode(box, options), mirror, out, 3 * size);
+  int64_t reduction = config_.exact_decoding ? 1 : reduction_for(decoder_.info(), box, size);
+  plan(resizer_.x, box.x, box.width, reduction, size, filter_);
+  plan(resizer_.y, box.y, box.height, reduction, size, filter_);
+  resizer_.resize(decoder_.decode(box, reduction), mirror, out, 3 * size);
 }
 
 // `box` may reach beyond the image, where it is black.
@@ -55,7 +53,7 @@ void ImagePipeline::padded_crop(const PixelBox& box, bool mirror, uint8_t* out) 
   int64_t stride = 4 * box.width;
   padded_.assign(static_cast<std::size_t>(stride * box.height), 0);
   if (part.width > 0 && part.height > 0) {
-    DecodedPixels from = decoder_.decode(part, {.exact = config_.exact_decoding});
+    DecodedPixels from = decoder_.decode(part);
     for (int64_t y = 0; y < part.height; ++y) {
       std::memcpy(padded_.data() + (part.y - box.y + y) * stride + 4 * (part.x - box.x),
                   from.pixels + (part.y - from.box.y + y) * from.stride +
@@ -103,7 +101,7 @@ void ImagePipeline::evaluation(std::span<const std::byte> file, int64_t resize, 
                   filter_);
   PixelBox needed{resizer_.x.first(), resizer_.y.first(), resizer_.x.last() - resizer_.x.first(),
                   resizer_.y.last() - resizer_.y.first()};
-  resizer_.resize(decoder_.decode(needed, {.exact = true}), false, out, 3 * size);
+  resizer_.resize(decoder_.decode(needed), false, out, 3 * size);
 }
 
 }  // namespace lockstep

@@ -63,7 +63,7 @@ struct ImagesConfig {
     f("broken", &broken, OneOf{{"fail", "skip"}},
       "an image that cannot be decoded: ends the run, or is left out and counted");
     f("exact_decoding", &exact_decoding, Any{},
-      "training decodes as evaluation does, not at reduced size and with plain chroma");
+      "training decodes in full size where a crop is shrunk to half or less");
     f("workers", &workers, AtLeast{0}, "threads of a rank that decode; 0: as the rank's threads");
   }
 };

@@ -57,7 +57,7 @@ std::vector<std::byte> resized(ImageDecoder& decoder, const PrepareImagesOptions
   plan(resizer.x, info.width, width);
   plan(resizer.y, info.height, height);
   std::vector<uint8_t> pixels(static_cast<std::size_t>(3 * width * height));
-  resizer.resize(decoder.decode({0, 0, info.width, info.height}, {.exact = true}), false,
+  resizer.resize(decoder.decode({0, 0, info.width, info.height}), false,
                  pixels.data(), 3 * width);
   bool grey = info.channels <= 2;
   return encode_jpeg({pixels.data(), width, height}, static_cast<int>(options.quality), grey);
@@ -79,7 +79,7 @@ Prepared prepare_one(SourceImage source, const PrepareImagesOptions& options) {
     if (options.resize > 0 && std::min(info.width, info.height) > options.resize) {
       out.bytes = resized(decoder, options);
     } else {  // small pixels are made fast, and all of the file is read for them
-      decoder.decode({0, 0, info.width, info.height}, {.reduction = 8, .exact = false});
+      decoder.decode({0, 0, info.width, info.height}, 8);
     }
   } catch (const DataError& error) {
     out.broken = error.describe();

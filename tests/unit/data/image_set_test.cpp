@@ -1,0 +1,221 @@
+// Image sets in folders and shards, and what makes shards out of them.
+#include "data/image_set.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "data/image_decoder.h"
+#include "data/prepare_images.h"
+#include "support/expect_error.h"
+#include "support/image_files.h"
+
+namespace lockstep {
+namespace {
+
+using Entries = std::map<std::string, std::vector<std::byte>>;
+
+std::vector<std::byte> tar_of(const Entries& entries) {
+  std::vector<std::byte> out(1 << 20);
+  std::size_t used = 0;
+  archive* writer = archive_write_new();
+  archive_write_set_format_ustar(writer);
+  archive_write_open_memory(writer, out.data(), out.size(), &used);
+  for (const auto& [path, bytes] : entries) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, path.c_str());
+    archive_entry_set_size(entry, static_cast<la_int64_t>(bytes.size()));
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_write_header(writer, entry);
+    archive_write_data(writer, bytes.data(), bytes.size());
+    archive_entry_free(entry);
+  }
+  archive_write_close(writer);
+  archive_write_free(writer);
+  out.resize(used);
+  return out;
+}
+
+class ImageSets : public testing::Test {
+ protected:
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  PrepareImagesOptions options(const std::string& input, const std::string& out = "shards") const {
+    return {.input = path(input), .out = path(out), .threads = 2};
+  }
+  TemporaryFolder folder_;
+};
+
+void expect_same(const ImageSet& a, const ImageSet& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(a.classes(), b.classes());
+  std::vector<std::byte> space_a, space_b;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a.name(i), b.name(i));
+    EXPECT_EQ(a.label(i), b.label(i));
+    auto x = a.bytes(i, space_a), y = b.bytes(i, space_b);
+    EXPECT_TRUE(std::equal(x.begin(), x.end(), y.begin(), y.end())) << a.name(i);
+  }
+}
+
+TEST_F(ImageSets, ReadAFolder) {
+  write_tree(path("tree"));
+  write_file(path("tree/train/class1/notes.txt"), "no image");
+  auto set = open_image_set(path("tree"), "train");
+  EXPECT_EQ(set->size(), 15);
+  EXPECT_EQ(set->classes(), (std::vector<std::string>{"class0", "class1", "class2"}));
+  EXPECT_EQ(set->label(0), 0);
+  EXPECT_EQ(set->label(5), 1);
+  EXPECT_EQ(set->label(14), 2);
+  EXPECT_EQ(set->name(6), "train/class1/img1.JPEG");
+}
+
+TEST_F(ImageSets, AreTheSameInShards) {
+  write_tree(path("tree"));
+  PrepareImagesOptions o = options("tree");
+  o.shard_bytes = 5000;  // several
+  ImagesManifest manifest = prepare_images(o);
+  ASSERT_EQ(manifest.splits.size(), 2u);
+  EXPECT_GT(manifest.splits[0].shards.size(), 1u);
+  for (const char* split : {"train", "val"}) {
+    expect_same(*open_image_set(path("tree"), split), *open_image_set(path("shards"), split));
+  }
+  for (const FileRecord& file : manifest.files) {
+    EXPECT_EQ(file, record_file(path("shards") / file.name));
+  }
+  EXPECT_ERROR(prepare_images(o), ConfigError, "already holds");
+}
+
+TEST_F(ImageSets, HaveTheIdentityOfTheirContent) {
+  write_tree(path("a"));
+  write_tree(path("b"));
+  prepare_images(options("a", "shards_a"));
+  prepare_images(options("b", "shards_b"));
+  auto identity = [&](const char* data, const char* split) {
+    return open_image_set(path(data), split)->identity();
+  };
+  EXPECT_EQ(identity("a", "train"), identity("b", "train"));
+  EXPECT_EQ(identity("shards_a", "train"), identity("shards_b", "train"));
+  EXPECT_NE(identity("a", "train"), identity("a", "val"));
+  write_bytes(path("b/train/class0/img0.JPEG"), jpeg_file(41, 77, 3));
+  EXPECT_NE(identity("a", "train"), identity("b", "train"));
+}
+
+TEST_F(ImageSets, ComeOutOfArchivesInTheSameOrder) {
+  write_tree(path("tree"));
+  Entries train, val, classes;
+  std::string labels;
+  std::vector<std::byte> space;
+  auto set = open_image_set(path("tree"), "train");
+  std::map<std::string, Entries> by_class;
+  for (int64_t i = set->size() - 1; i >= 0; --i) {
+    auto bytes = set->bytes(i, space);
+    train[set->name(i)] = {bytes.begin(), bytes.end()};
+    fs::path name = set->name(i);
+    by_class[name.parent_path().filename().string()][name.filename().string()] = train[set->name(i)];
+  }
+  for (const auto& [name, entries] : by_class) classes[name + ".tar"] = tar_of(entries);
+  auto val_set = open_image_set(path("tree"), "val");
+  for (int64_t i = 0; i < val_set->size(); ++i) {
+    auto bytes = val_set->bytes(i, space);
+    std::string file = fmt::format("ILSVRC2012_val_{:08}.JPEG", i + 1);
+    val[file] = {bytes.begin(), bytes.end()};
+    labels += val_set->classes()[static_cast<std::size_t>(val_set->label(i))] + "\n";
+  }
+  fs::create_directories(path("plain"));
+  write_bytes(path("plain/train.tar"), tar_of(train));
+  prepare_images(options("plain", "from_plain"));
+  expect_same(*set, *open_image_set(path("from_plain"), "train"));
+
+  write_bytes(path("ilsvrc/ILSVRC2012_img_train.tar"), tar_of(classes));
+  write_bytes(path("ilsvrc/ILSVRC2012_img_val.tar"), tar_of(val));
+  EXPECT_ERROR(prepare_images(options("ilsvrc", "no_list")), DataError, "--val-labels");
+  write_file(path("labels.txt"), labels);
+  PrepareImagesOptions o = options("ilsvrc", "from_ilsvrc");
+  o.flat_labels = path("labels.txt");
+  prepare_images(o);
+  expect_same(*set, *open_image_set(path("from_ilsvrc"), "train"));
+  auto flat = open_image_set(path("from_ilsvrc"), "val");
+  ASSERT_EQ(flat->size(), val_set->size());
+  EXPECT_EQ(flat->name(0), "val/class0/ILSVRC2012_val_00000001.JPEG");
+  EXPECT_EQ(flat->label(5), val_set->label(5));
+}
+
+TEST_F(ImageSets, RefuseAListOfNumbers) {
+  write_tree(path("tree"));
+  write_bytes(path("tree/val/flat.JPEG"), jpeg_file(30, 30, 1));
+  write_file(path("labels.txt"), "490\n361\n");
+  PrepareImagesOptions o = options("tree");
+  o.flat_labels = path("labels.txt");
+  EXPECT_ERROR(prepare_images(o), DataError, "labels.txt:1: expected the name of a class");
+}
+
+TEST_F(ImageSets, ListWhatIsOddAndLeaveOutWhatIsBroken) {
+  write_tree(path("tree"));
+  write_bytes(path("tree/train/class0/really_png.JPEG"), png_file(33, 44, 1));
+  write_bytes(path("tree/train/class0/grey.JPEG"), jpeg_file(33, 44, 1, 90, true));
+  std::vector<std::byte> whole = jpeg_file(60, 60, 1);
+  write_bytes(path("tree/train/class1/cut.JPEG"), std::span(whole).first(whole.size() * 2 / 3));
+  write_file(path("tree/train/class1/text.JPEG"), "<html>");
+  ImagesManifest manifest = prepare_images(options("tree"));
+  EXPECT_EQ(manifest.odd_counts.at("PNG named .JPEG"), 1);
+  EXPECT_EQ(manifest.odd_counts.at("greyscale"), 1);
+  ASSERT_EQ(manifest.left_out.size(), 2u);
+  EXPECT_EQ(manifest.left_out[0].name, "train/class1/cut.JPEG");
+  EXPECT_NE(manifest.left_out[0].what.find("cut off"), std::string::npos);
+  EXPECT_EQ(open_image_set(path("shards"), "train")->size(), 17);
+  ImagesManifest again = read_images_manifest(path("shards"));
+  EXPECT_EQ(again.left_out.size(), 2u);
+  EXPECT_EQ(again.classes, manifest.classes);
+  PrepareImagesOptions strict = options("tree", "strict");
+  strict.fail_on_broken = true;
+  EXPECT_ERROR(prepare_images(strict), DataError, "train/class1/cut.JPEG");
+}
+
+TEST_F(ImageSets, AreResizedToAShorterSide) {
+  write_tree(path("tree"), 2, 100);
+  PrepareImagesOptions o = options("tree");
+  o.resize = 64;
+  prepare_images(o);
+  auto set = open_image_set(path("shards"), "train");
+  std::vector<std::byte> space;
+  ImageDecoder decoder;
+  for (int64_t i = 0; i < set->size(); ++i) {
+    const ImageInfo& info = decoder.open(set->bytes(i, space));
+    EXPECT_EQ(std::min(info.width, info.height), 64);
+  }
+}
+
+TEST_F(ImageSets, RefuseWhatIsIncomplete) {
+  EXPECT_ERROR(open_image_set(path("nowhere"), "train"), DataError, "no such folder");
+  write_tree(path("tree"));
+  EXPECT_ERROR(open_image_set(path("tree"), "vall"), DataError, "did you mean val");
+  fs::create_directories(path("tree/val/class3"));
+  EXPECT_ERROR(open_image_set(path("tree"), "val"), DataError, "class \"class3\" has no images");
+  write_bytes(path("tree/val/class3/a.jpg"), jpeg_file(30, 30, 1));
+  fs::remove_all(path("tree/val/class0"));
+  auto train = open_image_set(path("tree"), "train"), val = open_image_set(path("tree"), "val");
+  EXPECT_ERROR(check_same_classes(*train, *val), DataError, "the second lacks class0");
+  EXPECT_ERROR(check_same_classes(*train, *val), DataError, "the first lacks class3");
+  EXPECT_ERROR(prepare_images(options("tree")), DataError, "class \"class3\" is not in train");
+}
+
+TEST_F(ImageSets, RefuseDamagedShards) {
+  write_tree(path("tree"));
+  prepare_images(options("tree"));
+  std::string index = read_file(path("shards/train.index"));
+  write_file(path("shards/train.index"), index.substr(0, index.size() - 30));
+  EXPECT_ERROR(open_image_set(path("shards"), "train"), DataError, "train.index: damaged");
+  write_file(path("shards/train.index"), index);
+  std::string shard = read_file(path("shards/train-00000.shard"));
+  write_file(path("shards/train-00000.shard"), shard.substr(0, shard.size() / 2));
+  EXPECT_ERROR(open_image_set(path("shards"), "train"), DataError, "damaged");
+  write_file(path("shards/train-00000.shard"), "something else, not a shard at all");
+  EXPECT_ERROR(open_image_set(path("shards"), "train"), DataError, "LSIMAGES");
+  EXPECT_ERROR(open_image_set(path("shards"), "test"), DataError, "no split \"test\"");
+}
+
+}  // namespace
+}  // namespace lockstep
