@@ -3,7 +3,8 @@
 //
 //   image_loader DATA [threads] [epochs a part] [key=value ...]
 //
-// DATA: a folder with train/CLASS/FILE, or shards. Keys are size, batch, exact (0 or 1), bf16 (0 or 1).
+// DATA: a folder with train/CLASS/FILE, or shards. Keys are size, batch, exact (0 or 1), bf16 (0 or
+// 1).
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -57,8 +58,9 @@ double run_epochs(const ImageLoader& loader, int64_t images, const Settings& s, 
   int64_t batch = s.keys.at("batch");
   for (int64_t epoch = first; epoch < first + s.epochs; ++epoch) {
     for (int64_t begin = 0; begin < images; begin += batch) {
-      auto part = std::span(order).subspan(static_cast<std::size_t>(begin),
-                                           static_cast<std::size_t>(std::min(batch, images - begin)));
+      auto part =
+          std::span(order).subspan(static_cast<std::size_t>(begin),
+                                   static_cast<std::size_t>(std::min(batch, images - begin)));
       ImageTensors made = loader.train_batch(part, epoch, s.keys.at("size"));
       sum += made.images[0][0][0][0].item<double>();
     }
@@ -86,9 +88,10 @@ void run(const Settings& s) {
     rates.push_back(static_cast<double>(set->size() * s.epochs) / seconds.count());
   }
   std::sort(rates.begin(), rates.end());
-  fmt::print("{{\"images\": {}, \"threads\": {}, \"images_per_s\": {:.1f}, \"lowest\": {:.1f}, "
-             "\"highest\": {:.1f}, \"check\": {:.4f}}}\n",
-             set->size(), s.threads, rates[kParts / 2], rates.front(), rates.back(), sum);
+  fmt::print(
+      "{{\"images\": {}, \"threads\": {}, \"images_per_s\": {:.1f}, \"lowest\": {:.1f}, "
+      "\"highest\": {:.1f}, \"check\": {:.4f}}}\n",
+      set->size(), s.threads, rates[kParts / 2], rates.front(), rates.back(), sum);
 }
 
 }  // namespace

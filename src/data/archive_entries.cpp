@@ -14,9 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kBlockBytes = 1 << 18;
-constexpr std::array<std::string_view, 9> kEndings = {".tar",     ".zip",    ".tar.gz", ".tgz",
-                                                      ".tar.bz2", ".tbz2",   ".tar.xz", ".txz",
-                                                      ".tar.zst"};
+constexpr std::array<std::string_view, 9> kEndings = {
+    ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst"};
 
 }  // namespace
 

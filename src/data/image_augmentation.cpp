@@ -41,20 +41,34 @@ void apply_operation(const ByteImage& image, int64_t operation, int64_t magnitud
   };
   double factor = 1 + sign * share * 0.9;
   switch (operation) {
-    case 0: return;
-    case 1: return transform_affine(image, {1, sign * share * 0.3, 0, 0, 1, 0}, space);
-    case 2: return transform_affine(image, {1, 0, 0, sign * share * 0.3, 1, 0}, space);
-    case 3: return transform_affine(image, {1, 0, -pixels(image.width), 0, 1, 0}, space);
-    case 4: return transform_affine(image, {1, 0, 0, 0, 1, -pixels(image.height)}, space);
-    case 5: return transform_affine(image, rotation_matrix(image, sign * share * 30), space);
-    case 6: return adjust_brightness(image, factor);
-    case 7: return adjust_saturation(image, factor);
-    case 8: return adjust_contrast(image, factor);
-    case 9: return adjust_sharpness(image, factor, space);
-    case 10: return posterize(image, 8 - static_cast<int>(std::nearbyint(share * 4)));
-    case 11: return solarize(image, 255 - share * 255);
-    case 12: return stretch_contrast(image);
-    default: return equalize(image);
+    case 0:
+      return;
+    case 1:
+      return transform_affine(image, {1, sign * share * 0.3, 0, 0, 1, 0}, space);
+    case 2:
+      return transform_affine(image, {1, 0, 0, sign * share * 0.3, 1, 0}, space);
+    case 3:
+      return transform_affine(image, {1, 0, -pixels(image.width), 0, 1, 0}, space);
+    case 4:
+      return transform_affine(image, {1, 0, 0, 0, 1, -pixels(image.height)}, space);
+    case 5:
+      return transform_affine(image, rotation_matrix(image, sign * share * 30), space);
+    case 6:
+      return adjust_brightness(image, factor);
+    case 7:
+      return adjust_saturation(image, factor);
+    case 8:
+      return adjust_contrast(image, factor);
+    case 9:
+      return adjust_sharpness(image, factor, space);
+    case 10:
+      return posterize(image, 8 - static_cast<int>(std::nearbyint(share * 4)));
+    case 11:
+      return solarize(image, 255 - share * 255);
+    case 12:
+      return stretch_contrast(image);
+    default:
+      return equalize(image);
   }
 }
 

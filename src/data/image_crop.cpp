@@ -15,8 +15,9 @@ int64_t rounded(double x) { return static_cast<int64_t>(std::nearbyint(x)); }
 [[noreturn]] void fail_too_small(int64_t width, int64_t height, int64_t size) {
   ConfigError error("an image of {} x {} pixels is smaller than the crop of {}", width, height,
                     size);
-  error.set_advice("a smaller images.size; or random_resized_crop and images.eval_resize: both "
-                   "enlarge");
+  error.set_advice(
+      "a smaller images.size; or random_resized_crop and images.eval_resize: both "
+      "enlarge");
   throw error;
 }
 

@@ -25,7 +25,8 @@ struct CenterCrop {
   int64_t width = 0, height = 0;
   int64_t x = 0, y = 0;
 };
-// `resize`: the shorter side before the crop; 0: as it is. Throws ConfigError when the crop is larger.
+// `resize`: the shorter side before the crop; 0: as it is. Throws ConfigError when the crop is
+// larger.
 CenterCrop center_crop(int64_t width, int64_t height, int64_t resize, int64_t size);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // Pixels out of an encoded image: JPEG through libjpeg-turbo, where only the wanted region is
-// transformed and coloured, at a reduced size if asked for; PNG through libpng. Files are told apart
-// by their first bytes, not by their names: ImageNet has a PNG named .JPEG.
+// transformed and coloured, at a reduced size if asked for; PNG through libpng. Files are told
+// apart by their first bytes, not by their names: ImageNet has a PNG named .JPEG.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ class ImageDecoder {
   const ImageInfo& info() const { return info_; }  // of the open file
 
   // The pixels of `region` (of the full image, within it), those that Pillow decodes, at
-  // 1 / `reduction`: 1, 2, 4 or 8 (PNG and CMYK come at 1 always). Valid until the next call. Throws
-  // DataError when the file is damaged or cut off before the end of the region.
+  // 1 / `reduction`: 1, 2, 4 or 8 (PNG and CMYK come at 1 always). Valid until the next call.
+  // Throws DataError when the file is damaged or cut off before the end of the region.
   DecodedPixels decode(const PixelBox& region, int64_t reduction = 1);
 
  private:

@@ -38,7 +38,8 @@ template <class T>
 void normalize_rows(void (*kernel)(const NormalizeArgs<T>&), const Normalization& how, int64_t size,
                     const uint8_t* x, const uint8_t* other, float weight, void* out) {
   int64_t n = 3 * size;
-  NormalizeArgs<T> args{.weight = weight, .scale = how.scale.data(), .shift = how.shift.data(), .n = n};
+  NormalizeArgs<T> args{
+      .weight = weight, .scale = how.scale.data(), .shift = how.shift.data(), .n = n};
   for (int64_t row = 0; row < size; ++row) {
     args.x = x + row * n;
     args.other = other == nullptr ? nullptr : other + row * n;
@@ -162,8 +163,8 @@ struct ImageLoader::Impl {
     out.weight = random.beta(alpha, alpha);
     if (!out.patch) return out;
     out.box = cutmix_box(size, out.weight, random);
-    out.weight = 1 - static_cast<double>(out.box.width * out.box.height) /
-                         static_cast<double>(size * size);
+    out.weight =
+        1 - static_cast<double>(out.box.width * out.box.height) / static_cast<double>(size * size);
     return out;
   }
 
@@ -247,9 +248,9 @@ void ImageLoader::Impl::leave_out(const std::vector<char>& made, ImageTensors& o
   for (torch::Tensor* t : {&out.labels, &out.other_labels, &out.weights, &out.indices}) {
     if (t->defined()) *t = t->index_select(0, rows);
   }
-  torch::Tensor images = torch::empty({static_cast<int64_t>(kept.size()), 3, out.images.size(2),
-                                       out.images.size(3)},
-                                      pinned(options.compute), torch::MemoryFormat::ChannelsLast);
+  torch::Tensor images =
+      torch::empty({static_cast<int64_t>(kept.size()), 3, out.images.size(2), out.images.size(3)},
+                   pinned(options.compute), torch::MemoryFormat::ChannelsLast);
   for (std::size_t i = 0; i < kept.size(); ++i) {
     images[static_cast<int64_t>(i)].copy_(out.images[kept[i]]);
   }
@@ -267,8 +268,8 @@ ImageTensors ImageLoader::Impl::batch(std::span<const int64_t> indices, int64_t 
                                       const Item& item) {
   auto n = static_cast<int64_t>(indices.size());
   ImageTensors out;
-  out.images = torch::empty({n, 3, size, size}, pinned(options.compute),
-                            torch::MemoryFormat::ChannelsLast);
+  out.images =
+      torch::empty({n, 3, size, size}, pinned(options.compute), torch::MemoryFormat::ChannelsLast);
   out.labels = torch::empty({n}, pinned(torch::kLong));
   out.indices = torch::empty({n}, torch::kLong);
   if (mixed) {
@@ -327,9 +328,8 @@ ImageTensors ImageLoader::eval_batch(std::span<const int64_t> indices, int64_t s
 
 torch::Tensor evaluation_image(std::span<const std::byte> file, const std::string& name,
                                const ImagesConfig& config, int64_t size, at::ScalarType compute) {
-  torch::Tensor out =
-      torch::empty({1, 3, size, size}, torch::TensorOptions().dtype(compute),
-                   torch::MemoryFormat::ChannelsLast);
+  torch::Tensor out = torch::empty({1, 3, size, size}, torch::TensorOptions().dtype(compute),
+                                   torch::MemoryFormat::ChannelsLast);
   ImagePipeline pipeline(config);
   std::vector<uint8_t> pixels(static_cast<std::size_t>(3 * size * size));
   int64_t resize = (config.eval_resize * size + config.size / 2) / config.size;
@@ -339,8 +339,7 @@ torch::Tensor evaluation_image(std::span<const std::byte> file, const std::strin
     error.add_context("decoding " + name);
     throw;
   }
-  normalize(compute, Normalization(config, size), size, pixels.data(), nullptr, 1,
-            out.data_ptr());
+  normalize(compute, Normalization(config, size), size, pixels.data(), nullptr, 1, out.data_ptr());
   return out;
 }
 

@@ -26,9 +26,9 @@ struct ImageTensors {
 
 struct ImageLoaderOptions {
   uint64_t seed = 1;
-  int64_t threads = 1;                    // that decode, the caller's among them
-  at::ScalarType compute = at::kFloat;    // kFloat, kBFloat16 or kHalf
-  torch::Device device = torch::kCPU;     // tensors are on it; a GPU is fed from pinned memory
+  int64_t threads = 1;                  // that decode, the caller's among them
+  at::ScalarType compute = at::kFloat;  // kFloat, kBFloat16 or kHalf
+  torch::Device device = torch::kCPU;   // tensors are on it; a GPU is fed from pinned memory
 };
 
 // Thread-safe. `set` must outlive the loader. Mixup and CutMix take their partner from the whole

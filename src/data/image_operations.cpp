@@ -11,9 +11,7 @@ namespace {
 using Table = std::array<uint8_t, 256>;
 
 // ITU-R BT.601 in 16-bit fixed point.
-int grey_of(const uint8_t* p) {
-  return (p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16;
-}
+int grey_of(const uint8_t* p) { return (p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16; }
 
 // Image.blend: cut towards zero, not rounded.
 uint8_t blend(int from, int to, float factor) {
@@ -87,8 +85,8 @@ void from_hsv(const Hsv& in, uint8_t* p) {
     return clipped(static_cast<int>(std::round(static_cast<float>(in.v) * share)));
   };
   uint8_t low = value(1.0 - s), down = value(1.0 - s * f), up = value(1.0 - s * (1.0 - f));
-  const uint8_t colours[6][3] = {{in.v, up, low}, {down, in.v, low}, {low, in.v, up},
-                                 {low, down, in.v}, {up, low, in.v}, {in.v, low, down}};
+  const uint8_t colours[6][3] = {{in.v, up, low},   {down, in.v, low}, {low, in.v, up},
+                                 {low, down, in.v}, {up, low, in.v},   {in.v, low, down}};
   std::memcpy(p, colours[sector % 6], 3);
 }
 
@@ -215,8 +213,7 @@ std::array<double, 6> rotation_matrix(const ByteImage& image, double degrees) {
   double angle = -degrees * 3.141592653589793 / 180;
   double cosine = std::cos(angle), sine = std::sin(angle);
   double x = static_cast<double>(image.width) / 2, y = static_cast<double>(image.height) / 2;
-  return {cosine, sine,   x - cosine * x - sine * y,
-          -sine,  cosine, y + sine * x - cosine * y};
+  return {cosine, sine, x - cosine * x - sine * y, -sine, cosine, y + sine * x - cosine * y};
 }
 
 }  // namespace lockstep

@@ -22,9 +22,9 @@ void adjust_sharpness(const ByteImage& image, double factor, std::vector<uint8_t
 // By `share` of the colour circle, -0.5 to 0.5 (torchvision's adjust_hue).
 void adjust_hue(const ByteImage& image, double share);
 
-void posterize(const ByteImage& image, int bits);  // keeps the upper bits
+void posterize(const ByteImage& image, int bits);         // keeps the upper bits
 void solarize(const ByteImage& image, double threshold);  // inverts values from it on
-void stretch_contrast(const ByteImage& image);  // ImageOps.autocontrast
+void stretch_contrast(const ByteImage& image);            // ImageOps.autocontrast
 void equalize(const ByteImage& image);
 
 // Output (x, y) shows input (a x + b y + c, d x + e y + f) for the matrix a b c d e f, the nearest

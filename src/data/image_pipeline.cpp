@@ -56,8 +56,7 @@ void ImagePipeline::padded_crop(const PixelBox& box, bool mirror, uint8_t* out) 
     DecodedPixels from = decoder_.decode(part);
     for (int64_t y = 0; y < part.height; ++y) {
       std::memcpy(padded_.data() + (part.y - box.y + y) * stride + 4 * (part.x - box.x),
-                  from.pixels + (part.y - from.box.y + y) * from.stride +
-                      4 * (part.x - from.box.x),
+                  from.pixels + (part.y - from.box.y + y) * from.stride + 4 * (part.x - from.box.x),
                   static_cast<std::size_t>(4 * part.width));
     }
   }
@@ -80,8 +79,7 @@ void ImagePipeline::training(std::span<const std::byte> file, uint64_t key, int6
     resized_crop(random_resized_crop(info.width, info.height, config_, crop), size, mirror, out);
   }
   ByteImage image{out, size, size};
-  if (config_.brightness > 0 || config_.contrast > 0 || config_.saturation > 0 ||
-      config_.hue > 0) {
+  if (config_.brightness > 0 || config_.contrast > 0 || config_.saturation > 0 || config_.hue > 0) {
     KeyedRandom colours = stream(key, kColours);
     jitter_colours(image, config_, colours);
   }

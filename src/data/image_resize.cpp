@@ -45,8 +45,8 @@ void ResizeAxis::plan(const ResizeSpan& span, int64_t low, int64_t high, ResizeF
   // Pillow counts from the crop's edge; its rounding of borders is kept by doing the same.
   auto origin = static_cast<double>(low);
   for (std::size_t i = 0; i < outputs; ++i) {
-    double center =
-        span.begin - origin + (static_cast<double>(span.first_output) + static_cast<double>(i) + 0.5) * scale;
+    double center = span.begin - origin +
+                    (static_cast<double>(span.first_output) + static_cast<double>(i) + 0.5) * scale;
     auto from = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
     auto to = std::min<int64_t>(high - low, static_cast<int64_t>(center + support + 0.5));
     double sum = 0;
@@ -86,13 +86,13 @@ ResizeAxisArgs ResizeAxis::args() const {
 void ImageResizer::resize(const DecodedPixels& from, bool mirror, uint8_t* out,
                           int64_t out_stride) {
   int64_t rows = y.last() - y.first(), width = x.last() - x.first();
-  ResizeRowsArgs horizontal{.axis = x.args(),
-                            .in = from.pixels + (y.first() - from.box.y) * from.stride +
-                                  (x.first() - from.box.x) * 4,
-                            .in_stride = from.stride,
-                            .in_width = width,
-                            .out_stride = (3 * x.args().size + 64) / 64 * 64,
-                            .mirror = mirror};
+  ResizeRowsArgs horizontal{
+      .axis = x.args(),
+      .in = from.pixels + (y.first() - from.box.y) * from.stride + (x.first() - from.box.x) * 4,
+      .in_stride = from.stride,
+      .in_width = width,
+      .out_stride = (3 * x.args().size + 64) / 64 * 64,
+      .mirror = mirror};
   rows_.resize(static_cast<std::size_t>(rows * horizontal.out_stride));
   scratch_.resize(static_cast<std::size_t>(resize_rows_scratch(width)));
   horizontal.out = rows_.data();

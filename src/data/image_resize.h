@@ -45,8 +45,9 @@ class ImageResizer {
  public:
   ResizeAxis x, y;  // planned by the caller
 
-  // `from` must have the inputs [x.first(), x.last()) x [y.first(), y.last()). Writes 3-byte pixels,
-  // [y outputs, x outputs], rows `out_stride` bytes apart; mirror: left and right exchanged.
+  // `from` must have the inputs [x.first(), x.last()) x [y.first(), y.last()). Writes 3-byte
+  // pixels, [y outputs, x outputs], rows `out_stride` bytes apart; mirror: left and right
+  // exchanged.
   void resize(const DecodedPixels& from, bool mirror, uint8_t* out, int64_t out_stride);
 
  private:

@@ -192,9 +192,8 @@ std::unique_ptr<ImageSet> open_shards(const fs::path& data, const std::string& s
 // "a, b and 5 more"
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
-  std::vector<std::string> shown(names.begin(),
-                                 names.begin() + static_cast<std::ptrdiff_t>(
-                                                     std::min(kShown, names.size())));
+  std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
   std::string out = join(shown, ", ");
   if (names.size() > kShown) out += fmt::format(" and {} more", names.size() - kShown);
   return out;

@@ -132,8 +132,9 @@ class ArchiveSource : public ImageSource {
   const std::string& need_split(const std::string& entry) const {
     if (split_.empty()) {
       DataError error("{}: {}: not clear of which split", path_.string(), entry);
-      error.set_advice("name the archive train.tar, val.tar or test.tar, or its entries "
-                       "SPLIT/CLASS/FILE");
+      error.set_advice(
+          "name the archive train.tar, val.tar or test.tar, or its entries "
+          "SPLIT/CLASS/FILE");
       throw error;
     }
     return split_;
@@ -149,7 +150,9 @@ class ArchiveSource : public ImageSource {
 class SourceList : public ImageSource {
  public:
   // Archives are opened when their turn comes.
-  void add(std::function<std::unique_ptr<ImageSource>()> open) { waiting_.push_back(std::move(open)); }
+  void add(std::function<std::unique_ptr<ImageSource>()> open) {
+    waiting_.push_back(std::move(open));
+  }
   bool empty() const { return waiting_.empty(); }
 
   std::optional<SourceImage> next() override {
@@ -195,10 +198,12 @@ FlatLabels::FlatLabels(const fs::path& list) : path_(list) {
     if (all_digits(words.back())) {
       DataError error("{}:{}: expected the name of a class, got the number {}", list.string(),
                       number, words.back());
-      error.set_cause("the numbers of ILSVRC's ground truth follow its own list, others a sorted "
-                      "one");
-      error.set_advice("a list with WordNet ids, such as "
-                       "imagenet_2012_validation_synset_labels.txt");
+      error.set_cause(
+          "the numbers of ILSVRC's ground truth follow its own list, others a sorted "
+          "one");
+      error.set_advice(
+          "a list with WordNet ids, such as "
+          "imagenet_2012_validation_synset_labels.txt");
       throw error;
     }
     if (named) {
@@ -231,9 +236,8 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
     if (fs::is_directory(path)) {
       std::string split = split_of_name(name);
       if (split.empty()) return;
-      list->add([path, split, &labels] {
-        return std::make_unique<FolderSource>(path, split, labels);
-      });
+      list->add(
+          [path, split, &labels] { return std::make_unique<FolderSource>(path, split, labels); });
     } else if (is_archive_name(name)) {
       list->add([path, &labels] { return std::make_unique<ArchiveSource>(path, labels); });
     }

@@ -57,8 +57,7 @@ std::vector<std::byte> resized(ImageDecoder& decoder, const PrepareImagesOptions
   plan(resizer.x, info.width, width);
   plan(resizer.y, info.height, height);
   std::vector<uint8_t> pixels(static_cast<std::size_t>(3 * width * height));
-  resizer.resize(decoder.decode({0, 0, info.width, info.height}), false,
-                 pixels.data(), 3 * width);
+  resizer.resize(decoder.decode({0, 0, info.width, info.height}), false, pixels.data(), 3 * width);
   bool grey = info.channels <= 2;
   return encode_jpeg({pixels.data(), width, height}, static_cast<int>(options.quality), grey);
 }
@@ -202,7 +201,8 @@ std::vector<std::string> classes_of(const Splits& splits) {
   if (train != splits.end()) {
     names = train->second.classes;
   } else {
-    for (const auto& [name, split] : splits) names.insert(split.classes.begin(), split.classes.end());
+    for (const auto& [name, split] : splits)
+      names.insert(split.classes.begin(), split.classes.end());
   }
   for (const auto& [name, split] : splits) {
     for (const std::string& one : split.classes) {

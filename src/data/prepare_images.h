@@ -11,12 +11,12 @@ namespace lockstep {
 
 struct PrepareImagesOptions {
   fs::path input, out;
-  fs::path flat_labels;            // of val folders without class folders; empty: none
-  int64_t resize = 0;              // shorter side of larger images, encoded anew; 0: bytes as they are
-  int64_t quality = 90;            // of what is encoded anew
-  int64_t shard_bytes = 1 << 30;   // a shard is ended before it grows beyond
-  bool fail_on_broken = false;     // else images that cannot be decoded are left out and listed
-  int64_t threads = 0;             // 0: all cores
+  fs::path flat_labels;  // of val folders without class folders; empty: none
+  int64_t resize = 0;    // shorter side of larger images, encoded anew; 0: bytes as they are
+  int64_t quality = 90;  // of what is encoded anew
+  int64_t shard_bytes = 1 << 30;  // a shard is ended before it grows beyond
+  bool fail_on_broken = false;    // else images that cannot be decoded are left out and listed
+  int64_t threads = 0;            // 0: all cores
 };
 
 // Every image is decoded once, to know that it can be. The manifest is written last. Throws

@@ -58,8 +58,7 @@ void interleave_rows(const ResizeRowsArgs& a, int64_t first, int64_t rows, uint8
       w[r + 4] = __builtin_shuffle(v[r], v[r + 4], Whole{4, 5, 6, 7, 12, 13, 14, 15});
     }
     for (int half = 0; half < 8; half += 4) {
-      const Whole ab_low =
-          __builtin_shuffle(w[half], w[half + 1], Whole{0, 8, 1, 9, 4, 12, 5, 13});
+      const Whole ab_low = __builtin_shuffle(w[half], w[half + 1], Whole{0, 8, 1, 9, 4, 12, 5, 13});
       const Whole ab_high =
           __builtin_shuffle(w[half], w[half + 1], Whole{2, 10, 3, 11, 6, 14, 7, 15});
       const Whole cd_low =

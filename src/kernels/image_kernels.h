@@ -23,8 +23,8 @@ struct ResizeRowsArgs {
   int64_t in_stride = 0;  // bytes from row to row
   int64_t in_width = 0;   // pixels
   uint8_t* out = nullptr;
-  int64_t out_stride = 0;     // bytes; 3 * axis.size + 1 at least: a byte behind a row is written
-  bool mirror = false;        // last output first
+  int64_t out_stride = 0;      // bytes; 3 * axis.size + 1 at least: a byte behind a row is written
+  bool mirror = false;         // last output first
   uint8_t* scratch = nullptr;  // resize_rows_scratch(in_width) bytes
 };
 constexpr int64_t kResizeBlockRows = 8;

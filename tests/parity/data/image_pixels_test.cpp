@@ -102,8 +102,8 @@ class ImagePixels : public testing::Test {
   std::vector<Json> cases_;
 };
 
-// One grey level for JPEGs: Pillow brings its own version of libjpeg, whose roundings may differ (with
-// Pillow 13 and libjpeg-turbo 2.1 they do not). Resizing is exact.
+// One grey level for JPEGs: Pillow brings its own version of libjpeg, whose roundings may differ
+// (with Pillow 13 and libjpeg-turbo 2.1 they do not). Resizing is exact.
 constexpr int kDecoderTolerance = 1;
 
 TEST_F(ImagePixels, OfEvaluationArePillows) {
@@ -191,8 +191,11 @@ TEST_F(ImagePixels, OfOperationsArePillows) {
   ImagePipeline pipeline(config);
   std::vector<uint8_t> start(3 * 128 * 128);
   pipeline.evaluation(bytes, 140, 128, start.data());
-  Json base{{"file", colour->string()}, {"transform", "evaluation"}, {"resize", 140},
-            {"size", 128},              {"filter", "bilinear"}};
+  Json base{{"file", colour->string()},
+            {"transform", "evaluation"},
+            {"resize", 140},
+            {"size", 128},
+            {"filter", "bilinear"}};
   for (int64_t operation = 0; operation < kAugmentOperations; ++operation) {
     for (int64_t magnitude : {0, 9, 17, 30}) {
       for (double sign : {-1.0, 1.0}) {

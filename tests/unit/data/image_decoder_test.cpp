@@ -23,8 +23,12 @@ TEST(ImageDecoder, DecodesARegionAsItIsInTheWholeImage) {
     ImageDecoder whole_decoder, decoder;
     whole_decoder.open(file);
     DecodedPixels whole = whole_decoder.decode({0, 0, 150, 117});
-    for (PixelBox box : {PixelBox{0, 0, 150, 117}, {16, 16, 32, 32}, {1, 2, 3, 4}, {17, 31, 99, 86},
-                         {149, 116, 1, 1}, {33, 0, 50, 117}}) {
+    for (PixelBox box : {PixelBox{0, 0, 150, 117},
+                         {16, 16, 32, 32},
+                         {1, 2, 3, 4},
+                         {17, 31, 99, 86},
+                         {149, 116, 1, 1},
+                         {33, 0, 50, 117}}) {
       decoder.open(file);
       DecodedPixels part = decoder.decode(box);
       int differences = 0;
@@ -95,10 +99,12 @@ TEST(ImageDecoder, RefusesDamagedFilesAndGoesOn) {
       break;
     }
   }
-  EXPECT_ERROR({
-    decoder.open(deep);
-    decoder.decode({0, 0, 150, 117});
-  }, DataError, "precision 12");
+  EXPECT_ERROR(
+      {
+        decoder.open(deep);
+        decoder.decode({0, 0, 150, 117});
+      },
+      DataError, "precision 12");
   decoder.open(file);  // the decoder is as good as new
   EXPECT_EQ(decoder.decode({0, 0, 150, 117}).box.width, 150);
 }

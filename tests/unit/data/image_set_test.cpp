@@ -114,7 +114,8 @@ TEST_F(ImageSets, ComeOutOfArchivesInTheSameOrder) {
     auto bytes = set->bytes(i, space);
     train[set->name(i)] = {bytes.begin(), bytes.end()};
     fs::path name = set->name(i);
-    by_class[name.parent_path().filename().string()][name.filename().string()] = train[set->name(i)];
+    by_class[name.parent_path().filename().string()][name.filename().string()] =
+        train[set->name(i)];
   }
   for (const auto& [name, entries] : by_class) classes[name + ".tar"] = tar_of(entries);
   auto val_set = open_image_set(path("tree"), "val");

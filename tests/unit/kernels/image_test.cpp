@@ -70,16 +70,16 @@ TEST(ImageKernels, ResizeRows) {
     for (bool mirror : {false, true}) {
       for (const Kernels* table : tables()) {
         int64_t stride = 3 * size + 1;
-        std::vector<uint8_t> out(static_cast<std::size_t>(rows * stride)), scratch(
-            static_cast<std::size_t>(resize_rows_scratch(in)));
-        table->image.resize_rows({axis.args(), pixels.data(), 4 * in, in, out.data(), stride,
-                                  mirror, scratch.data()},
-                                 0, rows);
+        std::vector<uint8_t> out(static_cast<std::size_t>(rows * stride)),
+            scratch(static_cast<std::size_t>(resize_rows_scratch(in)));
+        table->image.resize_rows(
+            {axis.args(), pixels.data(), 4 * in, in, out.data(), stride, mirror, scratch.data()}, 0,
+            rows);
         for (int64_t row = 0; row < rows; ++row) {
           for (int64_t x = 0; x < size; ++x) {
             for (int64_t c = 0; c < 3; ++c) {
-              uint8_t wanted = weighted(axis, mirror ? size - 1 - x : x,
-                                        pixels.data() + row * 4 * in + c, 4);
+              uint8_t wanted =
+                  weighted(axis, mirror ? size - 1 - x : x, pixels.data() + row * 4 * in + c, 4);
               ASSERT_EQ(out[row * stride + 3 * x + c], wanted) << table->isa << " " << rows;
             }
           }
