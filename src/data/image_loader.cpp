@@ -133,18 +133,18 @@ struct ImageLoader::Impl {
     idle.push_back(std::move(worker));
   }
 
-  // False: it cannot be decoded and is to be left out.
+  // False: it cannot be decoded and is to be left out. A file that cannot be read is another
+  // matter: a disk or network that is away for a while must not empty the data.
   template <typename Make>
   bool made(int64_t index, Worker& worker, const Make& make) const {
+    std::span<const std::byte> file = set.bytes(index, worker.file);
     try {
-      make(set.bytes(index, worker.file));
+      make(file);
       return true;
     } catch (DataError& error) {
       if (config.broken == "skip") return false;
       error.add_context("decoding " + set.name(index));
-      if (error.describe().find("\n  try: ") == std::string::npos) {
-        error.set_advice("images.broken = \"skip\" leaves such images out and counts them");
-      }
+      error.set_advice("images.broken = \"skip\" leaves such images out and counts them");
       throw;
     } catch (ConfigError& error) {
       error.add_context("cutting " + set.name(index));

@@ -25,6 +25,22 @@ std::vector<fs::path> sorted_children(const fs::path& folder) {
   return out;
 }
 
+std::optional<int64_t> number_at_end(std::string_view file) {
+  std::string stem = fs::path(file).stem().string();
+  std::size_t begin = stem.find_last_not_of("0123456789") + 1;
+  if (begin == stem.size() || stem.size() - begin > 9) return std::nullopt;
+  return std::stoll(stem.substr(begin));
+}
+
+// ILSVRC's test images have no labels.
+bool without_label(const std::string& split, const std::string& file, const FlatLabels& labels) {
+  return split == "test" && !labels.knows(file);
+}
+
+bool all_digits(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // CLASS/FILE.jpg, CLASS.tar or FILE.jpg below one folder.
 class FolderSource : public ImageSource {
  public:
@@ -62,7 +78,7 @@ class FolderSource : public ImageSource {
     } else if (is_archive_name(name)) {
       class_ = archive_stem(child);
       archive_ = std::make_unique<ArchiveEntries>(child);
-    } else if (is_image_name(name)) {
+    } else if (is_image_name(name) && !without_label(split_, name, labels_)) {
       return SourceImage{split_, labels_.of(name), name, child, {}};
     }
     return std::nullopt;
@@ -106,25 +122,23 @@ class ArchiveSource : public ImageSource {
         class_ = archive_stem(file);
         inner_ = std::make_unique<ArchiveEntries>(outer_.read(), path_.string() + ": " + *path);
       } else if (is_image_name(file)) {
-        return image_at(*path, file);
+        if (auto image = image_at(*path, file)) return image;
       }
     }
   }
 
  private:
-  SourceImage image_at(const std::string& path, const std::string& file) {
+  // Nothing: to be passed over.
+  std::optional<SourceImage> image_at(const std::string& path, const std::string& file) {
     std::vector<std::string> parts = split(path, '/');
     std::string folder = parts.size() >= 2 ? parts[parts.size() - 2] : "";
     std::string above = parts.size() >= 3 ? split_of_name(parts[parts.size() - 3]) : "";
-    bool flat = folder.empty() || (parts.size() == 2 && !split_of_name(folder).empty());
-    SourceImage out{.split = above, .file = file};
-    if (flat) {
-      out.split = split_of_name(folder);
-      out.class_name = labels_.of(file);
-    } else {
-      out.class_name = folder;
-    }
+    // A split's name above is a split, directly above the file it means a flat one.
+    bool flat = folder.empty() || (above.empty() && !split_of_name(folder).empty());
+    SourceImage out{.split = flat ? split_of_name(folder) : above, .file = file};
     if (out.split.empty()) out.split = need_split(path);
+    if (flat && without_label(out.split, file, labels_)) return std::nullopt;
+    out.class_name = flat ? labels_.of(file) : folder;
     out.bytes = outer_.read();
     return out;
   }
@@ -172,17 +186,6 @@ class SourceList : public ImageSource {
   std::unique_ptr<ImageSource> present_;
 };
 
-std::optional<int64_t> number_at_end(std::string_view file) {
-  std::string stem = fs::path(file).stem().string();
-  std::size_t begin = stem.find_last_not_of("0123456789") + 1;
-  if (begin == stem.size() || stem.size() - begin > 9) return std::nullopt;
-  return std::stoll(stem.substr(begin));
-}
-
-bool all_digits(std::string_view text) {
-  return text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace
 
 FlatLabels::FlatLabels(const fs::path& list) : path_(list) {
@@ -215,17 +218,22 @@ FlatLabels::FlatLabels(const fs::path& list) : path_(list) {
   if (empty()) throw DataError("{}: an empty list of labels", list.string());
 }
 
+const std::string* FlatLabels::find(const std::string& file) const {
+  if (auto it = by_name_.find(file); it != by_name_.end()) return &it->second;
+  std::optional<int64_t> number = number_at_end(file);
+  bool listed = number && *number >= 1 && *number <= static_cast<int64_t>(by_number_.size());
+  return listed ? &by_number_[static_cast<std::size_t>(*number - 1)] : nullptr;
+}
+
 const std::string& FlatLabels::of(const std::string& file) const {
   if (empty()) {
     DataError error("{}: an image without a folder of its class", file);
     error.set_advice("--val-labels FILE, with a line \"FILE CLASS\" for each");
     throw error;
   }
-  if (auto it = by_name_.find(file); it != by_name_.end()) return it->second;
-  std::optional<int64_t> number = number_at_end(file);
-  bool listed = number && *number >= 1 && *number <= static_cast<int64_t>(by_number_.size());
-  if (!listed) throw DataError("{}: no line for {}", path_.string(), file);
-  return by_number_[static_cast<std::size_t>(*number - 1)];
+  const std::string* label = find(file);
+  if (label == nullptr) throw DataError("{}: no line for {}", path_.string(), file);
+  return *label;
 }
 
 std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels) {

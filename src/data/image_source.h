@@ -4,6 +4,7 @@
 //   DIR/train.tar.gz, DIR/val.zip          archives with [SPLIT/]CLASS/FILE
 //   DIR/ILSVRC2012_img_train.tar           archives of classes in an archive
 //   DIR/val/FILE.jpg, ILSVRC2012_img_val.tar   flat, with a label list
+//                                          (flat test images that it lacks are passed over)
 // or one such archive instead of DIR.
 #pragma once
 
@@ -34,8 +35,11 @@ class FlatLabels {
   explicit FlatLabels(const fs::path& list);  // throws DataError with the line
   bool empty() const { return by_name_.empty() && by_number_.empty(); }
   const std::string& of(const std::string& file) const;  // throws DataError when not listed
+  bool knows(const std::string& file) const { return find(file) != nullptr; }
 
  private:
+  const std::string* find(const std::string& file) const;  // null: not listed
+
   fs::path path_;
   std::map<std::string, std::string> by_name_;
   std::vector<std::string> by_number_;

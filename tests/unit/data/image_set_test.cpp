@@ -144,6 +144,25 @@ TEST_F(ImageSets, ComeOutOfArchivesInTheSameOrder) {
   EXPECT_EQ(flat->label(5), val_set->label(5));
 }
 
+// As Kaggle's archive of ILSVRC has them.
+TEST_F(ImageSets, FindSplitsDeepInAnArchive) {
+  Entries entries;
+  for (const char* name : {"train/cat/a.JPEG", "train/dog/b.JPEG", "val/one_1.JPEG",
+                           "val/one_2.JPEG", "test/secret_1.JPEG"}) {
+    entries[std::string("ILSVRC/Data/CLS-LOC/") + name] = jpeg_file(30, 30, 1);
+  }
+  entries["ILSVRC/Annotations/train/cat/a.xml"] = {std::byte{'<'}};
+  write_bytes(path("all.tar"), tar_of(entries));
+  write_file(path("labels.txt"), "one_2.JPEG dog\none_1.JPEG cat\n");
+  PrepareImagesOptions o = options("all.tar");
+  o.flat_labels = path("labels.txt");
+  ImagesManifest manifest = prepare_images(o);
+  ASSERT_EQ(manifest.splits.size(), 2u);
+  auto val = open_image_set(path("shards"), "val");
+  EXPECT_EQ(val->name(1), "val/dog/one_2.JPEG");
+  EXPECT_EQ(open_image_set(path("shards"), "train")->size(), 2);
+}
+
 TEST_F(ImageSets, RefuseAListOfNumbers) {
   write_tree(path("tree"));
   write_bytes(path("tree/val/flat.JPEG"), jpeg_file(30, 30, 1));
