@@ -54,7 +54,9 @@ void fill_packed_product(Kernels& table);
 }
 namespace amx {
 void fill_attention(Kernels& table);
-}
+void fill_weight_gradient(Kernels& table);
+void fill_tile_convolution(Kernels& table);
+}  // namespace amx
 }  // namespace detail
 
 namespace {
@@ -76,6 +78,8 @@ struct Tables {
     amx = avx512_dot;
 #if defined(__x86_64__)
     detail::amx::fill_attention(amx);
+    detail::amx::fill_weight_gradient(amx);
+    detail::amx::fill_tile_convolution(amx);
 #endif
     amx.isa = "amx";
   }

@@ -1,97 +1,30 @@
 // The kernels of weight_gradient.h with the tile products of Intel's AMX: TDPBF16PS adds to
-// c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile holds
-// the pairs (b[2q, j], b[2q + 1, j]).
+// c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile
+// holds the pairs (b[2q, j], b[2q + 1, j]).
 //
-// a is d_y transposed, [outputs, pixels], b is x, [pixels, inputs], in pairs of neighbouring pixels.
-// A tap shifts the pixels of x: by an even number of them to another row of the pairs, by an odd
-// one to those of a second copy whose pairs begin at odd pixels.
+// a is d_y transposed, [outputs, pixels], b is x, [pixels, inputs], in pairs of neighbouring
+// pixels. A tap shifts the pixels of x: by an even number of them to another row of the pairs, by
+// an odd one to those of a second copy whose pairs begin at odd pixels.
 #include "kernels/weight_gradient.h"
 
 #include <immintrin.h>
 
 #include "kernels/isa_math.h"
+#include "kernels/pixel_sequence_isa.h"
 #include "kernels/small_product_isa.h"
+#include "kernels/tiles_amx_isa.h"
 
 namespace lockstep {
 namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kDepth = 32;         // pixels that one tile product sums over
-constexpr int64_t kChunk = 2048;       // pixels for which both sides are packed; then they are in L2
-constexpr int64_t kInputBlock = 128;   // inputs that are packed beside them
-constexpr int64_t kTileWords = 256;    // 32-bit words of a tile, pairs of bf16
+constexpr int64_t kDepth = 32;        // pixels that one tile product sums over
+constexpr int64_t kChunk = 2048;      // pixels for which both sides are packed; then they are in L2
+constexpr int64_t kInputBlock = 128;  // inputs that are packed beside them
+constexpr int64_t kTileWords = 256;   // 32-bit words of a tile, pairs of bf16
 
 typedef uint32_t Word __attribute__((may_alias));
-
-// GCC's own macro for loads does not say that it reads memory.
-#define LOCKSTEP_LOAD_TILE(tile, from) \
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(int64_t{64}) : "memory")
-#define LOCKSTEP_STORE_TILE(tile, to) \
-  __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(int64_t{64}) : "memory")
-#define LOCKSTEP_MULTIPLY_TILES(c, a, b) \
-  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::)
-#define LOCKSTEP_ZERO_TILE(tile) __asm__ volatile("tilezero %%tmm" #tile ::)
-
-// All eight tiles of full size, while it lives. Every thread has its own.
-class Tiles {
- public:
-  Tiles() {
-    alignas(64) uint8_t config[64] = {};
-    config[0] = 1;  // the palette
-    for (int i = 0; i < 8; ++i) {
-      config[16 + 2 * i] = 64;  // bytes of a row
-      config[48 + i] = 16;      // rows
-    }
-    __asm__ volatile("ldtilecfg %0" ::"m"(config));
-  }
-  ~Tiles() { __asm__ volatile("tilerelease" ::); }
-};
-
-// The sequence of pixels, with the zeros between them.
-class Pixels {
- public:
-  explicit Pixels(const WeightGradientArgs& a)
-      : height_(a.height),
-        width_(a.width),
-        border_(a.taps == 1 ? 0 : 1),
-        line_(a.width + border_),
-        image_((a.height + border_) * line_),
-        count_(a.images * image_) {}
-
-  int64_t count() const { return count_; }
-  int64_t line() const { return line_; }
-  // How far a tap shifts x.
-  int64_t shift(int64_t tap) const {
-    return border_ == 0 ? 0 : (tap / 3 - 1) * line_ + tap % 3 - 1;
-  }
-  int64_t largest_shift() const { return border_ == 0 ? 0 : line_ + 1; }
-
-  // Calls f(i, pixel) for every place begin + i < end of the sequence: the number of the pixel that
-  // lies there, or -1 for zeros.
-  template <class F>
-  void walk(int64_t begin, int64_t end, const F& f) const {
-    int64_t at = begin;
-    for (; at < end && at < 0; ++at) f(at - begin, int64_t{-1});
-    if (at >= count_) {
-      for (; at < end; ++at) f(at - begin, int64_t{-1});
-      return;
-    }
-    int64_t image = at / image_, line = at % image_ / line_, column = at % line_;
-    for (; at < end; ++at) {
-      const bool inside = at < count_ && line < height_ && column < width_;
-      f(at - begin, inside ? (image * height_ + line) * width_ + column : int64_t{-1});
-      if (++column < line_) continue;
-      column = 0;
-      if (++line < height_ + border_) continue;
-      line = 0;
-      ++image;
-    }
-  }
-
- private:
-  int64_t height_, width_, border_, line_, image_, count_;
-};
 
 // Where the channels of each place of a chunk lie.
 struct Places {
@@ -124,8 +57,11 @@ inline void fetch(const Places& places, int64_t at, int64_t channel, int64_t cha
 }
 
 // to: [inputs / 16, places / 2, 16] pairs, of the places first, first + 2, ... each with the next.
-void pack_inputs(const Places& places, int64_t first, int64_t input, int64_t inputs, int64_t rows,
-                 Word* to) {
+struct PairBlock {
+  int64_t input, inputs, rows;
+};
+void pack_inputs(const Places& places, int64_t first, const PairBlock& block, Word* to) {
+  const int64_t input = block.input, inputs = block.inputs, rows = block.rows;
   for (int64_t q = 0; q < rows; ++q) {
     const uint16_t* a = places.row[first + 2 * q] + input;
     const uint16_t* b = places.row[first + 2 * q + 1] + input;
@@ -170,12 +106,12 @@ inline void multiply(const Block& block, float* c) {
   LOCKSTEP_ZERO_TILE(3);
   for (int64_t s = 0; s < block.steps; ++s) {
     const int64_t at = s * kTileWords;
-    LOCKSTEP_LOAD_TILE(4, block.a0 + at);
-    LOCKSTEP_LOAD_TILE(6, block.b0 + at);
+    LOCKSTEP_LOAD_TILE(4, block.a0 + at, 64);
+    LOCKSTEP_LOAD_TILE(6, block.b0 + at, 64);
     LOCKSTEP_MULTIPLY_TILES(0, 4, 6);
-    LOCKSTEP_LOAD_TILE(7, block.b1 + at);
+    LOCKSTEP_LOAD_TILE(7, block.b1 + at, 64);
     LOCKSTEP_MULTIPLY_TILES(1, 4, 7);
-    LOCKSTEP_LOAD_TILE(5, block.a1 + at);
+    LOCKSTEP_LOAD_TILE(5, block.a1 + at, 64);
     LOCKSTEP_MULTIPLY_TILES(2, 5, 6);
     LOCKSTEP_MULTIPLY_TILES(3, 5, 7);
   }
@@ -198,12 +134,20 @@ inline void add_block(const float* c, float* sum, int64_t row, bool adds) {
   }
 }
 
-// gradient [outputs, inputs, 9] += sums [9, outputs, inputs].
-void add_taps(const float* sums, int64_t outputs, int64_t inputs, float* gradient) {
-  const int64_t step = outputs * inputs;
-  for (int64_t i = 0; i < step; ++i, gradient += 9) {
+// gradient [outputs, all inputs, 9] += sums [9, outputs, inputs].
+struct TapSums {
+  const float* sums;
+  int64_t outputs, inputs;
+};
+void add_taps(const TapSums& from, float* gradient, int64_t all_inputs) {
+  const int64_t step = from.outputs * from.inputs;
+  for (int64_t o = 0; o < from.outputs; ++o) {
+    const float* sum = from.sums + o * from.inputs;
+    float* to = gradient + o * all_inputs * 9;
+    for (int64_t i = 0; i < from.inputs; ++i, to += 9, ++sum) {
 #pragma GCC unroll 9
-    for (int64_t tap = 0; tap < 9; ++tap) gradient[tap] += sums[tap * step + i];
+      for (int64_t tap = 0; tap < 9; ++tap) to[tap] += sum[tap * step];
+    }
   }
 }
 
@@ -212,77 +156,114 @@ int64_t chunk_of(const Pixels& pixels) {
   return smaller(all, kChunk);
 }
 
+// Even: a chunk's own pairs begin at an even place of what lies around it.
+int64_t reach_of(const Pixels& pixels) { return (pixels.largest_shift() + 1) / 2 * 2; }
+
 // The parts of the scratch memory.
 struct Scratch {
-  const uint16_t** rows;  // of d_y's and of x's places
+  const uint16_t** rows;  // of the places of a chunk and of those around it
   uint16_t* zeros;        // as many as there are channels
-  Word* outputs;
-  Word* inputs;  // even pairs, then odd ones
-  float* sums;   // [taps, outputs, inputs]; with one tap the gradient itself
+  Word* outputs;          // d_y, packed
+  Word* inputs;           // x, packed: even pairs, then odd ones
+  float* sums;            // [taps, outputs, inputs]; with one tap the gradient itself
   int64_t bytes;
 
-  Scratch(const WeightGradientArgs& a, int64_t count, void* memory) {
-    const Pixels pixels(a);
-    const int64_t chunk = chunk_of(pixels), reach = chunk + 2 * pixels.largest_shift() + 4;
+  Scratch(const WeightGradientArgs& a, const WeightGradientPart& part, void* memory) {
+    const Pixels pixels({a.images, a.height, a.width, a.taps});
+    const int64_t chunk = chunk_of(pixels), around = chunk + 2 * reach_of(pixels);
     const int64_t channels = a.inputs < a.outputs ? a.outputs : a.inputs;
-    auto* at = static_cast<char*>(memory);
+    const int64_t outs = part.output_end - part.output_begin;
+    const int64_t ins = part.input_end - part.input_begin;
+    int64_t at = 0;
     auto take = [&](int64_t size) {
-      char* part = at;
+      char* here = static_cast<char*>(memory) + at;
       at += (size + 63) / 64 * 64;
-      return part;
+      return here;
     };
-    rows = reinterpret_cast<const uint16_t**>(take(reach * 8));
+    rows = reinterpret_cast<const uint16_t**>(take((around + 1) * 8));
     zeros = reinterpret_cast<uint16_t*>(take(channels * 2));
-    outputs = reinterpret_cast<Word*>(take(count * chunk * 2));
-    inputs = reinterpret_cast<Word*>(take(kInputBlock * (reach / 2 + 1) * 4 * (a.taps == 1 ? 1 : 2)));
-    sums = a.taps == 1 ? nullptr
-                       : reinterpret_cast<float*>(take(a.taps * count * a.inputs * 4));
-    bytes = at - static_cast<char*>(memory);
+    outputs = reinterpret_cast<Word*>(take(outs * chunk * 2));
+    const int64_t copies = a.taps == 1 ? 1 : 2;
+    inputs = reinterpret_cast<Word*>(take(smaller(kInputBlock, ins) * around * 2 * copies));
+    sums = nullptr;
+    if (a.taps != 1) sums = reinterpret_cast<float*>(take(a.taps * outs * ins * 4));
+    bytes = at;
   }
 };
 
-int64_t scratch_bytes(const WeightGradientArgs& a, int64_t outputs) {
-  return Scratch(a, outputs, nullptr).bytes;
+int64_t scratch_bytes(const WeightGradientArgs& a, const WeightGradientPart& part) {
+  return Scratch(a, part, nullptr).bytes;
 }
 
-void add(const WeightGradientArgs& a, int64_t begin, int64_t end, void* memory) {
-  const Tiles tiles;
-  const Pixels pixels(a);
-  const int64_t outputs = end - begin, chunk = chunk_of(pixels);
-  const Scratch scratch(a, outputs, memory);
-  const int64_t channels = a.inputs < a.outputs ? a.outputs : a.inputs;
-  for (int64_t i = 0; i < channels; ++i) scratch.zeros[i] = 0;
-  float* sums = a.taps == 1 ? a.gradient + begin * a.inputs : scratch.sums;
-  const int64_t reach = (pixels.largest_shift() + 1) / 2 * 2;  // even: pairs of the chunk's own
-  const int64_t rows = (chunk + 2 * reach) / 2;
-  Word* odd = scratch.inputs + kInputBlock * rows;
+// What a chunk adds, for one block of inputs whose pairs are packed.
+struct PackedChunk {
+  const Word* outputs;     // of all outputs of the part
+  const Word *even, *odd;  // [inputs / 16, rows, 16]
+  int64_t steps, rows, reach;
+  int64_t count, inputs;              // outputs and inputs of the block
+  float* sums;                        // of its first output and input
+  int64_t tap_stride, output_stride;  // of sums
+  bool adds;
+};
+
+void add_chunk(const PackedChunk& chunk, const Pixels& pixels, int64_t taps) {
   alignas(64) float c[1024];
-  for (int64_t first = 0; first < pixels.count(); first += chunk) {
-    const int64_t left = (pixels.count() - first + kDepth - 1) / kDepth * kDepth;
-    const int64_t count = smaller(chunk, left), steps = count / kDepth;
-    find_rows(pixels, first, a.d_y, a.outputs, scratch.zeros, {scratch.rows, count});
-    pack_outputs({scratch.rows, count}, begin, outputs, scratch.outputs);
-    const Places around{scratch.rows, count + 2 * reach + 1};
-    find_rows(pixels, first - reach, a.x, a.inputs, scratch.zeros, around);
-    for (int64_t input = 0; input < a.inputs; input += kInputBlock) {
-      const int64_t block = smaller(kInputBlock, a.inputs - input);
-      pack_inputs(around, 0, input, block, rows, scratch.inputs);
-      if (a.taps != 1) pack_inputs(around, 1, input, block, rows, odd);
-      for (int64_t o = 0; o < outputs; o += 32) {
-        for (int64_t i = 0; i < block; i += 32) {
-          for (int64_t tap = 0; tap < a.taps; ++tap) {
-            const int64_t shift = reach + pixels.shift(tap);
-            const Word* b = (shift % 2 == 0 ? scratch.inputs : odd) + i * rows + shift / 2 * 16;
-            const Word* from = scratch.outputs + o / 16 * steps * kTileWords;
-            multiply({from, from + steps * kTileWords, b, b + rows * 16, steps}, c);
-            add_block(c, sums + (tap * outputs + o) * a.inputs + input + i, a.inputs,
-                      a.taps == 1 || first > 0);
-          }
-        }
+  for (int64_t o = 0; o < chunk.count; o += 32) {
+    const Word* a = chunk.outputs + o / 16 * chunk.steps * kTileWords;
+    for (int64_t i = 0; i < chunk.inputs; i += 32) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t shift = chunk.reach + pixels.shift(tap);
+        const Word* pairs = shift % 2 == 0 ? chunk.even : chunk.odd;
+        const Word* b = pairs + i * chunk.rows + shift / 2 * 16;
+        multiply({a, a + chunk.steps * kTileWords, b, b + chunk.rows * 16, chunk.steps}, c);
+        add_block(c, chunk.sums + tap * chunk.tap_stride + o * chunk.output_stride + i,
+                  chunk.output_stride, chunk.adds);
       }
     }
   }
-  if (a.taps != 1) add_taps(sums, outputs, a.inputs, a.gradient + begin * a.inputs * a.taps);
+}
+
+void add(const WeightGradientArgs& a, const WeightGradientPart& part, void* memory) {
+  const Tiles tiles;
+  const Pixels pixels({a.images, a.height, a.width, a.taps});
+  const Scratch scratch(a, part, memory);
+  const int64_t outputs = part.output_end - part.output_begin;
+  const int64_t inputs = part.input_end - part.input_begin;
+  const int64_t channels = a.inputs < a.outputs ? a.outputs : a.inputs;
+  for (int64_t i = 0; i < channels; ++i) scratch.zeros[i] = 0;
+  float* gradient = a.gradient + (part.output_begin * a.inputs + part.input_begin) * a.taps;
+  PackedChunk chunk{};
+  chunk.outputs = scratch.outputs;
+  chunk.even = chunk.odd = scratch.inputs;
+  chunk.reach = reach_of(pixels);
+  chunk.count = outputs;
+  chunk.tap_stride = outputs * inputs;
+  chunk.output_stride = a.taps == 1 ? a.inputs : inputs;
+  const int64_t size = chunk_of(pixels);
+  for (int64_t first = 0; first < pixels.count(); first += size) {
+    const int64_t left = (pixels.count() - first + kDepth - 1) / kDepth * kDepth;
+    const int64_t count = smaller(size, left);
+    find_rows(pixels, first, a.d_y, a.outputs, scratch.zeros, {scratch.rows, count});
+    pack_outputs({scratch.rows, count}, part.output_begin, outputs, scratch.outputs);
+    const Places around{scratch.rows, count + 2 * chunk.reach + 1};
+    find_rows(pixels, first - chunk.reach, a.x, a.inputs, scratch.zeros, around);
+    chunk.steps = count / kDepth;
+    chunk.rows = count / 2 + chunk.reach;
+    chunk.adds = a.taps == 1 || first > 0;
+    for (int64_t input = 0; input < inputs; input += kInputBlock) {
+      chunk.inputs = smaller(kInputBlock, inputs - input);
+      const PairBlock block{part.input_begin + input, chunk.inputs, chunk.rows};
+      pack_inputs(around, 0, block, scratch.inputs);
+      if (a.taps != 1) {
+        Word* odd = scratch.inputs + chunk.inputs * chunk.rows;
+        pack_inputs(around, 1, block, odd);
+        chunk.odd = odd;
+      }
+      chunk.sums = (a.taps == 1 ? gradient : scratch.sums) + input;
+      add_chunk(chunk, pixels, a.taps);
+    }
+  }
+  if (a.taps != 1) add_taps({scratch.sums, outputs, inputs}, gradient, a.inputs);
 }
 
 }  // namespace

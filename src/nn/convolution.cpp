@@ -3,6 +3,7 @@
 #include "nn/fused.h"
 #include "nn/plain.h"
 #include "nn/product.h"
+#include "nn/weight_gradient.h"
 
 namespace lockstep {
 
@@ -53,10 +54,67 @@ torch::Tensor channels_last(const torch::Tensor& t) {
 
 }  // namespace
 
+torch::Tensor pixel_rows(const torch::Tensor& x) {
+  const torch::Tensor pixels = x.permute({0, 2, 3, 1});
+  TORCH_CHECK(pixels.is_contiguous(), "images of ", x.sizes(), " without channels last in memory");
+  return pixels.view({x.size(0) * x.size(2) * x.size(3), x.size(1)});
+}
+
+torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height, int64_t width) {
+  return rows.view({n, height, width, rows.size(1)}).permute({0, 3, 1, 2});
+}
+
+namespace {
+
+bool uses_tiles(const Convolution& convolution, at::ScalarType compute) {
+  return kernels().tile_convolution.convolve != nullptr && compute == at::kBFloat16 &&
+         convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
+         convolution.inputs() % 32 == 0 && convolution.outputs() % 32 == 0;
+}
+
+// The convolution of x [n, in, height, width] with the weight; backward: of d_y, to the gradient of
+// x.
+torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, bool backward) {
+  constexpr int64_t kAlignment = 64;
+  const int64_t inputs = x.size(1), outputs = weight.size(backward ? 1 : 0);
+  const torch::Tensor rows = pixel_rows(x);
+  torch::Tensor y = torch::empty({rows.size(0), outputs}, x.options());
+  auto aligned = [](const torch::Tensor& memory) {
+    const auto address = reinterpret_cast<uintptr_t>(memory.data_ptr());
+    return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+  };
+  const torch::Tensor packed = torch::empty({weight.numel() * 2 + kAlignment}, at::kByte);
+  const TileWeightArgs pack{weight.const_data_ptr(), weight.size(0), weight.size(1), backward,
+                            aligned(packed)};
+  const TileConvolutionKernels& kernel = kernels().tile_convolution;
+  parallel_rows(outputs / 16, 16 * inputs * 9,
+                [&](int64_t begin, int64_t end) { kernel.pack(pack, begin * 16, end * 16); });
+  const TileConvolutionArgs args{
+      rows.const_data_ptr(), x.size(0),   x.size(2), x.size(3), inputs, outputs,
+      pack.packed,           y.data_ptr()};
+  auto part = [&](const TileConvolutionPart& p) {
+    const torch::Tensor scratch =
+        torch::empty({kernel.scratch_bytes(args) + kAlignment}, at::kByte);
+    kernel.convolve(args, p, aligned(scratch));
+  };
+  if (x.size(0) >= at::get_num_threads()) {
+    at::parallel_for(0, x.size(0), 1, [&](int64_t begin, int64_t end) {
+      part({begin, end, 0, outputs});
+    });
+  } else {
+    at::parallel_for(0, outputs / 32, 1, [&](int64_t begin, int64_t end) {
+      part({0, x.size(0), begin * 32, end * 32});
+    });
+  }
+  return image_of_rows(y, x.size(0), x.size(2), x.size(3));
+}
+
+}  // namespace
+
 torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute) {
   const torch::Tensor weight = convolution.weight->as(compute).detach();
   const int64_t taps = weight.size(2) * weight.size(3), inputs = weight.size(1);
-  if (taps == 1) return weight;
+  if (taps == 1 || uses_tiles(convolution, compute)) return weight;
   RECORD_FUNCTION("lockstep::weight_for_use", {});
   torch::Tensor used =
       torch::empty(weight.sizes(), weight.options().memory_format(at::MemoryFormat::ChannelsLast));
@@ -70,19 +128,10 @@ torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType comp
   return used;
 }
 
-torch::Tensor pixel_rows(const torch::Tensor& x) {
-  const torch::Tensor pixels = x.permute({0, 2, 3, 1});
-  TORCH_CHECK(pixels.is_contiguous(), "images of ", x.sizes(), " without channels last in memory");
-  return pixels.view({x.size(0) * x.size(2) * x.size(3), x.size(1)});
-}
-
-torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height, int64_t width) {
-  return rows.view({n, height, width, rows.size(1)}).permute({0, 3, 1, 2});
-}
-
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
                        const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::convolve", {});
+  if (uses_tiles(convolution, x.scalar_type())) return convolve_tiles(x, used, false);
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
     return image_of_rows(y, x.size(0), x.size(2), x.size(3));
@@ -96,6 +145,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
                                 at::IntArrayRef sizes, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::convolve_backward", {});
+  if (uses_tiles(convolution, d_y.scalar_type())) return convolve_tiles(d_y, used, true);
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
     return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);
@@ -114,6 +164,11 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
   RECORD_FUNCTION("lockstep::add_convolution_gradient", {});
   if (is_product(convolution)) {
     add_weight_gradient(matrix(gradient), pixel_rows(d_y), pixel_rows(x));
+    return;
+  }
+  if (convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
+      add_weight_gradient_packed(gradient, pixel_rows(d_y), pixel_rows(x),
+                                 {x.size(0), x.size(2), x.size(3), 3})) {
     return;
   }
   if (widens(x)) return add_convolution_gradient(gradient, wide(d_y), wide(x), convolution);

@@ -30,8 +30,8 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
 
 namespace detail {
 
-// The weight in the compute type as the pieces below read it: [out, in, kernel, kernel] with the
-// inputs last in memory. A copy where the kernel has more than one pixel.
+// The weight in the compute type as the pieces below read it, [out, in, kernel, kernel]: a copy
+// with the inputs last in memory where libtorch convolves.
 torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute);
 
 // The pieces of the fused path: no autograd, x and d_y with channels last in memory, `used` what

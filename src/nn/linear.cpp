@@ -5,6 +5,7 @@
 #include "nn/fused.h"
 #include "nn/plain.h"
 #include "nn/product.h"
+#include "nn/weight_gradient.h"
 
 namespace lockstep {
 namespace detail {
@@ -17,6 +18,10 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
   }
   if (x.scalar_type() == at::kHalf) {
     gradient.addmm_(d_y.to(at::kFloat).t(), x.to(at::kFloat));
+    return;
+  }
+  if (x.is_contiguous() && d_y.is_contiguous() &&
+      add_weight_gradient_packed(gradient, d_y, x, {x.size(0), 1, 1, 1})) {
     return;
   }
   // The product has fp32 sums inside and is rounded once; one more pass adds it. (MKL's product

@@ -1,0 +1,20 @@
+// The gradient of a weight by a kernel that adds it straight to fp32 (kernels/weight_gradient.h),
+// where this CPU has one.
+#pragma once
+
+#include <torch/types.h>
+
+namespace lockstep::detail {
+
+struct WeightGradientShape {
+  int64_t images, height, width;
+  int64_t kernel;  // 1, or 3 with one pixel of zeros around; stride 1
+};
+
+// gradient [out, in, kernel, kernel] or [out, in], dense fp32, += that of d_y [images * height *
+// width, out] and x [images * height * width, in], rows of pixels. False, and nothing done, when no
+// kernel here can do it.
+bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y,
+                                const torch::Tensor& x, const WeightGradientShape& shape);
+
+}  // namespace lockstep::detail
