@@ -225,8 +225,11 @@ BatchNormGradients batch_norm_backward(const BatchNormBackward& in, const BatchN
   ChannelSums sums = backward_sums(in, state, norm, writes_g ? out.d_residual : torch::Tensor());
   add_norm_gradients(sums, state, norm);
   if (mode.sum_over_ranks && state.count > 0) {
-    sum_over(mode, sums.g);
-    sum_over(mode, sums.product);
+    std::vector<double> both = sums.g;
+    both.insert(both.end(), sums.product.begin(), sums.product.end());
+    sum_over(mode, both);
+    std::copy_n(both.begin(), channels, sums.g.begin());
+    std::copy_n(both.begin() + channels, channels, sums.product.begin());
   }
   const torch::Tensor terms = torch::zeros({2, channels}, at::kFloat);
   float *slope = pointer<float>(terms), *offset = slope + channels;

@@ -1,6 +1,5 @@
 #include "nn/pooling.h"
 
-#include "nn/convolution.h"
 #include "nn/fused.h"
 #include "nn/plain.h"
 
