@@ -104,7 +104,7 @@ class StepTask : public Task {
 RunConfig step_config(const Options& options) {
   ConfigSource source = ConfigSource::from_text(
       "[optimizer]\nname = \"sgd\"\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n"
-      "[schedule]\nname = \"constant\"\n",
+      "[schedule]\nname = \"constant\"\n[training]\nclip_norm = 0\n",
       "image_step");
   for (const std::string& word : options.settings) source.override_with(word);
   source.set("run.precision", options.precision, "--precision");
@@ -129,10 +129,12 @@ void run(const Options& options) {
   }
   GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
   FrozenWeights frozen;
+  RunningStatistics statistics(world, parameters, /*average=*/false);
   StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
   LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
   int64_t steps_in_all = options.warmup + options.steps;
-  Engine engine{task, world, reducer, update, frozen, guard, local, config, steps_in_all};
+  Engine engine{task,  world, reducer,    update, frozen,
+                guard, local, statistics, config, steps_in_all};
 
   std::vector<double> times, waits;
   int64_t misses = 0;

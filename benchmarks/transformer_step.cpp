@@ -172,10 +172,12 @@ void run(const Options& options) {
     reduced.push_back({p->value, p->offset, p->numel});
   GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
   FrozenWeights frozen;
+  RunningStatistics statistics(world, parameters, /*average=*/false);
   StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
   LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
   int64_t steps_in_all = options.warmup + options.steps;
-  Engine engine{task, world, reducer, update, frozen, guard, local, config, steps_in_all};
+  Engine engine{task,  world, reducer,    update, frozen,
+                guard, local, statistics, config, steps_in_all};
 
   std::vector<double> times, waits;
   int64_t misses = 0;
