@@ -47,6 +47,20 @@ TEST(Linear, FusedEqualsPlainWhereTilesFit) {
   }
 }
 
+TEST(Linear, WeightGradientsOfManyRowsAndOutputsAreThoseOfThePlainPath) {
+  // More rows than are packed at once, more outputs than one call takes, more inputs than outputs.
+  for (const auto& [rows, in, out] :
+       {std::array<int64_t, 3>{2100, 64, 96}, {4500, 160, 32}, {70, 32, 1100}, {33, 64, 1088}}) {
+    TestParameters p({{out, in}, {out}});
+    const Linear layer{p[0], p[1]};
+    Operation operation = [&](const std::vector<torch::Tensor>& x, const Numerics& numerics) {
+      return linear(x[0], layer, numerics);
+    };
+    expect_fused_equals_plain(operation, {random_tensor({rows, in}, 1, at::kBFloat16)}, &p,
+                              at::kBFloat16);
+  }
+}
+
 TEST(Linear, HooksOfTheWeightsAccumulatorRunOnceAndAfterTheGradientIsThere) {
   TestParameters p({{8, 4}, {8}});
   p.all.gradients().zero_();
