@@ -1,6 +1,7 @@
-// Convolution of 3 x 3 pixels with stride 1 and one pixel of zeros around, in bf16 with fp32 sums,
-// for pixels with their channels beside each other. The same function makes the gradient of x: of
-// d_y, with the weight packed for it.
+// Convolution with stride 1 of single pixels, or of 3 x 3 with one pixel of zeros around, in bf16
+// with fp32 sums, for pixels with their channels beside each other; and what a batch norm behind it
+// needs to know of the result. The same function makes the gradient of x: of d_y, with the weight
+// packed for it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace lockstep {
 
 struct TileWeightArgs {
-  const void* weight;  // bf16 [rows, columns, 9]: outputs, inputs and taps of the network's layer
-  int64_t rows, columns;
+  const void* weight;  // bf16 [rows, columns, taps]: outputs and inputs of the network's layer
+  int64_t rows, columns, taps;
   bool backward;  // for the gradient of x: its inputs are the rows, its outputs the columns
   void* packed;   // bf16, as many; aligned to 64 bytes
 };
@@ -18,12 +19,17 @@ struct TileConvolutionArgs {
   const void* x;  // bf16 [images, height, width, inputs]
   int64_t images, height, width;
   int64_t inputs, outputs;  // multiples of 32
+  int64_t taps;             // 1 or 9
   const void* weight;       // packed
   void* y;                  // bf16 [images, height, width, outputs]
+  // [chunks, outputs], or null: of the pixels of a chunk the first one's values, and the sums of
+  // (y - first) and of its squares.
+  float *first, *sum, *squares;
+  int64_t* pixels;  // [chunks]: how many there are, 0 possible; with the sums
 };
 
 struct TileConvolutionPart {
-  int64_t image_begin, image_end;
+  int64_t chunk_begin, chunk_end;
   int64_t output_begin, output_end;  // multiples of 32
 };
 
@@ -34,6 +40,8 @@ struct TileConvolutionKernels {
   // scratch: scratch_bytes(), aligned to 64 bytes, contents do not matter.
   void (*convolve)(const TileConvolutionArgs&, const TileConvolutionPart&, void* scratch) = nullptr;
   int64_t (*scratch_bytes)(const TileConvolutionArgs&) = nullptr;
+  // The pixels are done in chunks, which depend on nothing but the shape.
+  int64_t (*chunks)(const TileConvolutionArgs&) = nullptr;
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// The kernels of tile_convolution.h. A chunk of the sequence of pixels, zeros included, is copied
-// to where it stays in the cache; then a tap is a shift along it, and the convolution a product of
-// [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
+// The kernels of tile_convolution.h. For 3 x 3 a chunk of the sequence of pixels, zeros included,
+// is copied to where it stays in the cache; then a tap is a shift along it, and the convolution a
+// product of [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
 #include "kernels/tile_convolution.h"
 
 #include "kernels/isa_math.h"
@@ -12,13 +12,13 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kTaps = 9;
 constexpr int64_t kBlock = 32;          // places, and outputs, of a block of four tiles of sums
 constexpr int64_t kTileElements = 512;  // bf16 of a tile
 
 typedef uint16_t Half __attribute__((may_alias));
 
 // The pairs of one tile of every tap: to [taps] tiles, `step` elements apart.
+template <int kTaps>
 inline void pack_tiles(const TileWeightArgs& a, int64_t output, int64_t input, Half* to,
                        int64_t step) {
   const auto* weight = static_cast<const Half*>(a.weight);
@@ -40,32 +40,44 @@ inline void pack_tiles(const TileWeightArgs& a, int64_t output, int64_t input, H
 }
 
 // packed: [outputs / 16, taps, inputs / 32] tiles of 16 pairs of inputs by 16 outputs.
-void pack(const TileWeightArgs& a, int64_t begin, int64_t end) {
+template <int kTaps>
+void pack_as(const TileWeightArgs& a, int64_t begin, int64_t end) {
   const int64_t inputs = a.backward ? a.rows : a.columns;
   const int64_t step = inputs / kBlock * kTileElements;
   for (int64_t o = begin; o < end; o += 16) {
     Half* to = static_cast<Half*>(a.packed) + o / 16 * kTaps * step;
     for (int64_t i = 0; i < inputs; i += kBlock) {
-      pack_tiles(a, o, i, to + i / kBlock * kTileElements, step);
+      pack_tiles<kTaps>(a, o, i, to + i / kBlock * kTileElements, step);
     }
   }
 }
 
+void pack(const TileWeightArgs& a, int64_t begin, int64_t end) {
+  a.taps == 1 ? pack_as<1>(a, begin, end) : pack_as<9>(a, begin, end);
+}
+
+Pixels sequence(const TileConvolutionArgs& a) {
+  return Pixels({a.images, a.height, a.width, a.taps});
+}
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Places of a chunk: what fits half a mebibyte, and an even number of chunks like long.
 int64_t chunk_of(const TileConvolutionArgs& a) {
   constexpr int64_t kBytes = 1 << 19;
-  const int64_t places = kBytes / (a.inputs * 2) / kBlock * kBlock;
-  return places < 4 * kBlock ? 4 * kBlock : places;
+  const int64_t fitting = kBytes / (a.inputs * 2), all = sequence(a).count();
+  const int64_t pairs = (all + 2 * fitting - 1) / (2 * fitting);
+  return round_up((all + 2 * pairs - 1) / (2 * pairs), kBlock);
 }
 
-Pixels sequence(const TileConvolutionArgs& a, int64_t images) {
-  return Pixels({images, a.height, a.width, kTaps});
+int64_t chunks(const TileConvolutionArgs& a) {
+  const int64_t chunk = chunk_of(a);
+  return (sequence(a).count() + chunk - 1) / chunk;
 }
-
-int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 int64_t scratch_bytes(const TileConvolutionArgs& a) {
-  const int64_t chunk = chunk_of(a), around = chunk + 2 * sequence(a, 1).largest_shift();
-  return round_up(chunk * 8) + round_up(around * a.inputs * 2);
+  const int64_t chunk = chunk_of(a), around = chunk + 2 * sequence(a).largest_shift();
+  return round_up(chunk * 8, 64) + round_up(around * a.inputs * 2, 64);
 }
 
 inline void copy_row(const Half* from, int64_t count, Half* to) {
@@ -79,13 +91,14 @@ inline void clear_row(int64_t count, Half* to) {
 
 // c [2, 2] tiles of sums: 32 places by 32 outputs.
 struct Sums {
-  const Half* x;       // of the first place and tap, in the copy
+  const Half* x;       // of the first place
   int64_t row_bytes;   // between places
   const int64_t* tap;  // [taps]: elements from x to the tap's place
   const Half* weight0;
   const Half* weight1;
   int64_t steps;  // inputs / 32
 };
+template <int kTaps>
 inline void multiply(const Sums& s, float* c) {
   LOCKSTEP_ZERO_TILE(0);
   LOCKSTEP_ZERO_TILE(1);
@@ -112,53 +125,114 @@ inline void multiply(const Sums& s, float* c) {
   LOCKSTEP_STORE_TILE(3, c + 768);
 }
 
-// The sums of those of the 32 places that are pixels (others: -1), rounded.
-inline void store(const float* c, const int64_t* pixel, Half* y, int64_t outputs) {
+// What is known of the values of 32 outputs.
+struct Moments {
+  __m512 first[2], sum[2], squares[2];
+};
+
+inline __m512 widened(__m256i x) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+// The sums of those of the 32 places that are pixels (others: -1), rounded; with kMeasures, what
+// they add to the moments. `pixels` counts those before. Returns those after.
+template <bool kMeasures>
+inline int64_t store(const float* c, const int64_t* pixel, Half* y, int64_t outputs,
+                     Moments& moments, int64_t pixels) {
   for (int64_t p = 0; p < kBlock; ++p) {
     if (pixel[p] < 0) continue;
     const float* from = c + (p / 16 * 32 + p % 16) * 16;
-    const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_load_ps(from + 256), _mm512_load_ps(from));
-    _mm512_storeu_si512(y + pixel[p] * outputs, (__m512i)both);
+    const __m512i both =
+        (__m512i)_mm512_cvtne2ps_pbh(_mm512_load_ps(from + 256), _mm512_load_ps(from));
+    _mm512_storeu_si512(y + pixel[p] * outputs, both);
+    if (!kMeasures) continue;
+    const __m512 value[2] = {widened(_mm512_castsi512_si256(both)),
+                             widened(_mm512_extracti64x4_epi64(both, 1))};
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      if (pixels == 0) moments.first[i] = value[i];
+      const __m512 distance = _mm512_sub_ps(value[i], moments.first[i]);
+      moments.sum[i] = _mm512_add_ps(moments.sum[i], distance);
+      moments.squares[i] = _mm512_fmadd_ps(distance, distance, moments.squares[i]);
+    }
+    ++pixels;
+  }
+  return pixels;
+}
+
+inline void save(const Moments& moments, const TileConvolutionArgs& a, int64_t at) {
+  for (int64_t i = 0; i < 2; ++i) {
+    _mm512_storeu_ps(a.first + at + i * 16, moments.first[i]);
+    _mm512_storeu_ps(a.sum + at + i * 16, moments.sum[i]);
+    _mm512_storeu_ps(a.squares + at + i * 16, moments.squares[i]);
+  }
+}
+
+// A chunk as the products read it: rows of places, and the numbers of the pixels there.
+struct Chunk {
+  const Half* rows;
+  const int64_t* pixel;
+  int64_t places;
+  const int64_t* tap;
+};
+
+template <int kTaps, bool kMeasures>
+void convolve_chunk(const TileConvolutionArgs& a, const TileConvolutionPart& part,
+                    const Chunk& chunk, int64_t number) {
+  alignas(64) float c[1024];
+  const int64_t steps = a.inputs / kBlock;
+  for (int64_t o = part.output_begin; o < part.output_end; o += kBlock) {
+    const Half* weight =
+        static_cast<const Half*>(a.weight) + o / 16 * kTaps * steps * kTileElements;
+    Moments moments{};
+    int64_t pixels = 0;
+    for (int64_t p = 0; p < chunk.places; p += kBlock) {
+      multiply<kTaps>({chunk.rows + p * a.inputs, a.inputs * 2, chunk.tap, weight,
+                       weight + kTaps * steps * kTileElements, steps},
+                      c);
+      pixels = store<kMeasures>(c, chunk.pixel + p, static_cast<Half*>(a.y) + o, a.outputs, moments,
+                                pixels);
+    }
+    if (kMeasures) save(moments, a, number * a.outputs + o);
+    if (kMeasures && o == 0) a.pixels[number] = pixels;
+  }
+}
+
+template <int kTaps>
+void convolve_as(const TileConvolutionArgs& a, const TileConvolutionPart& part, void* memory) {
+  const Tiles tiles;
+  const Pixels pixels = sequence(a);
+  const int64_t size = chunk_of(a), reach = pixels.largest_shift();
+  auto* number = static_cast<int64_t*>(memory);
+  auto* copy = reinterpret_cast<Half*>(static_cast<char*>(memory) + round_up(size * 8, 64));
+  const Half* x = static_cast<const Half*>(a.x);
+  int64_t tap[kTaps];
+  for (int64_t t = 0; t < kTaps; ++t) tap[t] = (reach + pixels.shift(t)) * a.inputs;
+  for (int64_t i = part.chunk_begin; i < part.chunk_end; ++i) {
+    const int64_t first = i * size, left = smaller(size, pixels.count() - first);
+    Chunk chunk{copy, number, round_up(left, kBlock), tap};
+    // Single pixels are read where they are, but for a last block that reaches beyond them.
+    const bool copies = kTaps != 1 || left < chunk.places;
+    if (!copies) chunk.rows = x + first * a.inputs;
+    pixels.walk(first - reach, first + chunk.places + reach, [&](int64_t at, int64_t pixel) {
+      if (at >= reach && at < reach + chunk.places) number[at - reach] = pixel;
+      if (!copies) return;
+      Half* to = copy + at * a.inputs;
+      pixel < 0 ? clear_row(a.inputs, to) : copy_row(x + pixel * a.inputs, a.inputs, to);
+    });
+    a.sum != nullptr ? convolve_chunk<kTaps, true>(a, part, chunk, i)
+                     : convolve_chunk<kTaps, false>(a, part, chunk, i);
   }
 }
 
 void convolve(const TileConvolutionArgs& a, const TileConvolutionPart& part, void* memory) {
-  const Tiles tiles;
-  const Pixels pixels = sequence(a, part.image_end - part.image_begin);
-  const int64_t chunk = chunk_of(a), reach = pixels.largest_shift(), steps = a.inputs / kBlock;
-  auto* number = static_cast<int64_t*>(memory);
-  auto* copy = reinterpret_cast<Half*>(static_cast<char*>(memory) + round_up(chunk * 8));
-  const int64_t first_pixel = part.image_begin * a.height * a.width;
-  const Half* x = static_cast<const Half*>(a.x) + first_pixel * a.inputs;
-  Half* y = static_cast<Half*>(a.y) + first_pixel * a.outputs;
-  int64_t tap[kTaps];
-  for (int64_t t = 0; t < kTaps; ++t) tap[t] = (reach + pixels.shift(t)) * a.inputs;
-  alignas(64) float c[1024];
-  for (int64_t first = 0; first < pixels.count(); first += chunk) {
-    const int64_t left = (pixels.count() - first + kBlock - 1) / kBlock * kBlock;
-    const int64_t count = smaller(chunk, left);
-    pixels.walk(first - reach, first + count + reach, [&](int64_t i, int64_t pixel) {
-      Half* to = copy + i * a.inputs;
-      pixel < 0 ? clear_row(a.inputs, to) : copy_row(x + pixel * a.inputs, a.inputs, to);
-      if (i >= reach && i < reach + count) number[i - reach] = pixel;
-    });
-    for (int64_t o = part.output_begin; o < part.output_end; o += kBlock) {
-      const Half* weight =
-          static_cast<const Half*>(a.weight) + o / 16 * kTaps * steps * kTileElements;
-      for (int64_t p = 0; p < count; p += kBlock) {
-        multiply({copy + p * a.inputs, a.inputs * 2, tap, weight,
-                  weight + kTaps * steps * kTileElements, steps},
-                 c);
-        store(c, number + p, y + o, a.outputs);
-      }
-    }
-  }
+  a.taps == 1 ? convolve_as<1>(a, part, memory) : convolve_as<9>(a, part, memory);
 }
 
 }  // namespace
 
 void fill_tile_convolution(Kernels& table) {
-  table.tile_convolution = {pack, convolve, scratch_bytes};
+  table.tile_convolution = {pack, convolve, scratch_bytes, chunks};
 }
 
 }  // namespace LOCKSTEP_ISA

@@ -26,10 +26,12 @@ struct Moments {
   std::vector<double> mean, squares;
 };
 
-Moments measure(const torch::Tensor& x) {
+PixelSums measure(const torch::Tensor& x) {
   const int64_t rows = x.size(0), channels = x.size(1), blocks = blocks_of(rows);
-  const torch::Tensor partial = torch::empty({3, blocks, channels}, at::kFloat);
-  float* first = pointer<float>(partial);
+  PixelSums out;
+  out.values = torch::empty({3, blocks, channels}, at::kFloat);
+  out.count.resize(blocks);
+  float* first = pointer<float>(out.values);
   float* sum = first + blocks * channels;
   float* squares = sum + blocks * channels;
   with_type(x.scalar_type(), [&](auto zero) {
@@ -38,20 +40,27 @@ Moments measure(const torch::Tensor& x) {
     for_blocks(rows, channels, [&](int64_t block, int64_t begin, int64_t end) {
       const int64_t at = block * channels;
       kernel({pointer<T>(x), channels, first + at, sum + at, squares + at}, begin, end);
+      out.count[block] = end - begin;
     });
   });
-  // Blocks are joined one after the other (Chan, Golub and LeVeque 1979).
+  return out;
+}
+
+// Blocks are joined one after the other (Chan, Golub and LeVeque 1979).
+Moments joined(const PixelSums& sums) {
+  const int64_t blocks = sums.values.size(1), channels = sums.values.size(2);
   Moments all{std::vector<double>(channels), std::vector<double>(channels)};
   double before = 0;
   for (int64_t block = 0; block < blocks; ++block) {
-    const auto count = static_cast<double>(std::min(kBlockRows, rows - block * kBlockRows));
+    if (sums.count[block] == 0) continue;
+    const auto count = static_cast<double>(sums.count[block]);
     const double share = count / (before + count), weight = before * share;
-    const float *f = first + block * channels, *s = sum + block * channels,
-                *q = squares + block * channels;
+    const float* first = pointer<float>(sums.values) + block * channels;
+    const float *sum = first + blocks * channels, *squares = sum + blocks * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const double own = static_cast<double>(s[c]) / count;
-      const double distance = static_cast<double>(f[c]) + own - all.mean[c];
-      all.squares[c] += static_cast<double>(q[c]) - own * static_cast<double>(s[c]) +
+      const double own = static_cast<double>(sum[c]) / count;
+      const double distance = static_cast<double>(first[c]) + own - all.mean[c];
+      all.squares[c] += static_cast<double>(squares[c]) - own * static_cast<double>(sum[c]) +
                         distance * distance * weight;
       all.mean[c] += distance * share;
     }
@@ -154,7 +163,7 @@ void add_norm_gradients(const ChannelSums& sums, const BatchNormState& state,
 
 }  // namespace
 
-BatchNormState batch_norm_state(const torch::Tensor& x, const torch::Tensor& images,
+BatchNormState batch_norm_state(const torch::Tensor& x, const PixelSums& sums,
                                 const BatchNorm& norm, const BatchNormMode& mode) {
   RECORD_FUNCTION("lockstep::batch_norm_state", {});
   const int64_t channels = x.size(1);
@@ -178,12 +187,13 @@ BatchNormState batch_norm_state(const torch::Tensor& x, const torch::Tensor& ima
     for (int64_t c = 0; c < channels; ++c) finish(c, running_mean[c], variance[c]);
     return state;
   }
-  if (!mode.sum_over_ranks) check_values_a_channel(x.size(0), norm, images);
-  Moments moments = measure(x);
-  state.count = static_cast<double>(x.size(0));
+  const torch::Tensor rows = pixel_rows(x);
+  if (!mode.sum_over_ranks) check_values_a_channel(rows.size(0), norm, x);
+  Moments moments = joined(sums.values.defined() ? sums : measure(rows));
+  state.count = static_cast<double>(rows.size(0));
   if (mode.sum_over_ranks) {
     state.count = join_ranks(moments, state.count, mode);
-    check_values_a_channel(static_cast<int64_t>(state.count), norm, images);
+    check_values_a_channel(static_cast<int64_t>(state.count), norm, x);
   }
   for (int64_t c = 0; c < channels; ++c) {
     finish(c, moments.mean[c], moments.squares[c] / state.count);

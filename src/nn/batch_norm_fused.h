@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "nn/batch_norm.h"
+#include "nn/convolution.h"
 
 namespace lockstep::detail {
 
@@ -15,8 +16,9 @@ struct BatchNormState {
   double count = 0;  // values a channel, over all ranks that share statistics; 0: not training
 };
 
-// Of x [rows, channels] in training; else the running statistics. In training these move, too.
-BatchNormState batch_norm_state(const torch::Tensor& x, const torch::Tensor& images,
+// Of x [n, channels, height, width], channels last in memory, in training, where `sums` may be what
+// its convolution measured; else the running statistics. In training these move, too.
+BatchNormState batch_norm_state(const torch::Tensor& x, const PixelSums& sums,
                                 const BatchNorm& norm, const BatchNormMode& mode);
 
 // y = relu((x - mean) * scale + bias + residual): rows of the compute type; residual may be

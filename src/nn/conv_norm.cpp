@@ -46,10 +46,12 @@ struct FusedConvNorm : Function<FusedConvNorm> {
                                const std::optional<torch::Tensor>& residual,
                                const c10::intrusive_ptr<Kept>& kept) {
     const torch::Tensor x = channels_last(input);
-    const torch::Tensor convolved = detail::convolve(x, kept->used, kept->convolution);
+    detail::PixelSums sums;
+    const torch::Tensor convolved =
+        detail::convolve(x, kept->used, kept->convolution, kept->mode.training ? &sums : nullptr);
     kept->convolved = detail::pixel_rows(convolved);
     kept->residual = residual.has_value();
-    kept->state = detail::batch_norm_state(kept->convolved, convolved, kept->norm, kept->mode);
+    kept->state = detail::batch_norm_state(convolved, sums, kept->norm, kept->mode);
     torch::Tensor residual_rows;
     if (residual) residual_rows = detail::pixel_rows(channels_last(*residual));
     const torch::Tensor y =

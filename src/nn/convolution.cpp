@@ -67,45 +67,71 @@ torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height
 namespace {
 
 bool uses_tiles(const Convolution& convolution, at::ScalarType compute) {
+  const int64_t kernel = convolution.kernel();
   return kernels().tile_convolution.convolve != nullptr && compute == at::kBFloat16 &&
-         convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
-         convolution.inputs() % 32 == 0 && convolution.outputs() % 32 == 0;
+         (kernel == 1 || kernel == 3) && convolution.stride == 1 &&
+         convolution.padding == kernel / 2 && convolution.inputs() % 32 == 0 &&
+         convolution.outputs() % 32 == 0;
+}
+
+constexpr int64_t kAlignment = 64;
+torch::Tensor aligned_bytes(int64_t count) { return torch::empty({count + kAlignment}, at::kByte); }
+void* first_aligned(const torch::Tensor& memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory.data_ptr());
+  return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+// Chunks, and where they are fewer than the threads also the outputs, one part after the other.
+void run_parts(const TileConvolutionArgs& args) {
+  const TileConvolutionKernels& kernel = kernels().tile_convolution;
+  const int64_t chunks = kernel.chunks(args), units = args.outputs / 32;
+  const int64_t threads = at::get_num_threads();
+  const int64_t splits = std::min(units, (threads + chunks - 1) / chunks);
+  at::parallel_for(0, chunks * splits, 1, [&](int64_t begin, int64_t end) {
+    const torch::Tensor scratch = aligned_bytes(kernel.scratch_bytes(args));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t chunk = i / splits, split = i % splits;
+      kernel.convolve(
+          args, {chunk, chunk + 1, split * units / splits * 32, (split + 1) * units / splits * 32},
+          first_aligned(scratch));
+    }
+  });
 }
 
 // The convolution of x [n, in, height, width] with the weight; backward: of d_y, to the gradient of
 // x.
-torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, bool backward) {
-  constexpr int64_t kAlignment = 64;
+torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+                             PixelSums* sums) {
   const int64_t inputs = x.size(1), outputs = weight.size(backward ? 1 : 0);
+  const int64_t taps = weight.size(2) * weight.size(3);
   const torch::Tensor rows = pixel_rows(x);
   torch::Tensor y = torch::empty({rows.size(0), outputs}, x.options());
-  auto aligned = [](const torch::Tensor& memory) {
-    const auto address = reinterpret_cast<uintptr_t>(memory.data_ptr());
-    return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
-  };
-  const torch::Tensor packed = torch::empty({weight.numel() * 2 + kAlignment}, at::kByte);
-  const TileWeightArgs pack{weight.const_data_ptr(), weight.size(0), weight.size(1), backward,
-                            aligned(packed)};
+  const torch::Tensor packed = aligned_bytes(weight.numel() * 2);
+  const TileWeightArgs pack{weight.const_data_ptr(), weight.size(0), weight.size(1), taps, backward,
+                            first_aligned(packed)};
   const TileConvolutionKernels& kernel = kernels().tile_convolution;
-  parallel_rows(outputs / 16, 16 * inputs * 9,
+  parallel_rows(outputs / 16, 16 * inputs * taps,
                 [&](int64_t begin, int64_t end) { kernel.pack(pack, begin * 16, end * 16); });
-  const TileConvolutionArgs args{
-      rows.const_data_ptr(), x.size(0),   x.size(2), x.size(3), inputs, outputs,
-      pack.packed,           y.data_ptr()};
-  auto part = [&](const TileConvolutionPart& p) {
-    const torch::Tensor scratch =
-        torch::empty({kernel.scratch_bytes(args) + kAlignment}, at::kByte);
-    kernel.convolve(args, p, aligned(scratch));
-  };
-  if (x.size(0) >= at::get_num_threads()) {
-    at::parallel_for(0, x.size(0), 1, [&](int64_t begin, int64_t end) {
-      part({begin, end, 0, outputs});
-    });
-  } else {
-    at::parallel_for(0, outputs / 32, 1, [&](int64_t begin, int64_t end) {
-      part({0, x.size(0), begin * 32, end * 32});
-    });
+  TileConvolutionArgs args{};
+  args.x = rows.const_data_ptr();
+  args.images = x.size(0);
+  args.height = x.size(2);
+  args.width = x.size(3);
+  args.inputs = inputs;
+  args.outputs = outputs;
+  args.taps = taps;
+  args.weight = pack.packed;
+  args.y = y.data_ptr();
+  if (sums != nullptr) {
+    const int64_t chunks = kernel.chunks(args);
+    sums->values = torch::empty({3, chunks, outputs}, at::kFloat);
+    sums->count.resize(chunks);
+    args.first = pointer<float>(sums->values);
+    args.sum = args.first + chunks * outputs;
+    args.squares = args.sum + chunks * outputs;
+    args.pixels = sums->count.data();
   }
+  run_parts(args);
   return image_of_rows(y, x.size(0), x.size(2), x.size(3));
 }
 
@@ -129,14 +155,14 @@ torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType comp
 }
 
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
-                       const Convolution& convolution) {
+                       const Convolution& convolution, PixelSums* sums) {
   RECORD_FUNCTION("lockstep::convolve", {});
-  if (uses_tiles(convolution, x.scalar_type())) return convolve_tiles(x, used, false);
+  if (uses_tiles(convolution, x.scalar_type())) return convolve_tiles(x, used, false, sums);
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
     return image_of_rows(y, x.size(0), x.size(2), x.size(3));
   }
-  if (widens(x)) return convolve(wide(x), wide(used), convolution).to(at::kHalf);
+  if (widens(x)) return convolve(wide(x), wide(used), convolution, nullptr).to(at::kHalf);
   const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
   return channels_last(
       at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
@@ -145,7 +171,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
                                 at::IntArrayRef sizes, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::convolve_backward", {});
-  if (uses_tiles(convolution, d_y.scalar_type())) return convolve_tiles(d_y, used, true);
+  if (uses_tiles(convolution, d_y.scalar_type())) return convolve_tiles(d_y, used, true, nullptr);
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
     return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);

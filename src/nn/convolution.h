@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <vector>
+
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 
@@ -34,10 +36,18 @@ namespace detail {
 // with the inputs last in memory where libtorch convolves.
 torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute);
 
+// Of blocks of pixels the values of the first one, and the sums over all of them of (value - first)
+// and of its square.
+struct PixelSums {
+  torch::Tensor values;        // fp32 [3, blocks, channels]; undefined: not measured
+  std::vector<int64_t> count;  // [blocks], of pixels; 0 possible
+};
+
 // The pieces of the fused path: no autograd, x and d_y with channels last in memory, `used` what
 // weight_for_use gave.
+// `sums`, unless null: filled where the kernel that convolves also measures its result.
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
-                       const Convolution& convolution);
+                       const Convolution& convolution, PixelSums* sums);
 // -> the gradient of x, of the shape `sizes` [n, in, height, width].
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
                                 at::IntArrayRef sizes, const Convolution& convolution);
