@@ -66,6 +66,21 @@ torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height
 
 namespace {
 
+// A 1 x 1 convolution with a stride is one without, of the pixels that it reads.
+bool skips_pixels(const Convolution& convolution) {
+  return convolution.kernel() == 1 && convolution.stride > 1 && convolution.padding == 0;
+}
+Convolution single_pixels(Convolution convolution) {
+  convolution.stride = 1;
+  return convolution;
+}
+torch::Tensor every(const torch::Tensor& x, int64_t stride) {
+  return x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride);
+}
+torch::Tensor read_pixels(const torch::Tensor& x, int64_t stride) {
+  return channels_last(every(x, stride));
+}
+
 bool uses_tiles(const Convolution& convolution, at::ScalarType compute) {
   const int64_t kernel = convolution.kernel();
   return kernels().tile_convolution.convolve != nullptr && compute == at::kBFloat16 &&
@@ -157,7 +172,12 @@ torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType comp
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
                        const Convolution& convolution, PixelSums* sums) {
   RECORD_FUNCTION("lockstep::convolve", {});
-  if (uses_tiles(convolution, x.scalar_type())) return convolve_tiles(x, used, false, sums);
+  if (skips_pixels(convolution)) {
+    return convolve(read_pixels(x, convolution.stride), used, single_pixels(convolution), sums);
+  }
+  if (uses_tiles(convolution, x.scalar_type()) && x.numel() > 0) {
+    return convolve_tiles(x, used, false, sums);
+  }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
     return image_of_rows(y, x.size(0), x.size(2), x.size(3));
@@ -171,7 +191,17 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
                                 at::IntArrayRef sizes, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::convolve_backward", {});
-  if (uses_tiles(convolution, d_y.scalar_type())) return convolve_tiles(d_y, used, true, nullptr);
+  if (skips_pixels(convolution)) {
+    torch::Tensor d_x =
+        torch::zeros(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
+    const std::vector<int64_t> read{d_y.size(0), sizes[1], d_y.size(2), d_y.size(3)};
+    every(d_x, convolution.stride)
+        .copy_(convolve_backward(d_y, used, read, single_pixels(convolution)));
+    return d_x;
+  }
+  if (uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
+    return convolve_tiles(d_y, used, true, nullptr);
+  }
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
     return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);
@@ -188,6 +218,10 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
 void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
                               const torch::Tensor& x, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::add_convolution_gradient", {});
+  if (skips_pixels(convolution)) {
+    const torch::Tensor read = read_pixels(x, convolution.stride);
+    return add_convolution_gradient(gradient, d_y, read, single_pixels(convolution));
+  }
   if (is_product(convolution)) {
     add_weight_gradient(matrix(gradient), pixel_rows(d_y), pixel_rows(x));
     return;
