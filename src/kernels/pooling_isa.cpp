@@ -53,7 +53,7 @@ void max_pool(const MaxPoolArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
             for (int64_t j = 0; j < count; ++j) {
               const float v = to_float(x[j]);
-              const bool larger = !(v <= largest[j]);  // also a NaN, as libtorch's
+              const bool larger = v > largest[j] || v != v;  // a NaN wins, as libtorch's
               largest[j] = larger ? v : largest[j];
               chosen[j] = larger ? here : chosen[j];
             }

@@ -33,6 +33,7 @@ TEST(Isa, EveryTableIsComplete) {
       whole.tile_convolution = {
           [](const TileWeightArgs&, int64_t, int64_t) {},
           [](const TileConvolutionArgs&, const TileConvolutionPart&, void*) {},
+          [](const TileConvolutionArgs&) { return int64_t{0}; },
           [](const TileConvolutionArgs&) { return int64_t{0}; }};
     }
     // A table is made of pointers only; none may be null.

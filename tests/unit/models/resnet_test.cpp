@@ -83,18 +83,19 @@ TEST(ResNet, FusedEqualsPlain) {
         ImageForward how;
         how.numerics.fused = fused;
         how.training = true;
-        torch::Tensor logits = model->logits(images(4, 32), how);
-        EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{4, 10}));
-        at::cross_entropy_loss(logits, torch::arange(4, torch::kInt64)).backward();
+        torch::Tensor logits =
+            model->logits(images(6, std::string(stem) == "cifar" ? 32 : 96), how);
+        EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{6, 10}));
+        at::cross_entropy_loss(logits, torch::arange(6, torch::kInt64)).backward();
         return std::make_pair(logits.detach(), parameters.gradients().clone());
       };
       const auto [plain, plain_gradients] = run(false);
       const auto [fused, fused_gradients] = run(true);
       EXPECT_LE((plain - fused).abs().max().item<double>(),
-                1e-4 * plain.abs().max().item<double>());
-      // Batch norms of few values enlarge rounding errors on their way back.
+                1e-3 * plain.abs().max().item<double>());
+      // Fifty batch norms, the last of 54 values a channel, enlarge rounding errors on their way.
       EXPECT_LE((plain_gradients - fused_gradients).norm().item<double>(),
-                1e-3 * plain_gradients.norm().item<double>());
+                2e-2 * plain_gradients.norm().item<double>());
     }
   }
 }
