@@ -1,6 +1,6 @@
-// Convolution with stride 1 of single pixels, or of 3 x 3 with one pixel of zeros around, in bf16
-// with fp32 sums, for pixels with their channels beside each other; and what a batch norm behind it
-// needs to know of the result. The same function makes the gradient of x: of d_y, with the weight
+// Convolution of single pixels, or of 3 x 3 with one pixel of zeros around, in bf16 with fp32 sums,
+// for pixels with their channels beside each other; and what a batch norm behind it needs to know
+// of the result. With stride 1 the same function makes the gradient of x: of d_y, with the weight
 // packed for it.
 #pragma once
 
@@ -20,8 +20,9 @@ struct TileConvolutionArgs {
   int64_t images, height, width;
   int64_t inputs, outputs;  // multiples of 32
   int64_t taps;             // 1 or 9
+  int64_t stride;           // 1, or 2 with 9 taps
   const void* weight;       // packed
-  void* y;                  // bf16 [images, height, width, outputs]
+  void* y;                  // bf16 [images, lines, columns, outputs]
   // [chunks, outputs], or null: of the pixels of a chunk the first one's values, and the sums of
   // (y - first) and of its squares.
   float *first, *sum, *squares;

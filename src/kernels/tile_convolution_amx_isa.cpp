@@ -57,7 +57,7 @@ void pack(const TileWeightArgs& a, int64_t begin, int64_t end) {
 }
 
 Pixels sequence(const TileConvolutionArgs& a) {
-  return Pixels({a.images, a.height, a.width, a.taps});
+  return Pixels({a.images, a.height, a.width, a.taps, a.stride});
 }
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -65,7 +65,8 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // Places of a chunk: what fits half a mebibyte, and an even number of chunks like long.
 int64_t chunk_of(const TileConvolutionArgs& a) {
   constexpr int64_t kBytes = 1 << 19;
-  const int64_t fitting = kBytes / (a.inputs * 2), all = sequence(a).count();
+  const Pixels pixels = sequence(a);
+  const int64_t fitting = kBytes / (a.inputs * 2 * pixels.planes()), all = pixels.count();
   const int64_t pairs = (all + 2 * fitting - 1) / (2 * fitting);
   return round_up((all + 2 * pairs - 1) / (2 * pairs), kBlock);
 }
@@ -76,8 +77,9 @@ int64_t chunks(const TileConvolutionArgs& a) {
 }
 
 int64_t scratch_bytes(const TileConvolutionArgs& a) {
-  const int64_t chunk = chunk_of(a), around = chunk + 2 * sequence(a).largest_shift();
-  return round_up(chunk * 8, 64) + round_up(around * a.inputs * 2, 64);
+  const Pixels pixels = sequence(a);
+  const int64_t chunk = chunk_of(a), around = chunk + 2 * pixels.largest_shift();
+  return round_up(chunk * 8, 64) + pixels.planes() * around * a.inputs * 2;
 }
 
 inline void copy_row(const Half* from, int64_t count, Half* to) {
@@ -206,20 +208,29 @@ void convolve_as(const TileConvolutionArgs& a, const TileConvolutionPart& part, 
   auto* number = static_cast<int64_t*>(memory);
   auto* copy = reinterpret_cast<Half*>(static_cast<char*>(memory) + round_up(size * 8, 64));
   const Half* x = static_cast<const Half*>(a.x);
+  const int64_t around = size + 2 * reach;
   int64_t tap[kTaps];
-  for (int64_t t = 0; t < kTaps; ++t) tap[t] = (reach + pixels.shift(t)) * a.inputs;
+  for (int64_t t = 0; t < kTaps; ++t) {
+    tap[t] = (pixels.plane(t) * around + reach + pixels.shift(t)) * a.inputs;
+  }
   for (int64_t i = part.chunk_begin; i < part.chunk_end; ++i) {
     const int64_t first = i * size, left = smaller(size, pixels.count() - first);
     Chunk chunk{copy, number, round_up(left, kBlock), tap};
+    pixels.walk(first, first + chunk.places,
+                [&](int64_t at, int64_t pixel) { number[at] = pixel; });
     // Single pixels are read where they are, but for a last block that reaches beyond them.
-    const bool copies = kTaps != 1 || left < chunk.places;
-    if (!copies) chunk.rows = x + first * a.inputs;
-    pixels.walk(first - reach, first + chunk.places + reach, [&](int64_t at, int64_t pixel) {
-      if (at >= reach && at < reach + chunk.places) number[at - reach] = pixel;
-      if (!copies) return;
-      Half* to = copy + at * a.inputs;
-      pixel < 0 ? clear_row(a.inputs, to) : copy_row(x + pixel * a.inputs, a.inputs, to);
-    });
+    if (kTaps == 1 && left == chunk.places) {
+      chunk.rows = x + first * a.inputs;
+    } else {
+      for (int64_t plane = 0; plane < pixels.planes(); ++plane) {
+        Half* rows = copy + plane * around * a.inputs;
+        pixels.walk_plane(
+            plane, first - reach, first + chunk.places + reach, [&](int64_t at, int64_t pixel) {
+              Half* to = rows + at * a.inputs;
+              pixel < 0 ? clear_row(a.inputs, to) : copy_row(x + pixel * a.inputs, a.inputs, to);
+            });
+      }
+    }
     a.sum != nullptr ? convolve_chunk<kTaps, true>(a, part, chunk, i)
                      : convolve_chunk<kTaps, false>(a, part, chunk, i);
   }

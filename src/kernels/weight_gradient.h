@@ -11,11 +11,12 @@
 namespace lockstep {
 
 struct WeightGradientArgs {  // both bf16
-  const void* d_y;           // [images, height, width, outputs]
+  const void* d_y;           // [images, lines, columns, outputs]
   const void* x;             // [images, height, width, inputs]
   int64_t images, height, width;
   int64_t outputs, inputs;  // multiples of 32
   int64_t taps;             // 1 or 9
+  int64_t stride;           // 1, or 2 with 9 taps
   float* gradient;          // [outputs, inputs, taps]
 };
 

@@ -4,7 +4,8 @@
 //
 // a is d_y transposed, [outputs, pixels], b is x, [pixels, inputs], in pairs of neighbouring
 // pixels. A tap shifts the pixels of x: by an even number of them to another row of the pairs, by
-// an odd one to those of a second copy whose pairs begin at odd pixels.
+// an odd one to those of a second copy whose pairs begin at odd pixels. With stride 2 there are
+// these two copies of each plane of x (pixel_sequence_isa.h).
 #include "kernels/weight_gradient.h"
 
 #include <immintrin.h>
@@ -19,10 +20,12 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kDepth = 32;        // pixels that one tile product sums over
-constexpr int64_t kChunk = 2048;      // pixels for which both sides are packed; then they are in L2
-constexpr int64_t kInputBlock = 128;  // inputs that are packed beside them
-constexpr int64_t kTileWords = 256;   // 32-bit words of a tile, pairs of bf16
+constexpr int64_t kDepth = 32;  // pixels that one tile product sums over
+// Pixels for which both sides are packed, and inputs that are packed at a time: then they are in
+// L2.
+constexpr int64_t kChunk = 2048, kStridedChunk = 1024;
+constexpr int64_t kInputBlock = 128, kStridedInputBlock = 64;
+constexpr int64_t kTileWords = 256;  // 32-bit words of a tile, pairs of bf16
 
 typedef uint32_t Word __attribute__((may_alias));
 
@@ -32,13 +35,20 @@ struct Places {
   int64_t count;
 };
 
-void find_rows(const Pixels& pixels, int64_t begin, const void* from, int64_t channels,
-               const uint16_t* zeros, const Places& places) {
-  const auto* base = static_cast<const uint16_t*>(from);
-  pixels.walk(begin, begin + places.count, [&](int64_t i, int64_t pixel) {
-    places.row[i] = pixel < 0 ? zeros : base + pixel * channels;
-  });
+Pixels sequence(const WeightGradientArgs& a) {
+  return Pixels({a.images, a.height, a.width, a.taps, a.stride});
 }
+
+// Writes where the channels lie; `zeros` for those places that are no pixels.
+struct RowFinder {
+  const uint16_t* base;
+  int64_t channels;
+  const uint16_t* zeros;
+  const uint16_t** row;
+  void operator()(int64_t i, int64_t pixel) const {
+    row[i] = pixel < 0 ? zeros : base + pixel * channels;
+  }
+};
 
 // 16 pairs (a[j], b[j]).
 inline __m512i pairs(const uint16_t* a, const uint16_t* b) {
@@ -153,7 +163,10 @@ void add_taps(const TapSums& from, float* gradient, int64_t all_inputs) {
 
 int64_t chunk_of(const Pixels& pixels) {
   const int64_t all = (pixels.count() + kDepth - 1) / kDepth * kDepth;
-  return smaller(all, kChunk);
+  return smaller(all, pixels.planes() == 1 ? kChunk : kStridedChunk);
+}
+int64_t input_block(const Pixels& pixels) {
+  return pixels.planes() == 1 ? kInputBlock : kStridedInputBlock;
 }
 
 // Even: a chunk's own pairs begin at an even place of what lies around it.
@@ -161,15 +174,15 @@ int64_t reach_of(const Pixels& pixels) { return (pixels.largest_shift() + 1) / 2
 
 // The parts of the scratch memory.
 struct Scratch {
-  const uint16_t** rows;  // of the places of a chunk and of those around it
+  const uint16_t** rows;  // of the places of a chunk, or of a plane's and those around
   uint16_t* zeros;        // as many as there are channels
   Word* outputs;          // d_y, packed
-  Word* inputs;           // x, packed: even pairs, then odd ones
+  Word* inputs;           // x, packed: of each plane even pairs, then odd ones
   float* sums;            // [taps, outputs, inputs]; with one tap the gradient itself
   int64_t bytes;
 
   Scratch(const WeightGradientArgs& a, const WeightGradientPart& part, void* memory) {
-    const Pixels pixels({a.images, a.height, a.width, a.taps});
+    const Pixels pixels = sequence(a);
     const int64_t chunk = chunk_of(pixels), around = chunk + 2 * reach_of(pixels);
     const int64_t channels = a.inputs < a.outputs ? a.outputs : a.inputs;
     const int64_t outs = part.output_end - part.output_begin;
@@ -180,11 +193,12 @@ struct Scratch {
       at += (size + 63) / 64 * 64;
       return here;
     };
-    rows = reinterpret_cast<const uint16_t**>(take((around + 1) * 8));
+    rows = reinterpret_cast<const uint16_t**>(take(pixels.planes() * (around + 1) * 8));
     zeros = reinterpret_cast<uint16_t*>(take(channels * 2));
     outputs = reinterpret_cast<Word*>(take(outs * chunk * 2));
-    const int64_t copies = a.taps == 1 ? 1 : 2;
-    inputs = reinterpret_cast<Word*>(take(smaller(kInputBlock, ins) * around * 2 * copies));
+    const int64_t copies = a.taps == 1 ? 1 : 2 * pixels.planes();
+    const int64_t block = smaller(input_block(pixels), ins);
+    inputs = reinterpret_cast<Word*>(take(block * around * 2 * copies));
     sums = nullptr;
     if (a.taps != 1) sums = reinterpret_cast<float*>(take(a.taps * outs * ins * 4));
     bytes = at;
@@ -197,8 +211,8 @@ int64_t scratch_bytes(const WeightGradientArgs& a, const WeightGradientPart& par
 
 // What a chunk adds, for one block of inputs whose pairs are packed.
 struct PackedChunk {
-  const Word* outputs;     // of all outputs of the part
-  const Word *even, *odd;  // [inputs / 16, rows, 16]
+  const Word* outputs;  // of all outputs of the part
+  const Word* pairs;    // [planes, even and odd, inputs / 16, rows, 16]
   int64_t steps, rows, reach;
   int64_t count, inputs;              // outputs and inputs of the block
   float* sums;                        // of its first output and input
@@ -213,8 +227,8 @@ void add_chunk(const PackedChunk& chunk, const Pixels& pixels, int64_t taps) {
     for (int64_t i = 0; i < chunk.inputs; i += 32) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t shift = chunk.reach + pixels.shift(tap);
-        const Word* pairs = shift % 2 == 0 ? chunk.even : chunk.odd;
-        const Word* b = pairs + i * chunk.rows + shift / 2 * 16;
+        const int64_t copy = 2 * pixels.plane(tap) + shift % 2;
+        const Word* b = chunk.pairs + (copy * chunk.inputs + i) * chunk.rows + shift / 2 * 16;
         multiply({a, a + chunk.steps * kTileWords, b, b + chunk.rows * 16, chunk.steps}, c);
         add_block(c, chunk.sums + tap * chunk.tap_stride + o * chunk.output_stride + i,
                   chunk.output_stride, chunk.adds);
@@ -225,7 +239,7 @@ void add_chunk(const PackedChunk& chunk, const Pixels& pixels, int64_t taps) {
 
 void add(const WeightGradientArgs& a, const WeightGradientPart& part, void* memory) {
   const Tiles tiles;
-  const Pixels pixels({a.images, a.height, a.width, a.taps});
+  const Pixels pixels = sequence(a);
   const Scratch scratch(a, part, memory);
   const int64_t outputs = part.output_end - part.output_begin;
   const int64_t inputs = part.input_end - part.input_begin;
@@ -234,7 +248,7 @@ void add(const WeightGradientArgs& a, const WeightGradientPart& part, void* memo
   float* gradient = a.gradient + (part.output_begin * a.inputs + part.input_begin) * a.taps;
   PackedChunk chunk{};
   chunk.outputs = scratch.outputs;
-  chunk.even = chunk.odd = scratch.inputs;
+  chunk.pairs = scratch.inputs;
   chunk.reach = reach_of(pixels);
   chunk.count = outputs;
   chunk.tap_stride = outputs * inputs;
@@ -243,21 +257,29 @@ void add(const WeightGradientArgs& a, const WeightGradientPart& part, void* memo
   for (int64_t first = 0; first < pixels.count(); first += size) {
     const int64_t left = (pixels.count() - first + kDepth - 1) / kDepth * kDepth;
     const int64_t count = smaller(size, left);
-    find_rows(pixels, first, a.d_y, a.outputs, scratch.zeros, {scratch.rows, count});
+    pixels.walk(
+        first, first + count,
+        RowFinder{static_cast<const uint16_t*>(a.d_y), a.outputs, scratch.zeros, scratch.rows});
     pack_outputs({scratch.rows, count}, part.output_begin, outputs, scratch.outputs);
-    const Places around{scratch.rows, count + 2 * chunk.reach + 1};
-    find_rows(pixels, first - chunk.reach, a.x, a.inputs, scratch.zeros, around);
+    const int64_t around = count + 2 * chunk.reach + 1;
+    for (int64_t plane = 0; plane < pixels.planes(); ++plane) {
+      pixels.walk_plane(plane, first - chunk.reach, first - chunk.reach + around,
+                        RowFinder{static_cast<const uint16_t*>(a.x), a.inputs, scratch.zeros,
+                                  scratch.rows + plane * around});
+    }
     chunk.steps = count / kDepth;
     chunk.rows = count / 2 + chunk.reach;
     chunk.adds = a.taps == 1 || first > 0;
-    for (int64_t input = 0; input < inputs; input += kInputBlock) {
-      chunk.inputs = smaller(kInputBlock, inputs - input);
+    for (int64_t input = 0; input < inputs; input += input_block(pixels)) {
+      chunk.inputs = smaller(input_block(pixels), inputs - input);
       const PairBlock block{part.input_begin + input, chunk.inputs, chunk.rows};
-      pack_inputs(around, 0, block, scratch.inputs);
-      if (a.taps != 1) {
-        Word* odd = scratch.inputs + chunk.inputs * chunk.rows;
-        pack_inputs(around, 1, block, odd);
-        chunk.odd = odd;
+      Word* to = scratch.inputs;
+      for (int64_t plane = 0; plane < pixels.planes(); ++plane) {
+        const Places places{scratch.rows + plane * around, around};
+        for (int64_t odd = 0; odd < (a.taps == 1 ? 1 : 2); ++odd) {
+          pack_inputs(places, odd, block, to);
+          to += chunk.inputs * chunk.rows;
+        }
       }
       chunk.sums = (a.taps == 1 ? gradient : scratch.sums) + input;
       add_chunk(chunk, pixels, a.taps);

@@ -82,9 +82,9 @@ torch::Tensor read_pixels(const torch::Tensor& x, int64_t stride) {
 }
 
 bool uses_tiles(const Convolution& convolution, at::ScalarType compute) {
-  const int64_t kernel = convolution.kernel();
+  const int64_t kernel = convolution.kernel(), stride = convolution.stride;
   return kernels().tile_convolution.convolve != nullptr && compute == at::kBFloat16 &&
-         (kernel == 1 || kernel == 3) && convolution.stride == 1 &&
+         ((kernel == 1 && stride == 1) || (kernel == 3 && stride <= 2)) &&
          convolution.padding == kernel / 2 && convolution.inputs() % 32 == 0 &&
          convolution.outputs() % 32 == 0;
 }
@@ -114,16 +114,22 @@ void run_parts(const TileConvolutionArgs& args) {
 }
 
 // The convolution of x [n, in, height, width] with the weight; backward: of d_y, to the gradient of
-// x.
-torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+// x, for stride 1.
+struct TileUse {
+  int64_t stride;
+  bool backward;
+};
+torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, TileUse use,
                              PixelSums* sums) {
-  const int64_t inputs = x.size(1), outputs = weight.size(backward ? 1 : 0);
+  const int64_t inputs = x.size(1), outputs = weight.size(use.backward ? 1 : 0);
   const int64_t taps = weight.size(2) * weight.size(3);
+  const int64_t height = (x.size(2) - 1) / use.stride + 1, width = (x.size(3) - 1) / use.stride + 1;
   const torch::Tensor rows = pixel_rows(x);
-  torch::Tensor y = torch::empty({rows.size(0), outputs}, x.options());
+  torch::Tensor y = torch::empty({x.size(0) * height * width, outputs}, x.options());
   const torch::Tensor packed = aligned_bytes(weight.numel() * 2);
-  const TileWeightArgs pack{weight.const_data_ptr(), weight.size(0), weight.size(1), taps, backward,
-                            first_aligned(packed)};
+  const TileWeightArgs pack{
+      weight.const_data_ptr(), weight.size(0), weight.size(1), taps, use.backward,
+      first_aligned(packed)};
   const TileConvolutionKernels& kernel = kernels().tile_convolution;
   parallel_rows(outputs / 16, 16 * inputs * taps,
                 [&](int64_t begin, int64_t end) { kernel.pack(pack, begin * 16, end * 16); });
@@ -135,6 +141,7 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   args.inputs = inputs;
   args.outputs = outputs;
   args.taps = taps;
+  args.stride = use.stride;
   args.weight = pack.packed;
   args.y = y.data_ptr();
   if (sums != nullptr) {
@@ -147,7 +154,7 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
     args.pixels = sums->count.data();
   }
   run_parts(args);
-  return image_of_rows(y, x.size(0), x.size(2), x.size(3));
+  return image_of_rows(y, x.size(0), height, width);
 }
 
 }  // namespace
@@ -176,7 +183,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     return convolve(read_pixels(x, convolution.stride), used, single_pixels(convolution), sums);
   }
   if (uses_tiles(convolution, x.scalar_type()) && x.numel() > 0) {
-    return convolve_tiles(x, used, false, sums);
+    return convolve_tiles(x, used, {convolution.stride, false}, sums);
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
@@ -199,8 +206,8 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
         .copy_(convolve_backward(d_y, used, read, single_pixels(convolution)));
     return d_x;
   }
-  if (uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
-    return convolve_tiles(d_y, used, true, nullptr);
+  if (convolution.stride == 1 && uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
+    return convolve_tiles(d_y, used, {1, true}, nullptr);
   }
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
@@ -226,9 +233,9 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
     add_weight_gradient(matrix(gradient), pixel_rows(d_y), pixel_rows(x));
     return;
   }
-  if (convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
+  if (convolution.kernel() == 3 && convolution.stride <= 2 && convolution.padding == 1 &&
       add_weight_gradient_packed(gradient, pixel_rows(d_y), pixel_rows(x),
-                                 {x.size(0), x.size(2), x.size(3), 3})) {
+                                 {x.size(0), x.size(2), x.size(3), 3, convolution.stride})) {
     return;
   }
   if (widens(x)) return add_convolution_gradient(gradient, wide(d_y), wide(x), convolution);

@@ -21,7 +21,7 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
     return;
   }
   if (x.is_contiguous() && d_y.is_contiguous() &&
-      add_weight_gradient_packed(gradient, d_y, x, {x.size(0), 1, 1, 1})) {
+      add_weight_gradient_packed(gradient, d_y, x, {x.size(0), 1, 1})) {
     return;
   }
   // The product has fp32 sums inside and is rounded once; one more pass adds it. (MKL's product

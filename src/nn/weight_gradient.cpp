@@ -41,7 +41,9 @@ bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y
   }
   TORCH_CHECK(d_y.is_contiguous() && x.is_contiguous() && gradient.is_contiguous() &&
                   gradient.numel() == outputs * inputs * shape.kernel * shape.kernel &&
-                  x.size(0) == shape.images * shape.height * shape.width,
+                  x.size(0) == shape.images * shape.height * shape.width &&
+                  d_y.size(0) == shape.images * ((shape.height - 1) / shape.stride + 1) *
+                                     ((shape.width - 1) / shape.stride + 1),
               "weight gradient ", gradient.sizes(), " of ", d_y.sizes(), " and ", x.sizes());
   const WeightGradientArgs args{d_y.const_data_ptr(),
                                 x.const_data_ptr(),
@@ -51,6 +53,7 @@ bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y
                                 outputs,
                                 inputs,
                                 shape.kernel * shape.kernel,
+                                shape.stride,
                                 pointer<float>(gradient)};
   const int64_t units = std::max(outputs, inputs) / kUnit;
   parallel_rows(units, x.size(0) * std::min(outputs, inputs),

@@ -7,12 +7,13 @@
 namespace lockstep::detail {
 
 struct WeightGradientShape {
-  int64_t images, height, width;
-  int64_t kernel;  // 1, or 3 with one pixel of zeros around; stride 1
+  int64_t images, height, width;  // of x
+  int64_t kernel = 1;             // or 3 with one pixel of zeros around
+  int64_t stride = 1;             // or 2 with kernel 3
 };
 
-// gradient [out, in, kernel, kernel] or [out, in], dense fp32, += that of d_y [images * height *
-// width, out] and x [images * height * width, in], rows of pixels. False, and nothing done, when no
+// gradient [out, in, kernel, kernel] or [out, in], dense fp32, += that of d_y [pixels, out] and x
+// [images * height * width, in], rows of pixels. False, and nothing done, when no
 // kernel here can do it.
 bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y,
                                 const torch::Tensor& x, const WeightGradientShape& shape);
