@@ -113,12 +113,12 @@ void run_parts(const TileConvolutionArgs& args) {
   });
 }
 
-// The convolution of x [n, in, height, width] with the weight; backward: of d_y, to the gradient of
-// x, for stride 1.
 struct TileUse {
   int64_t stride;
-  bool backward;
+  bool backward;  // of d_y, to the gradient of x; stride 1 only
 };
+
+// The convolution of x [n, in, height, width] with the weight.
 torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, TileUse use,
                              PixelSums* sums) {
   const int64_t inputs = x.size(1), outputs = weight.size(use.backward ? 1 : 0);
