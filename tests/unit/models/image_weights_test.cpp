@@ -156,9 +156,11 @@ TEST(ImageWeights, HaveTimmsAndTorchvisionsNamesForViTs) {
   EXPECT_EQ(names_of(weight_places(WeightFlavour::kTimm, vit.parameters)), timm);
   EXPECT_EQ(names_of(weight_places(WeightFlavour::kTorchvision, vit.parameters)), torchvision);
   for (const WeightPlace& place : weight_places(WeightFlavour::kTimm, vit.parameters)) {
-    if (place.ours == "cls_token") EXPECT_EQ(place.shape, (std::vector<int64_t>{1, 1, 32}));
-    if (place.ours == "pos_embed") EXPECT_EQ(place.shape, (std::vector<int64_t>{1, 17, 32}));
-    if (place.ours == "patch_embed.proj.weight") {
+    if (place.ours == "cls_token") {
+      EXPECT_EQ(place.shape, (std::vector<int64_t>{1, 1, 32}));
+    } else if (place.ours == "pos_embed") {
+      EXPECT_EQ(place.shape, (std::vector<int64_t>{1, 17, 32}));
+    } else if (place.ours == "patch_embed.proj.weight") {
       EXPECT_EQ(place.shape, (std::vector<int64_t>{32, 3, 8, 8}));
     }
   }
