@@ -32,36 +32,44 @@ inline Gelu gelu(float x) {
   return {x * phi, phi + x * power * 0.39894228f};
 }
 
+// In blocks, with fp32 between: 16-bit numbers and the arithmetic of fp32 in one loop make vectors
+// that the compiler has to take apart again.
 template <class T, bool kSlope>
 void gelu_dropout_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
   const float scale = a.dropout.scale;
-  const T* __restrict bias = a.bias;
+  RandomHalves random;
+  alignas(64) float value[kBlockColumns], slope[kBlockColumns];
   for (int64_t r = begin; r < end; ++r) {
-    T* x = a.x + r * a.width;
-    T* y = a.y + r * a.width;
-    if (threshold == 0) {
-#pragma omp simd
-      for (int64_t j = 0; j < a.width; ++j) {
-        const Gelu g = gelu(to_float(x[j]) + to_float(bias[j]));
-        if (kSlope) x[j] = from_float<T>(g.slope);
-        y[j] = from_float<T>(g.value);
-      }
-      continue;
-    }
-    RandomHalves random;
-    const uint64_t row = row_bits(a.dropout.key, a.dropout.rows[r]);
+    const uint64_t row = threshold == 0 ? 0 : row_bits(a.dropout.key, a.dropout.rows[r]);
     for (int64_t column = 0; column < a.width; column += kBlockColumns) {
       const int64_t count = smaller(kBlockColumns, a.width - column);
-      random.fill(row, column / 2, count);
-      const Half* half = random.halves();
+      T* x = a.x + r * a.width + column;
+      T* y = a.y + r * a.width + column;
+      const T* bias = a.bias + column;
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) value[j] = to_float(x[j]) + to_float(bias[j]);
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
-        const Gelu g = gelu(to_float(x[column + j]) + to_float(bias[column + j]));
-        const float kept = static_cast<float>(half[j] >= threshold) * scale;
-        if (kSlope) x[column + j] = from_float<T>(g.slope * kept);
-        y[column + j] = from_float<T>(g.value * kept);
+        const Gelu g = gelu(value[j]);
+        value[j] = g.value;
+        slope[j] = g.slope;
       }
+      if (threshold != 0) {
+        random.fill(row, column / 2, count);
+        const Half* half = random.halves();
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) {
+          const float kept = static_cast<float>(half[j] >= threshold) * scale;
+          value[j] *= kept;
+          slope[j] *= kept;
+        }
+      }
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) y[j] = from_float<T>(value[j]);
+      if (!kSlope) continue;
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) x[j] = from_float<T>(slope[j]);
     }
   }
 }
