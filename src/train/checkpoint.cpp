@@ -73,12 +73,12 @@ void read_entries(const TensorFile& file, const Parameters& parameters, const st
 // A network: its weights and its buffers. REQUIRES: `buffers` is as Parameters::buffers().
 void read_network(const TensorFile& file, const Parameters& parameters, torch::Tensor& weights,
                   torch::Tensor& buffers) {
-  check_count(file, parameters, parameters.buffer_list().size());
   read_entries(file, parameters, "", weights);
   torch::Tensor host = buffers.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
   auto base = static_cast<std::byte*>(host.mutable_data_ptr());
   for (const BufferRef& b : parameters.buffer_list()) read_entry(file, *b, b->name, base);
   buffers.copy_(host);
+  check_count(file, parameters, parameters.buffer_list().size());
 }
 
 // One number for every parameter.
@@ -330,10 +330,10 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
     throw error;
   }
   TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
-  check_count(optimizer_file, parameters, 0);
   for (auto& [prefix, data, per_layer] : with_dots(content.optimizer.arrays)) {
     (per_layer ? read_layer_entries : read_entries)(optimizer_file, parameters, prefix, data);
   }
+  check_count(optimizer_file, parameters, 0);
   read_outer(checkpoint, content);
   fs::path state = state_file(checkpoint);
   read_state(read_file(state), state, content);
