@@ -78,6 +78,12 @@ TEST(ResNet, FusedEqualsPlain) {
       config.stem = stem;
       const auto model = make_image_model(config, 10, 32, parameters);
       parameters.allocate(torch::kCPU, torch::kFloat, 1);
+      // Small branches: through fifty layers of random weights rounding errors grow beyond measure.
+      for (const ParameterRef& p : parameters.list()) {
+        torch::NoGradGuard no_grad;
+        const bool ends_block = p->name.find("bn3.weight") != std::string::npos;
+        if (ends_block) p->value.fill_(0.2);
+      }
       auto run = [&](bool fused) {
         parameters.gradients().zero_();
         ImageForward how;
@@ -93,7 +99,6 @@ TEST(ResNet, FusedEqualsPlain) {
       const auto [fused, fused_gradients] = run(true);
       EXPECT_LE((plain - fused).abs().max().item<double>(),
                 1e-3 * plain.abs().max().item<double>());
-      // Fifty batch norms, the last of 54 values a channel, enlarge rounding errors on their way.
       EXPECT_LE((plain_gradients - fused_gradients).norm().item<double>(),
                 2e-2 * plain_gradients.norm().item<double>());
     }
