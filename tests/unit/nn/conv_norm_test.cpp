@@ -15,13 +15,13 @@ struct Layer {
   bool relu, residual;
 };
 
-// One layer with random weights and a bf16 copy.
+// One layer with random weights and a copy in 16 bits.
 struct Built {
   Parameters parameters;
   Convolution convolution;
   BatchNorm norm;
 
-  explicit Built(const Layer& layer) {
+  explicit Built(const Layer& layer, at::ScalarType low = at::kBFloat16) {
     convolution.weight =
         parameters.add("conv", {layer.outputs, layer.inputs, layer.kernel, layer.kernel},
                        normal(1.0 / std::sqrt(layer.inputs * layer.kernel * layer.kernel)));
@@ -31,7 +31,7 @@ struct Built {
     norm.bias = parameters.add("norm.bias", {layer.outputs}, normal(1));
     norm.running_mean = parameters.add_buffer("norm.running_mean", {layer.outputs}, 0);
     norm.running_variance = parameters.add_buffer("norm.running_var", {layer.outputs}, 1);
-    parameters.allocate(torch::kCPU, torch::kBFloat16, 5);
+    parameters.allocate(torch::kCPU, low, 5);
   }
 };
 
@@ -156,6 +156,15 @@ TEST(ConvNorm, FusedEqualsPlain) {
         expect_close(run(fused, in, layer.relu, {{compute, true}, true, {}}), expected, compute);
       });
     }
+  }
+}
+
+TEST(ConvNorm, FusedEqualsPlainInFp16) {
+  for (const Layer& layer : kLayers) {
+    const Inputs in = make_inputs(layer, 2, at::kHalf);
+    Built plain(layer, at::kHalf), fused(layer, at::kHalf);
+    const Result expected = run(plain, in, layer.relu, {{at::kHalf, false}, true, {}});
+    expect_close(run(fused, in, layer.relu, {{at::kHalf, true}, true, {}}), expected, at::kHalf);
   }
 }
 
