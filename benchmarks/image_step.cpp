@@ -100,11 +100,14 @@ class StepTask : public Task {
   std::unique_ptr<ImageModel> model_;
 };
 
-// As the peer: SGD with momentum and decay, a constant rate, no clipping.
+// As the peers: SGD with momentum and decay, AdamW for ViT; a constant rate, no clipping.
 RunConfig step_config(const Options& options) {
+  const bool is_vit = options.model.name.rfind("vit", 0) == 0;
+  const std::string optimizer =
+      is_vit ? "name = \"adamw\"\nlr = 1e-4\n"
+             : "name = \"sgd\"\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n";
   ConfigSource source = ConfigSource::from_text(
-      "[optimizer]\nname = \"sgd\"\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n"
-      "[schedule]\nname = \"constant\"\n[training]\nclip_norm = 0\n",
+      "[optimizer]\n" + optimizer + "[schedule]\nname = \"constant\"\n[training]\nclip_norm = 0\n",
       "image_step");
   for (const std::string& word : options.settings) source.override_with(word);
   source.set("run.precision", options.precision, "--precision");
