@@ -177,11 +177,9 @@ int run_everywhere(const Arguments& arguments) {
                                       join(failures, "\n")));
 }
 
-using Action = int (*)(const Arguments&);
-
-const Catalogue<Action>& actions() {
-  static const Catalogue<Action> catalogue = [] {
-    Catalogue<Action> c("action of cluster");
+const Catalogue<CommandPart>& parts() {
+  static const Catalogue<CommandPart> catalogue = [] {
+    Catalogue<CommandPart> c("part of cluster");
     c.add("list", list_hosts, "the hosts that the options name");
     c.add("ssh", open_shell, "a shell on one host, by name or index");
     c.add("check", cluster_check, "can each be reached, and what is on it");
@@ -195,13 +193,6 @@ const Catalogue<Action>& actions() {
 
 }  // namespace
 
-int cluster(const Arguments& arguments) {
-  bool help = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h";
-  if (!help) return actions().get(arguments[0])({arguments.begin() + 1, arguments.end()});
-  fmt::print(
-      "usage: lockstep cluster ACTION ...      lockstep cluster ACTION --help explains one\n");
-  for (const auto& action : actions().items()) fmt::print("  {:<6} {}\n", action.name, action.help);
-  return arguments.empty() ? kExitConfig : kExitOk;
-}
+int cluster(const Arguments& arguments) { return run_part("cluster", parts(), arguments); }
 
 }  // namespace lockstep

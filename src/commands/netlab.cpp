@@ -222,11 +222,9 @@ int explain_lab(const Arguments& arguments) {
   return kExitOk;
 }
 
-using Part = int (*)(const Arguments&);
-
-const Catalogue<Part>& parts() {
-  static const Catalogue<Part> catalogue = [] {
-    Catalogue<Part> c("part of netlab");
+const Catalogue<CommandPart>& parts() {
+  static const Catalogue<CommandPart> catalogue = [] {
+    Catalogue<CommandPart> c("part of netlab");
     c.add("run", run, "a command beside virtual hosts, which go when it ends");
     c.add("up", up, "virtual hosts until Ctrl-C");
     c.add("set", set, "change a running lab: cut, heal, power-off, power-on, delay_ms=20");
@@ -240,13 +238,6 @@ const Catalogue<Part>& parts() {
 
 }  // namespace
 
-int netlab(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] != "--help" && arguments[0] != "-h") {
-    return parts().get(arguments[0])({arguments.begin() + 1, arguments.end()});
-  }
-  fmt::print("usage: lockstep netlab PART ...      lockstep netlab PART --help explains one\n\n");
-  for (const auto& part : parts().items()) fmt::print("  {:<8} {}\n", part.name, part.help);
-  return arguments.empty() ? kExitConfig : kExitOk;
-}
+int netlab(const Arguments& arguments) { return run_part("netlab", parts(), arguments); }
 
 }  // namespace lockstep

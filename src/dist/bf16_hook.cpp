@@ -1,7 +1,8 @@
 #include "dist/bf16_hook.h"
 
 #include <utility>
-#include <vector>
+
+#include "dist/narrow_copies.h"
 
 namespace lockstep {
 namespace {
@@ -11,18 +12,9 @@ class Bf16Hook final : public CommHook {
   explicit Bf16Hook(std::unique_ptr<CommHook> next) : next_(std::move(next)) {}
 
   Completion start(const GradientBucket& bucket) override {
-    torch::NoGradGuard no_grad;
-    auto index = static_cast<std::size_t>(bucket.index);
-    if (copies_.size() <= index) copies_.resize(index + 1);
-    torch::Tensor& narrow = copies_[index];
-    if (!narrow.defined() || narrow.numel() != bucket.gradients.numel()) {
-      narrow = torch::empty_like(bucket.gradients, torch::kBFloat16);
-    }
-    narrow.copy_(bucket.gradients);
-    GradientBucket small = bucket;
-    small.gradients = narrow;
-    Completion reduced = next_->start(small);
-    return [reduced, narrow, wide = bucket.gradients] {
+    GradientBucket narrow = copies_.round(bucket);
+    Completion reduced = next_->start(narrow);
+    return [reduced, narrow = narrow.gradients, wide = bucket.gradients] {
       reduced();
       torch::NoGradGuard no_grad;
       wide.copy_(narrow);
@@ -31,7 +23,7 @@ class Bf16Hook final : public CommHook {
 
  private:
   std::unique_ptr<CommHook> next_;
-  std::vector<torch::Tensor> copies_;  // by bucket, allocated once
+  NarrowCopies copies_{torch::kBFloat16};
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <cmath>
 #include <utility>
-#include <vector>
+
+#include "dist/narrow_copies.h"
 
 namespace lockstep {
 namespace {
@@ -22,21 +23,12 @@ class Fp16Hook final : public CommHook {
 
   Completion start(const GradientBucket& bucket) override {
     torch::NoGradGuard no_grad;
-    auto index = static_cast<std::size_t>(bucket.index);
-    if (copies_.size() <= index) copies_.resize(index + 1);
-    torch::Tensor& narrow = copies_[index];
-    if (!narrow.defined() || narrow.numel() != bucket.gradients.numel()) {
-      narrow = torch::empty_like(bucket.gradients, torch::kHalf);
-    }
     const double scale = wire_scale(bucket.unit);
     // Exact either way, but for numbers that fp32 itself can hardly hold.
-    torch::Tensor wide = bucket.gradients;
-    if (scale != 1) wide.mul_(scale);
-    narrow.copy_(wide);
-    GradientBucket small = bucket;
-    small.gradients = narrow;
-    Completion reduced = next_->start(small);
-    return [this, reduced, narrow, scale, bucket] {
+    if (scale != 1) torch::Tensor(bucket.gradients).mul_(scale);
+    GradientBucket narrow = copies_.round(bucket);
+    Completion reduced = next_->start(narrow);
+    return [this, reduced, narrow = narrow.gradients, scale, bucket] {
       reduced();
       finish(narrow, scale, bucket);
     };
@@ -55,7 +47,7 @@ class Fp16Hook final : public CommHook {
   }
 
   std::unique_ptr<CommHook> next_;
-  std::vector<torch::Tensor> copies_;  // by bucket, allocated once
+  NarrowCopies copies_{torch::kHalf};
 };
 
 }  // namespace
