@@ -32,8 +32,8 @@ inline bool parse_arguments(CLI::App& app, const Arguments& arguments) {
 // A part of a command that has several: `lockstep cluster list`.
 using CommandPart = int (*)(const Arguments&);
 
-// Runs the part that the first argument names with the others; without one, or asked for help, lists
-// the parts. Returns the exit code. ConfigError for a name that is none.
+// Runs the part that the first argument names with the others; without one, or asked for help,
+// lists the parts. Returns the exit code. ConfigError for a name that is none.
 inline int run_part(const std::string& command, const Catalogue<CommandPart>& parts,
                     const Arguments& arguments) {
   bool help = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h";

@@ -6,27 +6,22 @@
 
 #include <sys/types.h>
 
-#include "launch/descriptor.h"
+#include "base/survivor.h"
 
 namespace lockstep {
 
 class Warden {
  public:
   // Starts it. REQUIRES: no other thread runs. `most_groups`: how many it can watch at a time.
-  // Throws MachineError.
+  // Its end kills the groups that are still watched. Throws MachineError.
   explicit Warden(int most_groups);
-  // Ends the channel and waits: groups that are still watched are killed.
-  ~Warden();
-  Warden(const Warden&) = delete;
-  Warden& operator=(const Warden&) = delete;
 
   void watch(pid_t group);   // safe between fork and exec
   void forget(pid_t group);  // before its leader is reaped: the number may be used again after that
 
  private:
   void tell(pid_t number);
-  pid_t pid_ = -1;
-  Descriptor channel_;
+  Survivor survivor_;
 };
 
 }  // namespace lockstep

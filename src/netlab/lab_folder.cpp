@@ -2,12 +2,9 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -57,15 +54,7 @@ bool is_virtual_host(pid_t pid) {
   return fs::exists(name, none) && trim(read_file(name)) == "netlab-host";
 }
 
-[[noreturn]] void clean_up_later(int channel, const fs::path& folder,
-                                 const std::vector<fs::path>& groups) {
-  ::setsid();
-  ::prctl(PR_SET_NAME, "netlab-janitor");
-  sigset_t all;
-  sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  if (channel > 0) ::close_range(0, static_cast<unsigned>(channel) - 1, 0);
-  ::close_range(static_cast<unsigned>(channel) + 1, ~0U, 0);
+void clean_up_later(int channel, const fs::path& folder, const std::vector<fs::path>& groups) {
   char none;
   while (::read(channel, &none, 1) < 0 && errno == EINTR) {
   }
@@ -82,7 +71,6 @@ bool is_virtual_host(pid_t pid) {
     if (!left) break;
     ::usleep(20000);
   }
-  ::_exit(0);
 }
 
 // Closed when nobody listens.
@@ -208,23 +196,11 @@ void pass_connection(const fs::path& folder, const std::string& address, int por
   }
 }
 
-Janitor::Janitor(fs::path folder, std::vector<fs::path> groups) {
-  if (folder.empty() && groups.empty()) return;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw MachineError("cannot open a pipe: {}", std::strerror(errno));
-  }
-  Descriptor reading(ends[0]);
-  channel_ = Descriptor(ends[1]);
-  pid_ = ::fork();
-  if (pid_ == 0) clean_up_later(reading.get(), folder, groups);
-  if (pid_ < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
-}
-
-Janitor::~Janitor() {
-  channel_.close();
-  while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+std::unique_ptr<Survivor> start_janitor(const fs::path& folder,
+                                        const std::vector<fs::path>& groups) {
+  if (folder.empty() && groups.empty()) return nullptr;
+  return std::make_unique<Survivor>("netlab-janitor",
+                                    [=](int channel) { clean_up_later(channel, folder, groups); });
 }
 
 }  // namespace lockstep

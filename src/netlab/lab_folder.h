@@ -3,10 +3,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/survivor.h"
 #include "netlab/virtual_host.h"
 
 namespace lockstep {
@@ -38,17 +39,8 @@ void send_event(const std::filesystem::path& folder, const std::string& toml);
 void pass_connection(const std::filesystem::path& folder, const std::string& address, int port,
                      int output);
 
-// Removes a folder and groups when the process that made it is gone, also by SIGKILL.
-class Janitor {
- public:
-  Janitor(std::filesystem::path folder, std::vector<std::filesystem::path> groups);
-  ~Janitor();
-  Janitor(const Janitor&) = delete;
-  Janitor& operator=(const Janitor&) = delete;
-
- private:
-  pid_t pid_ = -1;
-  Descriptor channel_;
-};
+// Removes a folder and groups when this process is gone, also by SIGKILL. Null: nothing to remove.
+std::unique_ptr<Survivor> start_janitor(const std::filesystem::path& folder,
+                                        const std::vector<std::filesystem::path>& groups);
 
 }  // namespace lockstep
