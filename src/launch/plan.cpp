@@ -106,14 +106,14 @@ bool is_setting(const PlannedChoice& choice, const PlannedChoice& base) {
 // The quickest of the settings that change nothing, or that change what is learned; -1: none.
 int quickest(const Plan& plan, bool changing) {
   int best = -1;
-  double seconds = plan.base.seconds() * (1 - kWorthwhile);
+  double pace = plan.base.seconds_per_target() * (1 - kWorthwhile);
   for (std::size_t i = 0; i < plan.choices.size(); ++i) {
     const PlannedChoice& c = plan.choices[i];
     if (!is_setting(c, plan.base) || c.scenario.changes_result != changing) continue;
     // They stand from mild to drastic: a later one must be worth it.
-    if (c.seconds() < seconds) {
+    if (c.seconds_per_target() < pace) {
       best = static_cast<int>(i);
-      seconds = c.seconds() * (1 - kWorthwhile);
+      pace = c.seconds_per_target() * (1 - kWorthwhile);
     }
   }
   return best;
@@ -126,7 +126,8 @@ std::string advice_text(const Plan& plan) {
   auto times = [&](int i) {
     return fmt::format("{} ({:.2f} x as fast)",
                        plan.choices[static_cast<std::size_t>(i)].scenario.name,
-                       plan.base.seconds() / plan.choices[static_cast<std::size_t>(i)].seconds());
+                       plan.base.seconds_per_target() /
+                           plan.choices[static_cast<std::size_t>(i)].seconds_per_target());
   };
   if (plan.base.scenario.hosts == 1) {
     out = "one host: no step waits for a network";
@@ -144,7 +145,8 @@ std::string advice_text(const Plan& plan) {
                        times(plan.best_changing));
   }
   for (const PlannedChoice& c : plan.choices) {
-    if (c.scenario.name == "one host fewer" && c.seconds() < plan.base.seconds()) {
+    if (c.scenario.name == "one host fewer" &&
+        c.seconds_per_target() < plan.base.seconds_per_target()) {
       out += fmt::format(
           "; {} host{} would be faster than {}: the network costs more than the "
           "hosts add",
@@ -165,7 +167,8 @@ Plan make_plan(PlanInputs inputs) {
   plan.best = quickest(plan, false);
   plan.best_changing = quickest(plan, true);
   auto seconds_of = [&](int i) {
-    return i < 0 ? plan.base.seconds() : plan.choices[static_cast<std::size_t>(i)].seconds();
+    return i < 0 ? plan.base.seconds_per_target()
+                 : plan.choices[static_cast<std::size_t>(i)].seconds_per_target();
   };
   if (seconds_of(plan.best_changing) > seconds_of(plan.best) * (1 - kWorthwhile)) {
     plan.best_changing = -1;

@@ -2,6 +2,7 @@
 // plan.json (docs/plan.md), which the run compares with what it measures (train/plan_check.h).
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ struct PlannedChoice {
   RunPrediction run;
   double cost = 0;  // price * hosts * hours
 
-  // Seconds for as many targets as the configuration asks for.
-  double seconds() const { return run.seconds(); }
+  // Of the whole run, so that runs that training.minutes ends compare as well.
+  double seconds_per_target() const {
+    return run.seconds() / (static_cast<double>(std::max<int64_t>(1, run.steps)) * step.targets);
+  }
 };
 
 struct Plan {

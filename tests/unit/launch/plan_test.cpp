@@ -43,6 +43,16 @@ TEST(Plan, AdvisesSmallerMessagesWhereTheNetworkIsSlow) {
   EXPECT_NEAR(plan.base.cost, 0.5 * 2 * 50'000 * plan.base.step.seconds / 3600, 1e-6);
 }
 
+// All choices then take the same time; what they get done in it differs.
+TEST(Plan, AdvisesARunThatEndsByTimeAsWell) {
+  PlanInputs in = usual_inputs(117e6);
+  in.facts.length.minutes = 60;
+  Plan plan = make_plan(in);
+  EXPECT_TRUE(plan.base.run.ends_early);
+  ASSERT_GE(plan.best, 0) << plan.advice;
+  EXPECT_EQ(plan.choices[plan.best].scenario.name, "comm.hook=bf16");
+}
+
 TEST(Plan, LeavesAFastNetworkAlone) {
   Plan plan = make_plan(usual_inputs(2e9));
   EXPECT_EQ(plan.best, -1) << plan.advice;
