@@ -104,7 +104,7 @@ std::string choices_text(const Plan& plan) {
     out +=
         fmt::format("  {:<30} {:>10} {:>10} {:>10} {:>13} {:>12}{}  {}\n", c.scenario.name,
                     ms(c.step.seconds), ms(c.step.wait), short_number(c.step.targets_per_second()),
-                    short_duration(c.seconds()), short_bytes(c.step.sent_bytes),
+                    short_duration(c.run.seconds()), short_bytes(c.step.sent_bytes),
                     priced ? fmt::format("{:>10}", money(c.cost)) : "", c.scenario.note);
   };
   row(plan.base);

@@ -107,8 +107,8 @@ class Hosts : public ::testing::Test {
 
   // Ranks that note their process and attempt and work until they are told to stop or may go.
   const std::string work_ =
+      "trap 'exit 143' TERM; echo $LOCKSTEP_SIZE > $1/size$LOCKSTEP_RANK-$LOCKSTEP_ATTEMPT; "
       "echo $$ > $1/rank$LOCKSTEP_RANK-$LOCKSTEP_ATTEMPT; "
-      "echo $LOCKSTEP_SIZE > $1/size$LOCKSTEP_RANK-$LOCKSTEP_ATTEMPT; trap 'exit 143' TERM; "
       "while [ ! -e $1/go ]; do sleep 0.02; done";
   void may_go() { write_file(path_ / "go", ""); }
 
