@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -39,14 +40,18 @@ ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
     }
     for (const Completion& completion : running) completion();
     running.clear();
-    std::array<double, 3> worst = {std::chrono::duration<double>(Clock::now() - start).count(),
-                                   cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
-    world.all_reduce_max(worst);  // also whether any rank's time is over: all stop together
-    if (i > 0 || worst[2] > 0) {  // the first warms up, unless there is time for no other
-      seconds.push_back(worst[0]);
-      cpu.push_back(worst[1]);
+    // Means over the ranks: one that starts late finds the others' numbers there and is done early
+    // by as much as they wait for it, so that the mean is the time of a sum that all start
+    // together.
+    std::array<double, 3> of_all = {std::chrono::duration<double>(Clock::now() - start).count(),
+                                    cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
+    world.start_all_reduce_sum(std::span<double>(of_all), "timed sum's figures")();
+    const bool over = of_all[2] > 0;  // any rank's time: all stop together
+    if (i > 0 || over) {              // the first warms up, unless there is time for no other
+      seconds.push_back(of_all[0] / world.size());
+      cpu.push_back(of_all[1] / world.size());
     }
-    if (worst[2] > 0) break;
+    if (over) break;
   }
   auto middle = [](std::vector<double>& values) {
     std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());

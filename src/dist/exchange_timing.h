@@ -19,8 +19,8 @@ struct ExchangeRequest {
 
 struct ExchangeTime {
   int repeats = 0;         // that were timed, at least one
-  double seconds = 0;      // of one: median over the repeats of the slowest rank's time
-  double cpu_seconds = 0;  // of one, all threads of a rank: the largest of all ranks
+  double seconds = 0;      // of one: median over the repeats of the ranks' mean
+  double cpu_seconds = 0;  // of one, all threads of a rank: the same
 };
 
 // Called by all ranks, with the same request. Throws MachineError.

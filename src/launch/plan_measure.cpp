@@ -89,22 +89,23 @@ MeasuredLink measure_network(ProbedHosts& hosts, double bucket_bytes, double gra
   constexpr double kSmall = 64e3, kLeastLarge = 1e6;
   constexpr int kParts = 4;  // buckets under way together, as in a step
   const double large = std::max(kLeastLarge, std::min(gradient_bytes, kParts * bucket_bytes));
-  // A pause before each, longer than TCP's shortest retransmission time: as between two steps.
-  const Json wanted = Json::array({Json{{"bytes", static_cast<int64_t>(kSmall)},
+  // A pause before each, longer than TCP's shortest retransmission time: as between two steps. The
+  // large ones first: they open the windows, which on long ways takes several rounds.
+  const Json wanted = Json::array({Json{{"bytes", static_cast<int64_t>(large)},
+                                        {"parts", kParts},
+                                        {"repeats", 6},
+                                        {"pause_ms", 220},
+                                        {"limit_ms", 6000}},
+                                   Json{{"bytes", static_cast<int64_t>(kSmall)},
                                         {"repeats", 7},
                                         {"pause_ms", 220},
-                                        {"limit_ms", 3000}},
-                                   Json{{"bytes", static_cast<int64_t>(large)},
-                                        {"parts", kParts},
-                                        {"repeats", 5},
-                                        {"pause_ms", 220},
-                                        {"limit_ms", 5000}}});
+                                        {"limit_ms", 4000}}});
   auto timing = [](const Json& j) {
     return ExchangeTiming{j.at("bytes"), j.at("seconds"), j.at("cpu_seconds")};
   };
   auto once = [&] {
     const Json times = hosts.exchange(wanted, std::chrono::seconds(30));
-    MeasuredLink out{.small = timing(times.at(0)), .large = timing(times.at(1))};
+    MeasuredLink out{.small = timing(times.at(1)), .large = timing(times.at(0))};
     out.link = fit_link(out.small, out.large, static_cast<int>(hosts.answering().size()));
     return out;
   };

@@ -15,17 +15,22 @@ constexpr double kSumBytes = 7 * sizeof(double);  // loss and counts, once a ste
 // One after the other, of a sum: exchanged between two, or as slices there and back among more.
 double delays(int hosts) { return hosts == 2 ? 1 : 2; }
 
+// Of the time of a large exchange what its transfer can take without showing against the delays.
+constexpr double kUnseen = 0.1;
+
 }  // namespace
 
 Link fit_link(const ExchangeTiming& small, const ExchangeTiming& large, int hosts) {
   if (hosts < 2) throw MachineError("an exchange among {} hosts has no link to fit", hosts);
-  if (large.bytes <= small.bytes || large.seconds <= small.seconds) {
+  const bool noise = large.bytes <= small.bytes || large.seconds < small.seconds * 0.6;
+  if (noise || large.seconds <= 0) {
     throw MachineError(
         "an exchange of {} took {:.3f} ms and one of {} {:.3f} ms: no bandwidth can be fitted",
         short_bytes(small.bytes), small.seconds * 1e3, short_bytes(large.bytes),
         large.seconds * 1e3);
   }
-  const double slope = (large.seconds - small.seconds) / (large.bytes - small.bytes);
+  const double slope = std::max(large.seconds - small.seconds, kUnseen * large.seconds) /
+                       (large.bytes - small.bytes);
   const double constant = std::max(0.0, small.seconds - slope * small.bytes);
   return {.latency_seconds = constant / delays(hosts),
           .bytes_per_second = exchange_bytes(1, hosts) / slope,

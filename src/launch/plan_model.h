@@ -28,7 +28,8 @@ struct ExchangeTiming {  // a measured sum
   double bytes = 0, seconds = 0, cpu_seconds = 0;
 };
 
-// The line through two sizes. MachineError when the larger one is not slower, or no larger.
+// The line through two sizes. Where delays hide the transfer of the larger one, it is taken to be a
+// tenth of its time. MachineError when the larger one is much quicker, or no larger.
 Link fit_link(const ExchangeTiming& small, const ExchangeTiming& large, int hosts);
 
 // Of one sum of so many bytes; 0 for one host.

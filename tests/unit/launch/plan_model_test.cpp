@@ -25,6 +25,12 @@ TEST(PlanModel, RecoversLatencyAndBandwidthFromTwoSizes) {
   }
 }
 
+TEST(PlanModel, TakesATransferThatDelaysHideAsATenth) {
+  Link fitted = fit_link({64e3, 0.105}, {1.4e6, 0.1}, 2);
+  EXPECT_NEAR(exchange_seconds(1.4e6, 2, fitted), 0.11, 0.006);
+  EXPECT_GT(fitted.bytes_per_second, 100e6);
+}
+
 TEST(PlanModel, RefusesToFitSizesThatTellNothing) {
   EXPECT_THROW(fit_link({64e3, 0.2}, {4e6, 0.1}, 2), MachineError);
   EXPECT_THROW(fit_link({4e6, 0.1}, {4e6, 0.2}, 2), MachineError);
