@@ -2,15 +2,14 @@
 // texts. Scores, softmax and sums are fp32 as in attention_isa.cpp; beyond that the weights and the
 // gradients of the scores are rounded to bfloat16 before they are multiplied.
 //
-// A tile has 16 rows of 64 bytes. TDPBF16PS adds to c [16, 16] fp32 the product of a [16, 32] bf16
-// and b [32, 16] bf16, where row p of b's tile holds the pairs (b[2p, j], b[2p + 1, j]): "paired".
-// Paired rows of a matrix are two of its rows interleaved; of its transpose, a transposition of
-// 32-bit words.
+// Tiles as kernels/tiles_amx_isa.h has them. The pairs of a matrix's tile are two of its rows
+// interleaved ("paired"); of its transpose, a transposition of 32-bit words.
 #include <immintrin.h>
 
 #include "kernels/attention_rows_isa.h"
 #include "kernels/isa_math.h"
 #include "kernels/small_product_isa.h"
+#include "kernels/tiles_amx_isa.h"
 
 namespace lockstep {
 namespace detail {
@@ -21,31 +20,10 @@ constexpr int64_t kTile = 16;        // rows, and columns of fp32
 constexpr int64_t kDepth = 32;       // bf16 in a row of a tile
 constexpr int64_t kTileWords = 512;  // bf16 in a tile
 
-// GCC's own macro for loads does not say that it reads memory.
-#define LOCKSTEP_LOAD_TILE(tile, from, stride)                                              \
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(int64_t{stride} * 2) \
+// To rows of floats that lie `row` apart.
+#define LOCKSTEP_STORE_ROWS(tile, to, row)                                                 \
+  __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(int64_t{row} * 4) \
                    : "memory")
-#define LOCKSTEP_STORE_TILE(tile, to, stride)                                                 \
-  __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(int64_t{stride} * 4) \
-                   : "memory")
-#define LOCKSTEP_MULTIPLY_TILES(c, a, b) \
-  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::)
-#define LOCKSTEP_ZERO_TILE(tile) __asm__ volatile("tilezero %%tmm" #tile ::)
-
-// All eight tiles of full size, while it lives. Every thread has its own.
-class Tiles {
- public:
-  Tiles() {
-    alignas(64) uint8_t config[64] = {};
-    config[0] = 1;  // the palette
-    for (int i = 0; i < 8; ++i) {
-      config[16 + 2 * i] = 64;  // bytes of a row
-      config[48 + i] = kTile;
-    }
-    __asm__ volatile("ldtilecfg %0" ::"m"(config));
-  }
-  ~Tiles() { __asm__ volatile("tilerelease" ::); }
-};
 
 // c[:, 16 i .. 16 i + 15] = sum over k < depth of a_k b_ki for tiles i < count <= 4.
 struct TileProduct {
@@ -64,26 +42,26 @@ inline void multiply_tiles(const TileProduct& p, int64_t count) {
   LOCKSTEP_ZERO_TILE(3);
   for (int64_t k = 0; k < p.depth; ++k) {
     const uint16_t* b = p.b + k * p.b_step;
-    LOCKSTEP_LOAD_TILE(4, p.a + k * p.a_step, p.a_row);
-    LOCKSTEP_LOAD_TILE(5, b, kDepth);
+    LOCKSTEP_LOAD_TILE(4, p.a + k * p.a_step, p.a_row * 2);
+    LOCKSTEP_LOAD_TILE(5, b, 2 * kDepth);
     LOCKSTEP_MULTIPLY_TILES(0, 4, 5);
     if (count > 1) {
-      LOCKSTEP_LOAD_TILE(6, b + kTileWords, kDepth);
+      LOCKSTEP_LOAD_TILE(6, b + kTileWords, 2 * kDepth);
       LOCKSTEP_MULTIPLY_TILES(1, 4, 6);
     }
     if (count > 2) {
-      LOCKSTEP_LOAD_TILE(7, b + 2 * kTileWords, kDepth);
+      LOCKSTEP_LOAD_TILE(7, b + 2 * kTileWords, 2 * kDepth);
       LOCKSTEP_MULTIPLY_TILES(2, 4, 7);
     }
     if (count > 3) {
-      LOCKSTEP_LOAD_TILE(5, b + 3 * kTileWords, kDepth);
+      LOCKSTEP_LOAD_TILE(5, b + 3 * kTileWords, 2 * kDepth);
       LOCKSTEP_MULTIPLY_TILES(3, 4, 5);
     }
   }
-  LOCKSTEP_STORE_TILE(0, p.c, p.c_row);
-  if (count > 1) LOCKSTEP_STORE_TILE(1, p.c + kTile, p.c_row);
-  if (count > 2) LOCKSTEP_STORE_TILE(2, p.c + 2 * kTile, p.c_row);
-  if (count > 3) LOCKSTEP_STORE_TILE(3, p.c + 3 * kTile, p.c_row);
+  LOCKSTEP_STORE_ROWS(0, p.c, p.c_row);
+  if (count > 1) LOCKSTEP_STORE_ROWS(1, p.c + kTile, p.c_row);
+  if (count > 2) LOCKSTEP_STORE_ROWS(2, p.c + 2 * kTile, p.c_row);
+  if (count > 3) LOCKSTEP_STORE_ROWS(3, p.c + 3 * kTile, p.c_row);
 }
 
 // The same for any number of tiles beside each other.
