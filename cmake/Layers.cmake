@@ -48,8 +48,10 @@ function(lockstep_folder name)
       target_compile_options(${target}_avx512 PRIVATE -march=x86-64-v4 -mprefer-vector-width=512)
       target_compile_options(${target}_avx512_dot PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
                              -mprefer-vector-width=512)
+      # GCC 12 warns of its own intrinsics' undefined operands.
       target_compile_options(${target}_amx PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
-                             -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
+                             -mamx-tile -mamx-bf16 -mprefer-vector-width=512
+                             -Wno-maybe-uninitialized)
     endif()
   endif()
   foreach(lower ${LOCKSTEP_FOLDERS})

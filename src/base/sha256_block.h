@@ -1,5 +1,6 @@
 // The compression function of SHA-256 (FIPS 180-4, section 6.2.2), in portable code and with the
-// instructions that x86 CPUs have for it, six times as fast. Sha256 (file.h) takes what the CPU has.
+// instructions that x86 CPUs have for it, six times as fast. Sha256 (file.h) takes what the CPU
+// has.
 #pragma once
 
 #include <cstdint>

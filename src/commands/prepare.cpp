@@ -132,8 +132,9 @@ CLI::App* add_images(CLI::App& app, Options& o) {
   command->add_option("input", images.input, "folder with train and val, or an archive")
       ->required();
   command->add_option("--out", images.out, "folder to write into")->required();
-  command->add_option("--resize", images.resize,
-                      "larger images are encoded anew with this shorter side; 0: none")
+  command
+      ->add_option("--resize", images.resize,
+                   "larger images are encoded anew with this shorter side; 0: none")
       ->capture_default_str();
   command->add_option("--quality", images.quality, "of the JPEGs that are encoded anew")
       ->capture_default_str();
