@@ -15,14 +15,8 @@ std::string weights_of(const fs::path& run, int step, const char* file = "weight
   return read_file(run / fmt::format("checkpoints/step_{}/{}.safetensors", step, file));
 }
 
-void expect_same_losses(const fs::path& a, const fs::path& b, double tolerance) {
-  const auto first = metrics_of(a, "step"), second = metrics_of(b, "step");
-  ASSERT_EQ(first.size(), second.size());
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    EXPECT_NEAR(first[i].at("train/loss").get<double>(), second[i].at("train/loss").get<double>(),
-                tolerance)
-        << "step " << i + 1;
-  }
+double figure(const std::vector<nlohmann::json>& steps, std::size_t step, const char* tag) {
+  return steps.at(step - 1).at(tag).get<double>();
 }
 
 TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
@@ -53,20 +47,28 @@ TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
 }
 
 TEST_F(Images, TwoRanksWithSharedStatisticsLearnAsOne) {
-  // Sums over 12 images in another order: steps amplify the rounding of fp32, the more the larger
-  // they are.
-  const std::string words =
-      "model.sync_batch_norm=true batch.drop_last=true optimizer.lr=0.001 training.steps=6";
-  ASSERT_EQ(train("one", 1, words).exit_code, 0);
-  const ProgramResult two = train("two", 2, words);
+  const std::string words = "batch.drop_last=true optimizer.lr=0.001 training.steps=6 ";
+  ASSERT_EQ(train("one", 1, words + "model.sync_batch_norm=true").exit_code, 0);
+  const ProgramResult two = train("two", 2, words + "model.sync_batch_norm=true");
   ASSERT_EQ(two.exit_code, 0) << two.errors;
-  expect_same_losses(run("one"), run("two"), 2e-3);
-  const ProgramResult own =
-      train("own", 2, "batch.drop_last=true optimizer.lr=0.001 training.steps=6");
+  const auto one_steps = metrics_of(run("one"), "step"), two_steps = metrics_of(run("two"), "step");
+  ASSERT_EQ(one_steps.size(), 6u);
+  ASSERT_EQ(two_steps.size(), 6u);
+  for (std::size_t step = 1; step <= 6; ++step) {
+    // Sums in another order; later steps amplify their rounding through ReLUs and batch norms, as
+    // libtorch's own operations do.
+    const double tolerance = step == 1 ? 1e-4 : 0.03;
+    for (const char* tag : {"train/loss", "train/gradient_norm"}) {
+      const double expected = figure(one_steps, step, tag);
+      EXPECT_NEAR(figure(two_steps, step, tag), expected, tolerance * expected)
+          << tag << " of step " << step;
+    }
+  }
+  const ProgramResult own = train("own", 2, words);
   ASSERT_EQ(own.exit_code, 0) << own.errors;
-  const double shared = metrics_of(run("two"), "step")[2].at("train/loss");
-  EXPECT_GT(std::abs(metrics_of(run("own"), "step")[2].at("train/loss").get<double>() - shared),
-            1e-4)
+  EXPECT_GT(std::abs(figure(metrics_of(run("own"), "step"), 1, "train/loss") -
+                     figure(two_steps, 1, "train/loss")),
+            1e-3)
       << "statistics of each rank's own images are others";
 }
 
