@@ -97,7 +97,7 @@ class GradientReducer {
   std::mutex mutex_;  // CUDA's backward pass runs on a thread of autograd's
   bool reducing_ = false;
   double unit_ = 1;
-  std::size_t next_ = 0;  // bucket to start
+  std::size_t next_ = 0;                   // bucket to start
   std::optional<std::size_t> overlapped_;  // buckets that had started by start_rest()
   std::vector<Completion> running_;
 };

@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/manifest.h"
-#include "launch/rank_set.h"
 #include "launch/probe.h"
+#include "launch/rank_set.h"
 
 namespace lockstep {
 

@@ -38,7 +38,7 @@ void beat_all_but(int silent, std::vector<RankSeen>& ranks, Time now) {
 
 // Judges every 0.25 s from `from` to `to` while all beat but one.
 std::optional<RankVerdict> judge_until(RankJudge& judge, std::vector<RankSeen>& ranks, double to,
-                                   int silent = -1) {
+                                       int silent = -1) {
   for (double t = 0; t <= to; t += 0.25) {
     beat_all_but(silent, ranks, at(t));
     if (auto verdict = judge.judge(ranks, at(t))) return verdict;

@@ -120,8 +120,7 @@ TEST(WorldSums, NameTheRankThatWasLost) {
       },
       options);
   EXPECT_EQ(results[0].exit_code, kExitMachine);
-  EXPECT_NE(results[0].text.find("lost rank 1 on "), std::string::npos)
-      << results[0].text;
+  EXPECT_NE(results[0].text.find("lost rank 1 on "), std::string::npos) << results[0].text;
 }
 
 TEST(WorldSums, NameTheRankThatIsLate) {
@@ -137,8 +136,7 @@ TEST(WorldSums, NameTheRankThatIsLate) {
       },
       options);
   EXPECT_EQ(results[0].exit_code, kExitMachine);
-  EXPECT_NE(results[0].text.find("rank 1 on "), std::string::npos)
-      << results[0].text;
+  EXPECT_NE(results[0].text.find("rank 1 on "), std::string::npos) << results[0].text;
 }
 
 TEST(WorldSums, OnAMachineAloneLeaveTheOthersOut) {
