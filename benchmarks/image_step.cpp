@@ -41,10 +41,10 @@ struct ImageBatch : Batch {
 };
 
 // The task of the trainer with made-up images: the network is the real one.
-class StepTask : public Task {
+class StepTask : public StepOnlyTask {
  public:
   StepTask(const Options& options, const Numerics& numerics)
-      : options_(options), numerics_(numerics) {
+      : StepOnlyTask(numerics), options_(options) {
     model_ = make_image_model(options.model, kClasses, options.size, parameters_);
     parameters_.allocate(torch::kCPU, numerics.compute, 1);
   }
@@ -73,30 +73,11 @@ class StepTask : public Task {
     torch::Tensor loss = at::cross_entropy_loss(logits, b.labels, {}, at::Reduction::Sum);
     return {loss, loss.detach(), logits.argmax(1).eq(b.labels).sum()};
   }
-  Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return 1; }
-  int64_t accumulate() const override { return 1; }
   const char* unit() const override { return "img"; }
-  // Data and evaluation are the trainer's business, not the step's.
-  void describe(Fields&) override {}
-  void open(const TaskContext&) override {}
-  void compute_with(const Numerics& numerics) override { numerics_ = numerics; }
-  int64_t steps_in_epoch(int64_t) override { return 0; }
-  int64_t targets_in_step(int64_t, int64_t) override { return 0; }
-  std::unique_ptr<Batch> make_batch(const BatchPosition&) override { return nullptr; }
-  int64_t largest_step_load() override { return 0; }
-  std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
-  void set_accumulate(int64_t) override {}
-  const std::vector<MetricKind>& metrics() const override { return metrics_; }
-  Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
-  std::string data_identity() const override { return "made up"; }
-  void save_assets(const fs::path&) override {}
 
  private:
-  std::vector<MetricKind> metrics_;
   const Options& options_;
-  Numerics numerics_;
-  Parameters parameters_;
   std::unique_ptr<ImageModel> model_;
 };
 

@@ -1,4 +1,5 @@
-// What the programs that time a training step share: time by operation, the start of the process.
+// What the programs that time a training step share: the task around it, time by operation, the
+// start of the process.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -13,7 +14,37 @@
 #include <string>
 #include <vector>
 
+#include "tasks/task.h"
+
 namespace lockstep {
+
+// A task of which only the step is timed: data and evaluation are the trainer's business.
+class StepOnlyTask : public Task {
+ public:
+  explicit StepOnlyTask(const Numerics& numerics) : numerics_(numerics) {}
+  void describe(Fields&) override {}
+  void open(const TaskContext&) override {}
+  Parameters& parameters() override { return parameters_; }
+  int64_t accumulate() const override { return 1; }
+  void compute_with(const Numerics& numerics) override { numerics_ = numerics; }
+  int64_t steps_in_epoch(int64_t) override { return 0; }
+  int64_t targets_in_step(int64_t, int64_t) override { return 0; }
+  std::unique_ptr<Batch> make_batch(const BatchPosition&) override { return nullptr; }
+  int64_t largest_step_load() override { return 0; }
+  std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
+  void set_accumulate(int64_t) override {}
+  const std::vector<MetricKind>& metrics() const override { return metrics_; }
+  Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
+  std::string data_identity() const override { return "made up"; }
+  void save_assets(const fs::path&) override {}
+
+ protected:
+  Numerics numerics_;
+  Parameters parameters_;
+
+ private:
+  std::vector<MetricKind> metrics_;
+};
 
 // Time of each operation of the calling thread without those that it calls, by name and, for matrix
 // products, shape.

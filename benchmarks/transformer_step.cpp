@@ -86,9 +86,9 @@ PackedSentences make_side(const std::vector<int32_t>& lengths, int64_t vocabular
 }
 
 // The task of the trainer with made-up tokens: network and loss are the real ones.
-class StepTask : public Task {
+class StepTask : public StepOnlyTask {
  public:
-  StepTask(const Shape& shape, const Numerics& numerics) : shape_(shape), numerics_(numerics) {
+  StepTask(const Shape& shape, const Numerics& numerics) : StepOnlyTask(numerics), shape_(shape) {
     TransformerConfig config;
     config.d_model = shape.width;
     config.heads = shape.heads;
@@ -121,30 +121,11 @@ class StepTask : public Task {
                                                   b.targets_out, 0.1, numerics_);
     return {r.loss, r.nll, r.correct};
   }
-  Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return shape_.width; }
-  int64_t accumulate() const override { return 1; }
   const char* unit() const override { return "tok"; }
-  // Data and evaluation are the trainer's business, not the step's.
-  void describe(Fields&) override {}
-  void open(const TaskContext&) override {}
-  void compute_with(const Numerics& numerics) override { numerics_ = numerics; }
-  int64_t steps_in_epoch(int64_t) override { return 0; }
-  int64_t targets_in_step(int64_t, int64_t) override { return 0; }
-  std::unique_ptr<Batch> make_batch(const BatchPosition&) override { return nullptr; }
-  int64_t largest_step_load() override { return 0; }
-  std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
-  void set_accumulate(int64_t) override {}
-  const std::vector<MetricKind>& metrics() const override { return metrics_; }
-  Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
-  std::string data_identity() const override { return "made up"; }
-  void save_assets(const fs::path&) override {}
 
  private:
-  std::vector<MetricKind> metrics_;
   Shape shape_;
-  Numerics numerics_;
-  Parameters parameters_;
   std::unique_ptr<Transformer> model_;
 };
 
