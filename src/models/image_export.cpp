@@ -141,7 +141,8 @@ Json preprocessor_config(const ImageExport& what) {
           {"image_std", what.std}};
 }
 
-// As timm's own files on Hugging Face's hub.
+// As timm's own files on Hugging Face's hub. torchvision has none; it says here what lockstep needs
+// to use the model (models/classifier_folder.h).
 Json timm_config(const ImageModel& model, const Parameters& parameters, const ImageExport& what) {
   Json json;
   const auto* vit = dynamic_cast<const Vit*>(&model);
@@ -161,7 +162,9 @@ Json timm_config(const ImageModel& model, const Parameters& parameters, const Im
         {"mlp_ratio", static_cast<double>(shape.inner) / static_cast<double>(shape.width)}};
     json["global_pool"] = vit->config().pool == "mean" ? "avg" : "token";
   } else {
-    json["architecture"] = fmt::format("resnet{}", resnet_depth(resnet_shape(parameters)));
+    const ResNetShape shape = resnet_shape(parameters);
+    json["architecture"] = fmt::format("resnet{}", resnet_depth(shape));
+    if (!shape.imagenet_stem) json["stem"] = "cifar";  // only torchvision's format comes here
     json["global_pool"] = "avg";
   }
   const double crop =
@@ -228,7 +231,7 @@ int64_t write_image_model(const fs::path& folder, const ImageModel& model,
     write_file(folder / "preprocessor_config.json", preprocessor_config(what).dump(2) + "\n");
     write_file(folder / "config.json", hugging_face_config(model, parameters, what).dump(2) + "\n");
   }
-  if (what.flavour == WeightFlavour::kTimm) {
+  if (what.flavour != WeightFlavour::kHuggingFace) {
     write_file(folder / "config.json", timm_config(model, parameters, what).dump(2) + "\n");
   }
   return weights.bytes();

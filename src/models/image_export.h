@@ -23,10 +23,10 @@ struct ImageExport {
   std::vector<double> mean, std;
 };
 
-// FOLDER/model.safetensors and, written last, FOLDER/config.json (huggingface and timm;
-// huggingface: preprocessor_config.json as well). The folder is made where needed. Returns the
-// bytes of the weights. ConfigError for a network that the flavour has not, or a folder that has a
-// model.
+// FOLDER/model.safetensors and, written last, FOLDER/config.json (huggingface:
+// preprocessor_config.json as well), which models/classifier_folder.h reads. The folder is made
+// where needed. Returns the bytes of the weights. ConfigError for a network that the flavour has
+// not, or a folder that has a model.
 int64_t write_image_model(const fs::path& folder, const ImageModel& model,
                           const Parameters& parameters, const ImageExport& what);
 

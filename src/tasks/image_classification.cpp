@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "models/classifier_folder.h"
 #include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 
@@ -36,6 +37,19 @@ struct LossSection {
       "share of the target's probability that is spread over all classes");
   }
 };
+
+// Of a run, or of an exported model.
+std::vector<std::string> saved_classes(const fs::path& folder) {
+  const fs::path file = folder / kClassesFile;
+  if (!fs::exists(file) && is_classifier_folder(folder)) {
+    return read_classifier_folder(folder).classes;
+  }
+  try {
+    return nlohmann::json::parse(read_file(file)).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError("{}: not a list of classes: {}", file.string(), error.what());
+  }
+}
 
 }  // namespace
 
@@ -83,12 +97,7 @@ void ImageClassification::open(const TaskContext& context) {
   if (context.run_folder.empty()) {
     open_data();
   } else {
-    const fs::path file = context.run_folder / kClassesFile;
-    try {
-      classes_ = nlohmann::json::parse(read_file(file)).get<std::vector<std::string>>();
-    } catch (const nlohmann::json::exception& error) {
-      throw DataError("{}: not a list of classes: {}", file.string(), error.what());
-    }
+    classes_ = saved_classes(context.run_folder);
   }
   model_ = make_image_model(config_.model, std::ssize(classes_), config_.images.size, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);

@@ -49,6 +49,30 @@ TEST_F(ImageWeightsCommands, ATrainingBeginsWithWhatAnyFormatHolds) {
   EXPECT_NE(twice.errors.find("already holds a model"), std::string::npos) << twice.errors;
 }
 
+TEST_F(ImageWeightsCommands, AnExportedModelClassifiesAndIsEvaluatedAsItsRun) {
+  struct Case {
+    const char *name, *words, *format;
+  };
+  for (const Case& c :
+       {Case{"taken-vit", kVit, "huggingface"},
+        Case{"taken-mean", "model.name=vit_ti16 model.patch=8 model.pool=mean training.steps=2",
+             "timm"},
+        Case{"taken-resnet", "training.steps=2", "torchvision"}}) {
+    ASSERT_EQ(train(c.name, 1, c.words).exit_code, 0);
+    const ProgramResult written = export_run(c.name, c.format);
+    ASSERT_EQ(written.exit_code, 0) << written.errors;
+    const std::string images = (data() / "val").string();
+    auto classified = [&](const fs::path& model) {
+      return run_lockstep(fmt::format("classify {} {}", model.string(), images));
+    };
+    const ProgramResult own = classified(run(c.name));
+    ASSERT_EQ(own.exit_code, 0) << own.errors;
+    const ProgramResult taken = classified(exported(c.name, c.format));
+    ASSERT_EQ(taken.exit_code, 0) << taken.errors;
+    EXPECT_EQ(taken.output, own.output) << c.name;
+  }
+}
+
 TEST_F(ImageWeightsCommands, OtherClassesHaveAHeadOfTheirOwn) {
   ASSERT_EQ(train("four", 1, kVit).exit_code, 0);
   ASSERT_EQ(export_run("four", "huggingface", "--precision bf16").exit_code, 0);
