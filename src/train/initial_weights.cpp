@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_tensors.h"
 #include "train/run_folder.h"
 
 namespace lockstep {

@@ -4,6 +4,7 @@
 
 #include "support/ranks.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_tensors.h"
 
 namespace lockstep {
 namespace {
