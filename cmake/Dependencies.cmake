@@ -25,16 +25,19 @@ find_package(CLI11 REQUIRED)
 find_library(SENTENCEPIECE sentencepiece REQUIRED)
 find_library(SENTENCEPIECE_TRAIN sentencepiece_train REQUIRED)
 
-# What every file is compiled with. fmt is the header-only copy of the wheel: Debian's is older and
-# would be shadowed by it.
+# fmt is the wheel's copy, of which only the headers are there: Debian's is older and would be
+# shadowed by it.
+add_library(lockstep_fmt STATIC "${CMAKE_SOURCE_DIR}/cmake/fmt_functions.cpp")
+target_include_directories(lockstep_fmt SYSTEM PRIVATE "${LOCKSTEP_TORCH_HOME}/include")
+
+# What every file is compiled with.
 add_library(lockstep_flags INTERFACE)
 target_include_directories(lockstep_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_include_directories(lockstep_flags SYSTEM INTERFACE "${LOCKSTEP_TORCH_HOME}/include")
-target_compile_definitions(lockstep_flags INTERFACE FMT_HEADER_ONLY
-                           LOCKSTEP_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(lockstep_flags INTERFACE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
                        -Wno-restrict)  # GCC 12 warns falsely about std::string (bug 105651)
-target_link_libraries(lockstep_flags INTERFACE Threads::Threads)
+target_link_libraries(lockstep_flags INTERFACE Threads::Threads lockstep_fmt)
 
 # Torch as a SYSTEM dependency, with one precompiled header for all folders that use it:
 # <torch/torch.h> costs about 20 s a file without.
