@@ -1,0 +1,98 @@
+// Texts as token ids with labels in one memory-mapped file; docs/formats.md "Text file". Ids are
+// what the network reads, [CLS] and [SEP] included.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "formats/output_file.h"
+
+namespace lockstep {
+
+enum class LabelKind : uint32_t {
+  kNone = 0,   // nothing is known
+  kClass = 1,  // the number of a class
+  kValue = 2,  // a float, to be predicted itself
+};
+
+// What a text file is made with: ids are in [0, vocab_size), labels in [0, classes).
+struct TextFileInfo {
+  int32_t vocab_size = 0;
+  std::string vocab_sha256;  // 64 hexadecimal digits
+  LabelKind label_kind = LabelKind::kNone;
+  int32_t classes = 0;  // of kClass, else 0
+};
+
+// One text or pair.
+struct TextExample {
+  std::span<const int32_t> ids;
+  int32_t second_begin = 0;  // place in `ids` from which type ids are 1; their number: no pair
+  int32_t label = 0;         // of kClass
+  float value = 0;           // of kValue
+};
+
+// An example as it stands in the file.
+struct TextRecord {
+  uint64_t end = 0;           // behind its last id, counted over the whole file
+  uint32_t second_begin = 0;  // within the example
+  uint32_t label = 0;         // of kClass; the bits of the float of kValue
+};
+
+// Streams examples to disk: ids go straight to the file, 16 bytes an example stay in memory until
+// the end. The file appears under its name when finish() returns and not before.
+class TextFileWriter {
+ public:
+  TextFileWriter(const fs::path& path, const TextFileInfo& info);
+
+  // Throws std::invalid_argument for an id or label out of range: a bug of the caller.
+  void add(const TextExample& example);
+  void finish();
+
+  int64_t examples() const { return static_cast<int64_t>(records_.size()); }
+  int64_t tokens() const { return static_cast<int64_t>(tokens_); }
+
+ private:
+  OutputFile file_;
+  TextFileInfo info_;
+  uint64_t tokens_ = 0;
+  std::vector<TextRecord> records_;
+  std::vector<uint16_t> narrow_;  // one example, when ids take 16 bits
+};
+
+// A text file, open for reading; safe to read from several threads.
+class TextFile {
+ public:
+  // Checks header, size and every record; ids are checked when they are read. Throws DataError.
+  explicit TextFile(const fs::path& path);
+
+  const TextFileInfo& info() const { return info_; }
+  int64_t size() const { return examples_; }
+  int64_t tokens() const { return tokens_; }
+
+  // Of example i, 0 <= i < size(), without touching the ids.
+  int32_t length(int64_t i) const;        // ids, special ones included; at least 2
+  int32_t second_begin(int64_t i) const;  // length(i) when it is no pair
+  int64_t label(int64_t i) const;         // of kClass, else -1
+  float value(int64_t i) const;           // of kValue, else NaN
+
+  // Appends the ids. Throws DataError for an id outside the vocabulary.
+  void read(int64_t i, std::vector<int64_t>& ids) const;
+
+ private:
+  void read_header();
+  void check_records() const;
+  TextRecord record(int64_t i) const;
+
+  fs::path path_;
+  MappedFile file_;
+  TextFileInfo info_;
+  const std::byte* ids_ = nullptr;
+  const std::byte* records_ = nullptr;
+  uint32_t id_bytes_ = 0;
+  int64_t examples_ = 0, tokens_ = 0;
+};
+
+}  // namespace lockstep
