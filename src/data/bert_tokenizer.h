@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 #include "data/wordpiece.h"
@@ -24,12 +26,12 @@ struct TokenizerIdentity {
 // Immutable after construction, so any thread may use it.
 class BertTokenizer {
  public:
-  // `model`: a vocab.txt or a folder with one; tokenizer_config.json beside it, if any, says
-  // do_lower_case, strip_accents and tokenize_chinese_chars (transformers' names and defaults:
-  // true, as do_lower_case, true). Throws DataError for what is missing, not UTF-8, no vocabulary
-  // of BERT, or not JSON.
-  static BertTokenizer load(const fs::path& model);
-  BertTokenizer(std::vector<std::string> pieces, const WordPieceConfig& config,
+  // `model`: a vocab.txt or tokenizer.json, or a folder with either (vocab.txt first). In a folder
+  // tokenizer_config.json, if any, says do_lower_case, strip_accents and tokenize_chinese_chars,
+  // with transformers' defaults; `lowercase` counts more than that. Throws DataError for what is
+  // missing, not UTF-8, no vocabulary of BERT, or has tokens that this lacks.
+  static BertTokenizer load(const fs::path& model, std::optional<bool> lowercase = std::nullopt);
+  BertTokenizer(const std::vector<std::string>& pieces, const WordPieceConfig& config,
                 const std::string& name = "vocabulary");
 
   // [CLS] text [SEP], or [CLS] text [SEP] pair [SEP] when there is a pair (it may be empty), cut to
@@ -41,8 +43,8 @@ class BertTokenizer {
 
   const WordPiece& pieces() const { return pieces_; }
   const TokenizerIdentity& identity() const { return identity_; }
-  // vocab.txt and tokenizer_config.json, which this and transformers load.
-  void save(const fs::path& folder) const;
+  // Writes vocab.txt and tokenizer_config.json, which this and transformers load; their paths.
+  std::vector<fs::path> save(const fs::path& folder) const;
 
  private:
   WordPiece pieces_;

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/bert_tokenizer.h"
 #include "data/subword.h"
-#include "data/wordpiece.h"
 
 namespace lockstep {
 
@@ -175,7 +174,10 @@ class WordPieceCodec : public TextCodec {
       model_.encode(line.text, input.ids);
       return;
     }
-    if (!options_.pairs) return model_.encode_input(line.text, input, most);
+    if (!options_.pairs) {
+      model_.encode_input(line.text, input, most);
+      return;
+    }
     std::size_t tab = std::min(line.text.find('\t'), line.text.size());
     std::size_t second = line.text.find('\t', tab + 1);
     if (tab == line.text.size() || second != std::string_view::npos) {
@@ -189,27 +191,14 @@ class WordPieceCodec : public TextCodec {
   CodecOptions options_;
 };
 
-// What the tokenizer_config.json beside a vocabulary says, as transformers writes it.
-bool is_cased(const fs::path& folder) {
-  fs::path path = folder / "tokenizer_config.json";
-  if (!fs::exists(path)) return false;
-  try {
-    return !nlohmann::json::parse(read_file(path)).value("do_lower_case", true);
-  } catch (const nlohmann::json::exception& error) {
-    throw DataError("{}: not the JSON of a tokenizer: {}", path.string(), error.what());
-  }
-}
-
-constexpr const char* kVocabularyName = "vocab.txt";
-
 // A prepared corpus or a run, an exported model, a BERT.
 fs::path model_in(const fs::path& folder) {
-  for (const char* name : {"subword.model", kExportedSubword, kVocabularyName}) {
+  for (const char* name : {"subword.model", kExportedSubword, "vocab.txt", "tokenizer.json"}) {
     if (fs::exists(folder / name)) return folder / name;
   }
   throw DataError(
       "{}: neither subword.model (a prepared corpus, a run) nor source.spm (an exported model) nor "
-      "vocab.txt (a BERT) in it",
+      "vocab.txt or tokenizer.json (a BERT) in it",
       folder.string());
 }
 
@@ -222,18 +211,15 @@ bool is_vocabulary(std::string_view content) {
 }  // namespace
 
 std::unique_ptr<TextCodec> load_text_codec(const fs::path& model, const CodecOptions& options) {
-  CodecOptions chosen = options;
   fs::path file = model;
-  if (fs::is_directory(model)) {
-    file = model_in(model);
-    chosen.cased = chosen.cased || (file.filename() == kVocabularyName && is_cased(model));
-  }
+  if (fs::is_directory(model)) file = model_in(model);
   std::string content = read_file(file);
-  if (is_vocabulary(content) || file.extension() == ".txt") {
-    return std::make_unique<WordPieceCodec>(WordPiece::load(file, {.lowercase = !chosen.cased}),
-                                            chosen);
+  if (is_vocabulary(content) || file.extension() == ".txt" || file.extension() == ".json") {
+    const std::optional<bool> lowercase = options.cased ? std::optional(false) : std::nullopt;
+    const fs::path& from = fs::is_directory(model) ? model : file;
+    return std::make_unique<WordPieceCodec>(BertTokenizer::load(from, lowercase).pieces(), options);
   }
-  return std::make_unique<SubwordCodec>(Subword::from_bytes(content, file.string()), chosen);
+  return std::make_unique<SubwordCodec>(Subword::from_bytes(content, file.string()), options);
 }
 
 }  // namespace lockstep

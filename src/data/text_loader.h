@@ -29,6 +29,8 @@ struct TextBatchConfig {  // section [batch]
   int64_t step_examples(int64_t ranks) const;
 };
 
+inline constexpr int64_t kShortestInput = 4;  // ids: less has no room for [CLS], [SEP] and a text
+
 // Texts one after the other without padding.
 struct TextTensors {
   torch::Tensor ids;             // int64 [tokens]
@@ -64,9 +66,12 @@ class TextLoader {
     int64_t ranks = 1;
     torch::Device device = torch::kCPU;  // of the tensors; a GPU is fed from pinned memory
   };
-  // Throws ConfigError when a step has fewer examples than there are parts (ranks * accumulate), or
-  // no step of an epoch is full and drop_last is on.
+  // Throws ConfigError when TextBatchConfig::longest is too small.
   TextLoader(const TextSet& set, const TextBatchConfig& config, const Options& options);
+
+  // For a loader that training uses: throws ConfigError when a step has fewer examples than there
+  // are parts (ranks * accumulate), or no step of an epoch is full and drop_last is on.
+  void check_training() const;
 
   int64_t steps_in_epoch() const;  // of every epoch
   int64_t examples_in_step(int64_t step_in_epoch) const;
@@ -82,6 +87,7 @@ class TextLoader {
 
  private:
   std::vector<int32_t> step(int64_t epoch, int64_t step_in_epoch);
+  void write_example(int64_t i, int64_t* ids, int64_t* types) const;
 
   const TextSet& set_;
   TextBatchConfig config_;

@@ -97,7 +97,7 @@ class WordPiece::Encoder {
   std::size_t characters_ = 0;  // of the word, those beyond the longest included
 };
 
-WordPiece WordPiece::load(const fs::path& path, const WordPieceConfig& config) {
+std::vector<std::string> WordPiece::read_pieces(const fs::path& path) {
   std::vector<std::string> pieces;
   for_each_line(path, [&](std::string_view line, int64_t number) {
     if (std::optional<std::size_t> at = invalid_utf8_at(line)) {
@@ -107,14 +107,19 @@ WordPiece WordPiece::load(const fs::path& path, const WordPieceConfig& config) {
     std::size_t end = line.find_last_not_of(" \t\r");
     pieces.emplace_back(line.substr(0, end == std::string_view::npos ? 0 : end + 1));
   });
-  return WordPiece(pieces, config, path.string());
+  return pieces;
+}
+
+WordPiece WordPiece::load(const fs::path& path, const WordPieceConfig& config) {
+  return WordPiece(read_pieces(path), config, path.string());
 }
 
 WordPiece::WordPiece(const std::vector<std::string>& pieces, const WordPieceConfig& config,
                      const std::string& name)
     : vocabulary_(pieces),
       alphabet_{.lowercase = config.lowercase,
-                .strip_accents = config.strip_accents.value_or(config.lowercase)} {
+                .strip_accents = config.strip_accents.value_or(config.lowercase),
+                .chinese_apart = config.chinese_apart} {
   auto need = [&](const char* piece) {
     if (std::optional<int32_t> id = find(piece)) return *id;
     throw DataError("{}: no piece {}; expected a vocab.txt of BERT", name, piece);
@@ -187,39 +192,47 @@ void WordPiece::encode(std::string_view text, std::vector<int32_t>& ids, std::si
   if (ids.size() < limit) encoder.end_word();
 }
 
-void WordPiece::encode_input(std::string_view first, WordPieceInput& out,
-                             std::size_t max_length) const {
-  out.ids.assign(1, cls_);
-  encode(first, out.ids, max_length - 1);
-  out.ids.resize(std::min(out.ids.size(), max_length - 1));
-  out.ids.push_back(sep_);
-  out.type_ids.assign(out.ids.size(), 0);
+KeptIds keep_longest_first(std::size_t first, std::size_t second, std::size_t most) {
+  if (first + second <= most) return {first, second};
+  const bool first_is_longer = first > second;
+  std::size_t shorter = std::min(first, second);
+  std::size_t longer = std::max(shorter, most - std::min(most, shorter));
+  if (shorter + longer > most) {
+    shorter = most / 2;
+    longer = most - shorter;
+  }
+  return first_is_longer ? KeptIds{longer, shorter} : KeptIds{shorter, longer};
 }
 
-void WordPiece::encode_input(std::string_view first, std::string_view second, WordPieceInput& out,
+bool WordPiece::encode_input(std::string_view first, WordPieceInput& out,
+                             std::size_t max_length) const {
+  out.ids.assign(1, cls_);
+  encode(first, out.ids, max_length);  // one more than is kept, to know whether there are more
+  const bool cut = out.ids.size() > max_length - 1;
+  if (cut) out.ids.resize(max_length - 1);
+  out.ids.push_back(sep_);
+  out.type_ids.assign(out.ids.size(), 0);
+  return cut;
+}
+
+bool WordPiece::encode_input(std::string_view first, std::string_view second, WordPieceInput& out,
                              std::size_t max_length) const {
   out.ids.assign(1, cls_);
   encode(first, out.ids);
-  std::size_t a = out.ids.size() - 1;
-  std::vector<int32_t> other;
+  thread_local std::vector<int32_t> other;  // keeps its memory from text to text
+  other.clear();
   encode(second, other);
-  std::size_t b = other.size(), most = max_length - 3;
-  if (a + b > most) {
-    // The longer text gives way to the shorter one; two long ones get half each.
-    std::size_t longer = std::max(std::min(a, b), most - std::min(most, std::min(a, b)));
-    bool halves = std::min(a, b) + longer > most;
-    std::size_t shorter = halves ? most / 2 : std::min(a, b);
-    if (halves) longer = most - shorter;
-    bool first_is_longer = a > b;
-    a = first_is_longer ? longer : shorter;
-    b = first_is_longer ? shorter : longer;
-  }
-  out.ids.resize(a + 1);
+  const std::size_t whole = out.ids.size() - 1;
+  const KeptIds kept = keep_longest_first(whole, other.size(), max_length - 3);
+  const bool cut = kept.first < whole || kept.second < other.size();
+  out.ids.resize(kept.first + 1);
   out.ids.push_back(sep_);
   out.type_ids.assign(out.ids.size(), 0);
-  out.ids.insert(out.ids.end(), other.begin(), other.begin() + static_cast<std::ptrdiff_t>(b));
+  out.ids.insert(out.ids.end(), other.begin(),
+                 other.begin() + static_cast<std::ptrdiff_t>(kept.second));
   out.ids.push_back(sep_);
   out.type_ids.resize(out.ids.size(), 1);
+  return cut;
 }
 
 std::string WordPiece::decode(std::span<const int32_t> ids) const {

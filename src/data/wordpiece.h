@@ -16,9 +16,17 @@
 
 namespace lockstep {
 
+// How many ids of two texts of `first` and `second` ids are kept when there is room for `most`: the
+// longer text gives way to the shorter one; two long ones get half each.
+struct KeptIds {
+  std::size_t first = 0, second = 0;
+};
+KeptIds keep_longest_first(std::size_t first, std::size_t second, std::size_t most);
+
 struct WordPieceConfig {
   bool lowercase = true;                             // as the "uncased" vocabularies want it
   std::optional<bool> strip_accents = std::nullopt;  // as `lowercase` when absent
+  bool chinese_apart = true;                         // each Chinese character is a word
 };
 
 // What BERT reads: [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
@@ -33,6 +41,8 @@ class WordPiece {
   // A vocab.txt, one piece a line, line n (from 0) being id n. Throws DataError for a file without
   // [UNK], [CLS] and [SEP], or that is not UTF-8.
   static WordPiece load(const fs::path& path, const WordPieceConfig& config = {});
+  // Its pieces as they are, unchecked but for UTF-8.
+  static std::vector<std::string> read_pieces(const fs::path& path);
   WordPiece(const std::vector<std::string>& pieces, const WordPieceConfig& config,
             const std::string& name = "vocabulary");
 
@@ -42,10 +52,11 @@ class WordPiece {
   void encode(std::string_view text, std::vector<int32_t>& ids, std::size_t limit = SIZE_MAX) const;
 
   // Clears `out` and writes the input for one text or two. Of more than `max_length` ids, special
-  // ones included, those at the end of the longer text go first. REQUIRES max_length > 3.
-  void encode_input(std::string_view first, WordPieceInput& out,
+  // ones included, those at the end of the longer text go first. True: some went. REQUIRES
+  // max_length > 3.
+  bool encode_input(std::string_view first, WordPieceInput& out,
                     std::size_t max_length = SIZE_MAX) const;
-  void encode_input(std::string_view first, std::string_view second, WordPieceInput& out,
+  bool encode_input(std::string_view first, std::string_view second, WordPieceInput& out,
                     std::size_t max_length = SIZE_MAX) const;
 
   // The text of ids: special pieces are left out, "##" joins, no blank before . , ? ! and the

@@ -99,7 +99,7 @@ std::vector<NormalCharacter> normalize_character(char32_t c, const AlphabetOptio
   std::vector<NormalCharacter> out;
   for (char32_t part : text) {
     for (char32_t final_one : options.lowercase ? lower(part) : std::u32string{part}) {
-      bool alone = is_chinese(c) || is_punctuation(final_one);
+      bool alone = (options.chinese_apart && is_chinese(c)) || is_punctuation(final_one);
       out.push_back({alone ? CharacterKind::kAlone : CharacterKind::kLetter, final_one});
     }
   }

@@ -25,6 +25,7 @@ struct NormalCharacter {
 struct AlphabetOptions {
   bool lowercase = true;
   bool strip_accents = true;
+  bool chinese_apart = true;  // each Chinese character is a word of its own
 };
 
 // The normalised characters that stand for `c`, in order; none when it is removed. Normalisation

@@ -23,7 +23,7 @@ struct TextFileInfo {
   int32_t vocab_size = 0;
   std::string vocab_sha256;  // 64 hexadecimal digits
   LabelKind label_kind = LabelKind::kNone;
-  int32_t classes = 0;  // of kClass, else 0
+  int32_t classes = 0;  // of kClass, else 0; may be set by relabel() later
 };
 
 // One text or pair.
@@ -47,8 +47,12 @@ class TextFileWriter {
  public:
   TextFileWriter(const fs::path& path, const TextFileInfo& info);
 
-  // Throws std::invalid_argument for an id or label out of range: a bug of the caller.
+  // Throws std::invalid_argument for an id outside the vocabulary: a bug of the caller.
   void add(const TextExample& example);
+  // For classes that are known when all examples were seen: label l so far becomes numbers[l], of
+  // `classes`.
+  void relabel(std::span<const int32_t> numbers, int32_t classes);
+  // Throws std::invalid_argument for a label out of range.
   void finish();
 
   int64_t examples() const { return static_cast<int64_t>(records_.size()); }
@@ -78,13 +82,14 @@ class TextFile {
   int64_t label(int64_t i) const;         // of kClass, else -1
   float value(int64_t i) const;           // of kValue, else NaN
 
-  // Appends the ids. Throws DataError for an id outside the vocabulary.
-  void read(int64_t i, std::vector<int64_t>& ids) const;
+  // Writes length(i) ids. Throws DataError for an id outside the vocabulary.
+  void read(int64_t i, int64_t* ids) const;
 
  private:
   void read_header();
   void check_records() const;
   TextRecord record(int64_t i) const;
+  uint64_t begin(int64_t i) const;  // of its ids
 
   fs::path path_;
   MappedFile file_;

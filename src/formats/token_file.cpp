@@ -1,19 +1,14 @@
 #include "formats/token_file.h"
 
-#include <fmt/format.h>
-
-#include <bit>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 
 #include "base/error.h"
+#include "formats/token_ids.h"
 
 namespace lockstep {
 
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr std::string_view kMagic = "LSTOKENS";
 constexpr uint32_t kVersion = 1;
@@ -32,45 +27,17 @@ struct Header {
 };
 static_assert(sizeof(Header) == 80);
 
-uint32_t id_bytes_for(int32_t vocab_size) { return vocab_size <= (1 << 16) ? 2 : 4; }
-
-uint64_t padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  throw std::invalid_argument("a SHA-256 needs 64 lower-case hexadecimal digits");
-}
-
-void parse_sha256(const std::string& hex, unsigned char* out) {
-  if (hex.size() != 64) throw std::invalid_argument("a SHA-256 has 64 hexadecimal digits");
-  for (int i = 0; i < 32; ++i) {
-    out[i] = static_cast<unsigned char>(hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]));
-  }
-}
-
 }  // namespace
 
 TokenFileWriter::TokenFileWriter(const fs::path& path, const TokenFileInfo& info)
     : file_(path), info_(info) {
   Header empty{};
-  parse_sha256(info_.subword_sha256, empty.subword_sha256);
+  sha256_to_bytes(info_.subword_sha256, empty.subword_sha256);
   file_.write(&empty, sizeof empty);  // the true one is written last
 }
 
 void TokenFileWriter::append(std::span<const int32_t> ids) {
-  for (int32_t id : ids) {
-    if (id < 0 || id >= info_.vocab_size) {
-      throw std::invalid_argument(
-          fmt::format("token id {} is outside the vocabulary of {}", id, info_.vocab_size));
-    }
-  }
-  if (id_bytes_for(info_.vocab_size) == 2) {
-    narrow_.assign(ids.begin(), ids.end());
-    file_.write(narrow_.data(), narrow_.size() * sizeof(uint16_t));
-  } else {
-    file_.write(ids.data(), ids.size_bytes());
-  }
+  write_token_ids(file_, ids, info_.vocab_size, narrow_);
   offsets_.push_back(offsets_.back() + ids.size());
 }
 
@@ -82,19 +49,19 @@ void TokenFileWriter::add(std::span<const int32_t> source, std::span<const int32
 }
 
 void TokenFileWriter::finish() {
-  uint64_t id_bytes = offsets_.back() * id_bytes_for(info_.vocab_size);
+  uint64_t id_bytes = offsets_.back() * token_id_bytes(info_.vocab_size);
   static constexpr char kZeros[8] = {};
-  file_.write(kZeros, padded(id_bytes) - id_bytes);
+  file_.write(kZeros, padded_to_8(id_bytes) - id_bytes);
   file_.write(offsets_.data(), offsets_.size() * sizeof(uint64_t));
   Header header{};
   std::memcpy(header.magic, kMagic.data(), kMagic.size());
   header.version = kVersion;
-  header.id_bytes = id_bytes_for(info_.vocab_size);
+  header.id_bytes = token_id_bytes(info_.vocab_size);
   header.pairs = static_cast<uint64_t>(pairs());
   header.source_tokens = static_cast<uint64_t>(source_tokens_);
   header.target_tokens = static_cast<uint64_t>(target_tokens_);
   header.vocab_size = static_cast<uint32_t>(info_.vocab_size);
-  parse_sha256(info_.subword_sha256, header.subword_sha256);
+  sha256_to_bytes(info_.subword_sha256, header.subword_sha256);
   file_.rewrite(0, &header, sizeof header);
   file_.finish();
 }
@@ -125,15 +92,15 @@ void TokenFile::read_header() {
   }
   vocab_size_ = static_cast<int32_t>(header.vocab_size);
   id_bytes_ = header.id_bytes;
-  if (id_bytes_ != id_bytes_for(vocab_size_)) {
+  if (id_bytes_ != token_id_bytes(vocab_size_)) {
     throw DataError("{}: offset 12: {} bytes an id, expected {} for a vocabulary of {}",
-                    path_.string(), id_bytes_, id_bytes_for(vocab_size_), vocab_size_);
+                    path_.string(), id_bytes_, token_id_bytes(vocab_size_), vocab_size_);
   }
   // Bounds first, so that the sum below cannot overflow.
   uint64_t most = bytes.size();
   bool possible =
       header.pairs <= most && header.source_tokens <= most && header.target_tokens <= most;
-  uint64_t ids = padded((header.source_tokens + header.target_tokens) * id_bytes_);
+  uint64_t ids = padded_to_8((header.source_tokens + header.target_tokens) * id_bytes_);
   uint64_t expected = sizeof header + ids + (2 * header.pairs + 1) * sizeof(uint64_t);
   if (!possible || bytes.size() != expected) {
     throw DataError("{}: damaged: has {} bytes, its header ({} pairs, {} + {} tokens) asks for {}",
@@ -143,9 +110,7 @@ void TokenFile::read_header() {
   pairs_ = static_cast<int64_t>(header.pairs);
   source_tokens_ = static_cast<int64_t>(header.source_tokens);
   target_tokens_ = static_cast<int64_t>(header.target_tokens);
-  for (unsigned char byte : header.subword_sha256) {
-    subword_sha256_ += fmt::format("{:02x}", byte);
-  }
+  subword_sha256_ = sha256_of_bytes(header.subword_sha256);
   ids_ = bytes.data() + sizeof header;
   offsets_ = ids_ + ids;
 }
@@ -179,8 +144,7 @@ std::vector<int32_t> TokenFile::sentence(int64_t i) const {
   std::vector<int32_t> out(static_cast<std::size_t>(length(i)));
   const std::byte* from = ids_ + offset(i) * id_bytes_;
   for (int32_t& id : out) {
-    uint32_t value = 0;
-    std::memcpy(&value, from, id_bytes_);
+    const uint32_t value = read_token_id(from, id_bytes_);
     from += id_bytes_;
     if (value >= static_cast<uint32_t>(vocab_size_)) {
       throw DataError("{}: damaged: pair {} has token {}, the vocabulary ends at {}",

@@ -1,0 +1,40 @@
+// What files of token ids have in common: the width of an id and the hash of the vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// Bytes of an id in a file: 2 for a vocabulary of at most 65,536, else 4.
+uint32_t token_id_bytes(int32_t vocab_size);
+uint64_t padded_to_8(uint64_t bytes);
+
+// Writes 32 bytes. Throws std::invalid_argument for what is not 64 lower-case hexadecimal digits.
+void sha256_to_bytes(const std::string& hex, unsigned char* out);
+std::string sha256_of_bytes(const unsigned char* bytes);  // of 32
+
+class OutputFile;
+
+// Writes ids of that width. Throws std::invalid_argument for one outside the vocabulary.
+// `narrow`: space for them.
+void write_token_ids(OutputFile& file, std::span<const int32_t> ids, int32_t vocab_size,
+                     std::vector<uint16_t>& narrow);
+
+// The id at `from`.
+inline uint32_t read_token_id(const std::byte* from, uint32_t id_bytes) {
+  if (id_bytes == 2) {
+    uint16_t id = 0;
+    std::memcpy(&id, from, sizeof id);
+    return id;
+  }
+  uint32_t id = 0;
+  std::memcpy(&id, from, sizeof id);
+  return id;
+}
+
+}  // namespace lockstep
