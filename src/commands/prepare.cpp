@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "commands/prepare_labelled.h"
 #include "data/prepare_corpus.h"
 #include "data/prepare_images.h"
 #include "data/wmt_corpus.h"
@@ -82,7 +83,10 @@ CLI::App* add_catalogs(CLI::App& app, Options& o) {
 CLI::App* add_text(CLI::App& app, Options& o) {
   CLI::App* command = app.add_subcommand("text", "any two files whose lines translate each other");
   command->add_option("source", o.source, "text, plain or .gz")->required();
-  command->add_option("target", o.target, "its translation, line by line")->required();
+  command
+      ->add_option("target", o.target,
+                   "its translation, line by line (labels instead: lockstep prepare labelled)")
+      ->required();
   add_corpus_options(*command, o);
   add_split_options(*command, o);
   CLI::Option* dev =
@@ -198,7 +202,9 @@ int prepare(const Arguments& arguments) {
   add_text(app, o);
   CLI::App* wmt16 = add_wmt16(app, o);
   CLI::App* images = add_images(app, o);
+  PrepareLabelledCommand labelled(app);
   if (!parse_arguments(app, arguments)) return kExitOk;
+  if (labelled.parsed()) return labelled.run();
   if (images->parsed()) {
     o.images.fail_on_broken = o.broken == "fail";
     return prepare_them(o.images);

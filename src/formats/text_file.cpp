@@ -55,6 +55,12 @@ void TextFileWriter::relabel(std::span<const int32_t> numbers, int32_t classes) 
   for (TextRecord& record : records_) record.label = static_cast<uint32_t>(numbers[record.label]);
 }
 
+void TextFileWriter::drop_labels() {
+  info_.label_kind = LabelKind::kNone;
+  info_.classes = 0;
+  for (TextRecord& record : records_) record.label = 0;
+}
+
 void TextFileWriter::finish() {
   if (info_.label_kind == LabelKind::kClass) {
     for (const TextRecord& record : records_) {

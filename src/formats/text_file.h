@@ -52,6 +52,7 @@ class TextFileWriter {
   // For classes that are known when all examples were seen: label l so far becomes numbers[l], of
   // `classes`.
   void relabel(std::span<const int32_t> numbers, int32_t classes);
+  void drop_labels();  // of all examples so far: they turned out to be unknown
   // Throws std::invalid_argument for a label out of range.
   void finish();
 

@@ -1,0 +1,33 @@
+// `lockstep prepare labelled`: its options and what it prints.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/arguments.h"
+#include "data/prepare_labelled.h"
+
+namespace lockstep {
+
+class PrepareLabelledCommand {
+ public:
+  // Adds the subcommand to `app`; must outlive its parsing.
+  explicit PrepareLabelledCommand(CLI::App& app);
+
+  bool parsed() const { return command_->parsed(); }
+  int run();
+
+ private:
+  void add_source_options();
+  void add_column_options();
+  void finish_options();
+
+  CLI::App* command_;
+  PrepareLabelledOptions options_;
+  std::vector<fs::path> train_, validation_, test_;
+  bool cased_ = false, uncased_ = false;
+  std::string classes_, header_ = "auto", quotes_ = "auto", empty_ = "fail";
+};
+
+}  // namespace lockstep
