@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "data/archive_entries.h"
 #include "data/image_names.h"
+#include "data/parquet_images.h"
+#include "data/text_inputs.h"
 
 namespace lockstep {
 
@@ -248,6 +250,11 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
           [path, split, &labels] { return std::make_unique<FolderSource>(path, split, labels); });
     } else if (is_archive_name(name)) {
       list->add([path, &labels] { return std::make_unique<ArchiveSource>(path, labels); });
+    } else if (path.extension() == ".parquet") {
+      const std::string split = text_split_of_name(name);
+      list->add([path, split = split == "validation" ? "val" : split] {
+        return open_parquet_images(path, split.empty() ? "train" : split);
+      });
     }
   };
   if (fs::is_directory(input)) {
