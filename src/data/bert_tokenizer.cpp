@@ -148,7 +148,7 @@ BertTokenizer BertTokenizer::load(const fs::path& model, std::optional<bool> low
   }
   if (file.extension() == ".json") return load_tokenizer_json(file, lowercase);
   WordPieceConfig config;
-  if (fs::is_directory(model)) read_config(model / kConfigName, config);
+  if (file.filename() == kVocabularyName) read_config(file.parent_path() / kConfigName, config);
   config.lowercase = lowercase.value_or(config.lowercase);
   return BertTokenizer(WordPiece::read_pieces(file), config, file.string());
 }

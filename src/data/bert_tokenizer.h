@@ -26,10 +26,10 @@ struct TokenizerIdentity {
 // Immutable after construction, so any thread may use it.
 class BertTokenizer {
  public:
-  // `model`: a vocab.txt or tokenizer.json, or a folder with either (vocab.txt first). In a folder
-  // tokenizer_config.json, if any, says do_lower_case, strip_accents and tokenize_chinese_chars,
-  // with transformers' defaults; `lowercase` counts more than that. Throws DataError for what is
-  // missing, not UTF-8, no vocabulary of BERT, or has tokens that this lacks.
+  // `model`: a vocab.txt or tokenizer.json, or a folder with either (vocab.txt first). Beside a
+  // vocab.txt tokenizer_config.json, if any, says do_lower_case, strip_accents and
+  // tokenize_chinese_chars, with transformers' defaults; `lowercase` counts more than that. Throws
+  // DataError for what is missing, not UTF-8, no vocabulary of BERT, or has tokens that this lacks.
   static BertTokenizer load(const fs::path& model, std::optional<bool> lowercase = std::nullopt);
   BertTokenizer(const std::vector<std::string>& pieces, const WordPieceConfig& config,
                 const std::string& name = "vocabulary");

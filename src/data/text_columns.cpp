@@ -1,7 +1,9 @@
 #include "data/text_columns.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -25,9 +27,27 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Letters of ASCII in either case: "Review" is the column of reviews, too.
+bool same_letters(const std::string& a, const std::string& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+// The first of the known names that there is, as it stands in `names`.
 std::optional<std::string> first_of(const Names& known, const Names& names) {
-  for (const std::string& name : known) {
-    if (contains(names, name)) return name;
+  for (const std::string& wanted : known) {
+    for (const std::string& name : names) {
+      if (same_letters(name, wanted)) return name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::pair<std::string, std::string>> find_pair(const Names& names) {
+  for (const auto& [text, pair] : kPairs) {
+    const auto first = first_of({text}, names), second = first_of({pair}, names);
+    if (first && second) return std::pair(*first, *second);
   }
   return std::nullopt;
 }
@@ -60,11 +80,7 @@ void check_distinct(const Names& names, const std::string& source) {
 }  // namespace
 
 bool has_known_column(const Names& names) {
-  bool found = first_of(kTexts, names) || first_of(kLabels, names);
-  for (const auto& [text, pair] : kPairs) {
-    found = found || (contains(names, text) && contains(names, pair));
-  }
-  return found;
+  return first_of(kTexts, names) || first_of(kLabels, names) || find_pair(names);
 }
 
 TextColumns choose_columns(const Names& names, const ColumnOptions& options,
@@ -74,13 +90,11 @@ TextColumns choose_columns(const Names& names, const ColumnOptions& options,
   need(out.text, "--text", names, source);
   need(out.pair, "--pair", names, source);
   if (out.text.empty()) {
-    for (const auto& [text, pair] : kPairs) {
-      if (out.text.empty() && out.pair.empty() && contains(names, text) && contains(names, pair)) {
-        out.text = text;
-        out.pair = pair;
-      }
+    if (const auto pair = find_pair(names); pair && out.pair.empty()) {
+      std::tie(out.text, out.pair) = *pair;
+    } else {
+      out.text = first_of(kTexts, names).value_or("");
     }
-    if (out.text.empty()) out.text = first_of(kTexts, names).value_or("");
     if (out.text.empty()) fail(names, source, "which column is the text?", "--text COLUMN");
   }
   if (!options.labels) {

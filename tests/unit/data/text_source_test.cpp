@@ -63,6 +63,7 @@ TEST_F(TextSources, TakesColumnsByNumberWithOrWithoutHeader) {
 
 TEST_F(TextSources, FindsPairsByTheirUsualNames) {
   EXPECT_EQ(rows("a.csv", "idx,sentence2,sentence1,label\n0,b,a,x\n"), (Rows{"a|b|x@2"}));
+  EXPECT_EQ(rows("c.csv", "Review,Sentiment\na,b\n"), (Rows{"a||b@2"}));
   EXPECT_EQ(rows("b.jsonl", R"({"premise": "a", "hypothesis": "b", "label": 2})"),
             (Rows{"a|b|2@1"}));
 }
