@@ -12,38 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using torch::Tensor;
 
-// Tensors on their way into a file.
-class Writer {
- public:
-  explicit Writer(std::string precision) : low_(precision == "bf16") {}
-
-  void add(const std::string& name, const Tensor& value, const std::vector<int64_t>& shape) {
-    const Tensor whole = value.cpu().contiguous().view(shape);
-    const bool rounds = low_ && shape.size() > 1;
-    keep(name, rounds ? whole.to(at::kBFloat16) : whole, rounds ? DType::kBF16 : DType::kF32);
-  }
-  void add_count(const std::string& name) {  // of batches that a batch norm saw; read by nobody
-    keep(name, torch::zeros({}, torch::kInt64), DType::kI64);
-  }
-  const std::vector<TensorEntry>& entries() const { return entries_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  void keep(const std::string& name, const Tensor& value, DType dtype) {
-    tensors_.push_back(value);
-    const auto* data = static_cast<const std::byte*>(value.const_data_ptr());
-    entries_.push_back({name, dtype, value.sizes().vec(), {data, value.nbytes()}});
-    bytes_ += static_cast<int64_t>(value.nbytes());
-  }
-
-  bool low_;
-  int64_t bytes_ = 0;
-  std::vector<Tensor> tensors_;
-  std::vector<TensorEntry> entries_;
-};
-
-Writer collect(const Parameters& parameters, const ImageExport& what) {
-  Writer out(what.precision);
+WeightWriter collect(const Parameters& parameters, const ImageExport& what) {
+  WeightWriter out(what.precision);
   for (const WeightPlace& place : weight_places(what.flavour, parameters)) {
     const OwnTensor own = own_tensor(parameters, place.ours);
     out.add(place.theirs, own.value.narrow(0, place.begin, place.rows), place.shape);
@@ -205,28 +175,15 @@ void check_exportable(const ImageModel& model, const Parameters& parameters,
   }
 }
 
-void make_folder(const fs::path& folder) {
-  for (const char* name : {"model.safetensors", "config.json"}) {
-    if (!fs::exists(folder / name)) continue;
-    ConfigError error("{}: already holds a model ({})", folder.string(), name);
-    error.set_advice(fmt::format("--out {}-2, or remove it", folder.string()));
-    throw error;
-  }
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
-}
-
 }  // namespace
 
 int64_t write_image_model(const fs::path& folder, const ImageModel& model,
                           const Parameters& parameters, const ImageExport& what) {
   torch::NoGradGuard no_grad;
   check_exportable(model, parameters, what);
-  make_folder(folder);
-  const Writer weights = collect(parameters, what);
-  write_tensor_file(folder / "model.safetensors", weights.entries(),
-                    {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
+  make_model_folder(folder);
+  const WeightWriter weights = collect(parameters, what);
+  weights.write(folder / "model.safetensors");
   if (what.flavour == WeightFlavour::kHuggingFace) {
     write_file(folder / "preprocessor_config.json", preprocessor_config(what).dump(2) + "\n");
     write_file(folder / "config.json", hugging_face_config(model, parameters, what).dump(2) + "\n");

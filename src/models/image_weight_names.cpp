@@ -200,13 +200,6 @@ ImageFamily family_of(const Parameters& parameters) {
                                                                : ImageFamily::kResNet;
 }
 
-OwnTensor own_tensor(const Parameters& parameters, const std::string& name) {
-  if (const Parameter* p = parameters.find(name)) return {p->value.detach(), p->shape};
-  const Buffer* b = parameters.find_buffer(name);
-  TORCH_CHECK(b != nullptr, "no weight ", name);
-  return {b->value, b->shape};
-}
-
 std::vector<WeightPlace> weight_places(WeightFlavour flavour, const Parameters& parameters) {
   std::vector<WeightPlace> out;
   const bool vit = family_of(parameters) == ImageFamily::kVit;

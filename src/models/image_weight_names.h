@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/tensor_file.h"
+#include "models/weight_transfer.h"
 #include "nn/parameters.h"
 
 namespace lockstep {
@@ -20,21 +21,6 @@ WeightFlavour flavour_named(const std::string& name);  // ConfigError, with the 
 enum class ImageFamily { kResNet, kVit };
 ImageFamily family_of(const Parameters& parameters);  // of a network of models/image_model.h
 
-// A parameter or buffer of ours. TORCH_CHECK: there is none of that name.
-struct OwnTensor {
-  torch::Tensor value;  // fp32, no gradient
-  std::vector<int64_t> shape;
-};
-OwnTensor own_tensor(const Parameters& parameters, const std::string& name);
-
-// One tensor of theirs: `rows` rows from `begin` on of one of ours (a parameter or a buffer). Where
-// both have as many rows the shapes may still differ: [1, tokens, d] for our [tokens, d].
-struct WeightPlace {
-  std::string theirs, ours;
-  std::vector<int64_t> shape;  // of theirs
-  int64_t begin = 0, rows = 0;
-  bool is_head = false;  // of the last layer, which depends on the number of classes
-};
 // All of a network's, in the order of its parameters and then its buffers. The norm behind a mean
 // over the patches, which timm alone has, is the others' last norm.
 std::vector<WeightPlace> weight_places(WeightFlavour flavour, const Parameters& parameters);

@@ -1,7 +1,5 @@
 #include "models/image_weights.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -17,32 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using torch::Tensor;
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-at::ScalarType scalar_type(const fs::path& file, const TensorEntry& entry) {
-  switch (entry.dtype) {
-    case DType::kF32:
-      return at::kFloat;
-    case DType::kF16:
-      return at::kHalf;
-    case DType::kBF16:
-      return at::kBFloat16;
-    case DType::kF64:
-      return at::kDouble;
-    default:
-      throw DataError("{}: tensor {}: expected F32, F16, BF16 or F64, found {}", file.string(),
-                      entry.name, dtype_name(entry.dtype));
-  }
-}
-
-Tensor as_fp32(const fs::path& file, const TensorEntry& entry) {
-  Tensor out = torch::empty(entry.shape, scalar_type(file, entry));
-  std::copy(entry.data.begin(), entry.data.end(), static_cast<std::byte*>(out.data_ptr()));
-  return out.to(at::kFloat);
-}
 
 // Of theirs that belong to no place and mean nothing for what a network computes.
 bool is_ignored(const std::string& name) {

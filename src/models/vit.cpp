@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "nn/embedding.h"
 #include "nn/plain.h"
 
 namespace lockstep {
@@ -140,7 +141,7 @@ Tensor Vit::embed(const Tensor& images, const Pass& pass) const {
   const Tensor first = class_token_->value + where.select(0, 0);  // [d]
   const Tensor others = patches.view({n, -1, d}) + where.narrow(0, 1, where.size(0) - 1);
   const Tensor stream = torch::cat({first.expand({n, 1, d}), others}, 1).view({-1, d});
-  return detail::plain_dropout(stream, pass.dropout(0, config_.dropout));
+  return embedding_dropout(stream, pass.dropout(0, config_.dropout), pass.how.numerics);
 }
 
 Tensor Vit::positions(int64_t height, int64_t width) const {

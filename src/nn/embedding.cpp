@@ -21,6 +21,29 @@ void check_indices(const torch::Tensor& indices, int64_t least, int64_t limit, c
   }
 }
 
+double scale_of(const EmbeddingInput& input, int64_t width) {
+  return input.scale.value_or(std::sqrt(static_cast<double>(width)));
+}
+
+// d_table[index] += dropout'(d_out) * scale.
+void add_to_rows(const torch::Tensor& d_table, const torch::Tensor& index,
+                 const torch::Tensor& d_out, float scale, const Dropout& dropout) {
+  constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
+  const int64_t rows = d_out.size(0), width = d_out.size(1);
+  const EmbeddingBackwardArgs args{index.const_data_ptr<int64_t>(),
+                                   rows,
+                                   detail::pointer<float>(d_out),
+                                   detail::pointer<float>(d_table),
+                                   width,
+                                   scale,
+                                   detail::dropout_rows(dropout, rows)};
+  const auto kernel = kernels().embedding_backward;
+  detail::parallel_rows((width + kStrip - 1) / kStrip, kStrip * rows,
+                        [&](int64_t begin, int64_t end) {
+                          kernel(args, begin * kStrip, std::min(end * kStrip, width));
+                        });
+}
+
 struct FusedEmbedding : Function<FusedEmbedding> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& table,
                                const EmbeddingInput& input, const torch::Tensor& positions,
@@ -38,35 +61,71 @@ struct FusedEmbedding : Function<FusedEmbedding> {
                              detail::pointer<float>(positions),
                              detail::pointer<float>(out),
                              width,
-                             std::sqrt(static_cast<float>(width)),
+                             static_cast<float>(scale_of(input, width)),
                              detail::dropout_rows(dropout, rows)};
     RECORD_FUNCTION("lockstep::embed", {});
     const auto kernel = kernels().embedding;
     detail::parallel_rows(rows, width,
                           [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    ctx->save_for_backward({table, input.tokens});
+    ctx->save_for_backward({table, input.tokens, input.position});
+    ctx->saved_data["scale"] = static_cast<double>(args.scale);
+    ctx->saved_data["positions"] = positions.size(0);
     detail::save_dropout(ctx, dropout);
     return out;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     RECORD_FUNCTION("lockstep::embed_backward", {});
-    constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
     const variable_list saved = ctx->get_saved_variables();
-    const torch::Tensor d_table = detail::gradient_of(saved[0]);
     const torch::Tensor d_out = grads[0].contiguous();
     const Dropout dropout = detail::saved_dropout(ctx);
-    const int64_t rows = d_out.size(0), width = d_out.size(1);
-    const EmbeddingBackwardArgs args{
-        saved[1].const_data_ptr<int64_t>(), rows,  detail::pointer<float>(d_out),
-        detail::pointer<float>(d_table),    width, std::sqrt(static_cast<float>(width)),
-        detail::dropout_rows(dropout, rows)};
-    const auto kernel = kernels().embedding_backward;
-    detail::parallel_rows((width + kStrip - 1) / kStrip, kStrip * rows,
-                          [&](int64_t begin, int64_t end) {
-                            kernel(args, begin * kStrip, std::min(end * kStrip, width));
-                          });
-    return {{}, {}, {}, {}};
+    const auto scale = static_cast<float>(ctx->saved_data["scale"].toDouble());
+    if (saved[0].requires_grad()) {
+      add_to_rows(detail::gradient_of(saved[0]), saved[1], d_out, scale, dropout);
+    }
+    torch::Tensor d_positions;
+    if (ctx->needs_input_grad(1)) {  // counts tensors alone: table, positions
+      d_positions =
+          torch::zeros({ctx->saved_data["positions"].toInt(), d_out.size(1)}, d_out.options());
+      add_to_rows(d_positions, saved[2], d_out, 1, dropout);
+    }
+    return {{}, {}, d_positions, {}};
+  }
+};
+
+// The kernel of a residual branch, with no residual.
+struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
+  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
+                               const Dropout& dropout) {
+    RECORD_FUNCTION("lockstep::embedding_dropout", {});
+    const torch::Tensor x = input.contiguous();
+    torch::Tensor out = torch::zeros_like(x);
+    const AddDropoutArgs<float> args{detail::pointer<float>(out),
+                                     detail::pointer<float>(x),
+                                     nullptr,
+                                     detail::pointer<float>(out),
+                                     x.size(1),
+                                     detail::dropout_rows(dropout, x.size(0)),
+                                     nullptr};
+    const auto kernel = kernels().typed<float>().add_dropout;
+    detail::parallel_rows(x.size(0), x.size(1),
+                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    detail::save_dropout(ctx, dropout);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    RECORD_FUNCTION("lockstep::embedding_dropout_backward", {});
+    const torch::Tensor d_out = grads[0].contiguous();
+    torch::Tensor d_x = torch::empty_like(d_out);
+    const Dropout dropout = detail::saved_dropout(ctx);
+    const AddDropoutBackwardArgs<float> args{
+        detail::pointer<float>(d_out), detail::pointer<float>(d_x), d_out.size(1),
+        detail::dropout_rows(dropout, d_out.size(0)), nullptr};
+    const auto kernel = kernels().typed<float>().add_dropout_backward;
+    detail::parallel_rows(d_out.size(0), d_out.size(1),
+                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    return {d_x, {}};
   }
 };
 
@@ -94,12 +153,21 @@ torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
   if (detail::runs_fused(numerics, FusedOperation::kEmbedding, table.value)) {
     return FusedEmbedding::apply(table.value, input, positions, dropout);
   }
-  double scale = std::sqrt(static_cast<double>(table.shape[1]));
+  const double scale = scale_of(input, table.shape[1]);
   // [tokens, 1]: 0 for the tokens that stand for zeros.
   torch::Tensor scales = (input.tokens >= 0).to(torch::kFloat).mul_(scale).unsqueeze(1);
   torch::Tensor sum = at::embedding(table.value, input.tokens.clamp_min(0)) * scales +
                       positions.index_select(0, input.position);
   return detail::plain_dropout(sum, dropout);
+}
+
+torch::Tensor embedding_dropout(const torch::Tensor& x, const Dropout& dropout,
+                                const Numerics& numerics) {
+  if (!dropout.active()) return x;
+  if (detail::runs_fused(numerics, FusedOperation::kEmbedding, x)) {
+    return FusedEmbeddingDropout::apply(x, dropout);
+  }
+  return detail::plain_dropout(x, dropout);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,9 @@
-// Token embedding with sinusoidal positions (Vaswani et al. 2017, sections 3.4 and 3.5).
+// Token embedding with sinusoidal (Vaswani et al. 2017, sections 3.4 and 3.5) or learned positions.
 #pragma once
 
 #include <torch/types.h>
+
+#include <optional>
 
 #include "nn/dropout.h"
 #include "nn/numerics.h"
@@ -22,17 +24,23 @@ enum class PositionLayout {
 torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,
                                    PositionLayout layout = PositionLayout::kInterleaved);
 
-// dropout(table[tokens] * sqrt(width) + positions[position]) -> fp32 [tokens, width].
-// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width]. The
-// token kZeroToken has a vector of zeros in place of the table's.
+// dropout(table[tokens] * scale + positions[position]) -> fp32 [tokens, width].
+// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width], which
+// get a gradient where they require one. The token kZeroToken has a vector of zeros in place of the
+// table's.
 // Reads the fp32 table always. The fused path adds its gradient in place, touching only the rows
 // of the tokens that occur, in an order that does not depend on the number of threads.
 inline constexpr int64_t kZeroToken = -1;
 struct EmbeddingInput {
   torch::Tensor tokens, position;
+  std::optional<double> scale = {};  // absent: sqrt(width)
 };
 torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
                     const torch::Tensor& positions, const Dropout& dropout,
                     const Numerics& numerics);
+
+// dropout(x), x fp32 [tokens, width]: where a norm stands between the sum and the dropout.
+torch::Tensor embedding_dropout(const torch::Tensor& x, const Dropout& dropout,
+                                const Numerics& numerics);
 
 }  // namespace lockstep

@@ -1,0 +1,319 @@
+#include "formats/pickle.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+namespace {
+
+struct StorageType {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array<StorageType, 10> kStorages = {{
+    {"torch.FloatStorage", DType::kF32},
+    {"torch.HalfStorage", DType::kF16},
+    {"torch.BFloat16Storage", DType::kBF16},
+    {"torch.DoubleStorage", DType::kF64},
+    {"torch.LongStorage", DType::kI64},
+    {"torch.IntStorage", DType::kI32},
+    {"torch.ShortStorage", DType::kI16},
+    {"torch.CharStorage", DType::kI8},
+    {"torch.ByteStorage", DType::kU8},
+    {"torch.BoolStorage", DType::kBool},
+}};
+constexpr std::string_view kOrderedDict = "collections.OrderedDict";
+constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2";
+constexpr std::string_view kParameter = "torch._utils._rebuild_parameter";
+
+std::optional<DType> storage_type(std::string_view name) {
+  for (const StorageType& s : kStorages) {
+    if (s.name == name) return s.dtype;
+  }
+  return std::nullopt;
+}
+
+bool is_known(std::string_view name) {
+  return name == kOrderedDict || name == kTensor || name == kParameter || storage_type(name);
+}
+
+// Opcodes by Python's pickletools.
+class Machine {
+ public:
+  Machine(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
+
+  PickleRef run() {
+    while (true) {
+      start_ = next_;
+      const auto opcode = take<uint8_t>();
+      if (opcode == '.') return pop();
+      if (!load(opcode) && !build(opcode) && !remember(opcode)) {
+        refuse(fmt::format("the opcode 0x{:02x} is not of a pickle of tensors", opcode));
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw DataError("{}: byte {}: {}", name_, start_, why);
+  }
+
+  std::span<const std::byte> take_bytes(uint64_t count) {
+    if (count > bytes_.size() - next_) refuse("the pickle ends within a value");
+    const auto out = bytes_.subspan(next_, count);
+    next_ += count;
+    return out;
+  }
+  template <class T>
+  T take() {
+    T value;
+    std::memcpy(&value, take_bytes(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  std::string take_text(uint64_t count) {
+    const auto part = take_bytes(count);
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+  std::string take_line() {
+    std::string out;
+    for (char c; (c = take<char>()) != '\n';) out += c;
+    return out;
+  }
+
+  template <class T>
+  bool push(T value) {
+    stack_.push_back(std::make_shared<PickleValue>(std::move(value)));
+    return true;
+  }
+  PickleRef pop() {
+    if (stack_.empty()) refuse("a value is missing");
+    PickleRef out = std::move(stack_.back());
+    stack_.pop_back();
+    return out;
+  }
+  std::vector<PickleRef> pop_to_mark() {
+    std::size_t at = stack_.size();
+    while (at > 0 && !std::holds_alternative<PickleMark>(*stack_[at - 1])) --at;
+    if (at == 0) refuse("a mark is missing");
+    std::vector<PickleRef> out(stack_.begin() + static_cast<std::ptrdiff_t>(at), stack_.end());
+    stack_.resize(at - 1);
+    return out;
+  }
+  template <class T>
+  T& as(const PickleRef& value, const char* what) const {
+    if (T* found = std::get_if<T>(&*value)) return *found;
+    refuse(fmt::format("expected {}", what));
+  }
+
+  // Values that stand in the pickle itself.
+  bool load(uint8_t opcode) {
+    switch (opcode) {
+      case 'N':
+        return push(PickleNone{});
+      case 0x88:
+        return push(true);
+      case 0x89:
+        return push(false);
+      case 'K':
+        return push(static_cast<int64_t>(take<uint8_t>()));
+      case 'M':
+        return push(static_cast<int64_t>(take<uint16_t>()));
+      case 'J':
+        return push(static_cast<int64_t>(take<int32_t>()));
+      case 0x8a:
+        return push(long_integer(take<uint8_t>()));
+      case 'G':
+        return push(std::bit_cast<double>(__builtin_bswap64(take<uint64_t>())));
+      case 'X':
+        return push(take_text(take<uint32_t>()));
+      case 0x8c:
+        return push(take_text(take<uint8_t>()));
+      case ')':
+      case ']':
+        return push(PickleList{});
+      case '}':
+        return push(PickleDict{});
+      case '(':
+        return push(PickleMark{});
+      case 'c': {
+        const std::string module = take_line();
+        return push_global(module + "." + take_line());
+      }
+      case 0x93: {
+        const std::string name = as<std::string>(pop(), "a name");
+        return push_global(as<std::string>(pop(), "a module") + "." + name);
+      }
+      default:
+        return false;
+    }
+  }
+
+  int64_t long_integer(uint8_t count) {
+    if (count > 8) refuse("an integer of more than 64 bits");
+    uint64_t value = 0;
+    const auto part = take_bytes(count);
+    std::memcpy(&value, part.data(), count);
+    if (count > 0 && count < 8 && (value >> (8 * count - 1) & 1) != 0) value |= ~0ull << 8 * count;
+    return static_cast<int64_t>(value);
+  }
+
+  bool push_global(const std::string& name) {
+    if (!is_known(name)) {
+      DataError error("{}: byte {}: names {}, which is no part of a tensor", name_, start_, name);
+      error.set_cause("a pickle can run code when it is read; nothing was run");
+      error.set_advice("a safetensors file of the same model");
+      throw error;
+    }
+    return push(PickleGlobal{name});
+  }
+
+  // Values made of others.
+  bool build(uint8_t opcode) {
+    switch (opcode) {
+      case 't':
+        return push(PickleList{pop_to_mark()});
+      case 0x85:
+      case 0x86:
+      case 0x87: {
+        std::vector<PickleRef> items(opcode - 0x84u);
+        for (std::size_t i = items.size(); i-- > 0;) items[i] = pop();
+        return push(PickleList{std::move(items)});
+      }
+      case 'l':
+        return push(PickleList{pop_to_mark()});
+      case 'a': {
+        PickleRef item = pop();
+        as<PickleList>(top(), "a list").items.push_back(std::move(item));
+        return true;
+      }
+      case 'e': {
+        std::vector<PickleRef> items = pop_to_mark();
+        auto& list = as<PickleList>(top(), "a list").items;
+        list.insert(list.end(), items.begin(), items.end());
+        return true;
+      }
+      case 's': {
+        PickleRef value = pop(), key = pop();
+        as<PickleDict>(top(), "a dictionary").items.emplace_back(key, value);
+        return true;
+      }
+      case 'u': {
+        std::vector<PickleRef> items = pop_to_mark();
+        if (items.size() % 2 != 0) refuse("a key without a value");
+        auto& dict = as<PickleDict>(top(), "a dictionary").items;
+        for (std::size_t i = 0; i < items.size(); i += 2) dict.emplace_back(items[i], items[i + 1]);
+        return true;
+      }
+      case 'R':
+        return reduce();
+      case 'b':  // attributes of an OrderedDict, as its _metadata: of no use here
+        pop();
+        as<PickleDict>(top(), "attributes of a dictionary alone");
+        return true;
+      case 'Q':
+        return persistent();
+      default:
+        return false;
+    }
+  }
+
+  // What the functions that are known would return.
+  bool reduce() {
+    const PickleRef arguments = pop(), function = pop();
+    const auto& items = as<PickleList>(arguments, "arguments").items;
+    const std::string& name = as<PickleGlobal>(function, "a function").name;
+    if (name == kOrderedDict && items.empty()) return push(PickleDict{});
+    if (name == kParameter && !items.empty()) {
+      stack_.push_back(items[0]);
+      as<PickleTensor>(items[0], "a tensor");
+      return true;
+    }
+    if (name == kTensor && items.size() >= 4) {
+      PickleTensor tensor{as<PickleStorage>(items[0], "a storage"),
+                          as<int64_t>(items[1], "an offset"), integers(items[2]),
+                          integers(items[3])};
+      if (tensor.shape.size() != tensor.stride.size()) refuse("a tensor's shape has no stride");
+      return push(std::move(tensor));
+    }
+    refuse(name + " is called in another way than for tensors");
+  }
+
+  std::vector<int64_t> integers(const PickleRef& tuple) const {
+    std::vector<int64_t> out;
+    for (const PickleRef& item : as<PickleList>(tuple, "a tuple").items) {
+      out.push_back(as<int64_t>(item, "an integer"));
+    }
+    return out;
+  }
+
+  // ("storage", type, key, device, elements)
+  bool persistent() {
+    const PickleRef id = pop();
+    const auto& items = as<PickleList>(id, "a storage's description").items;
+    if (items.size() < 5 || as<std::string>(items[0], "a word") != "storage") {
+      refuse("a reference to something other than a storage");
+    }
+    const std::string& type = as<PickleGlobal>(items[1], "a storage's type").name;
+    const std::optional<DType> dtype = storage_type(type);
+    if (!dtype) refuse(type + " is no storage");
+    return push(PickleStorage{*dtype, as<std::string>(items[2], "a storage's key"),
+                              as<int64_t>(items[4], "a storage's length")});
+  }
+
+  bool remember(uint8_t opcode) {
+    switch (opcode) {
+      case 0x80:  // protocol
+        take<uint8_t>();
+        return true;
+      case 0x95:  // frame
+        take<uint64_t>();
+        return true;
+      case 'q':
+        memo_[take<uint8_t>()] = top();
+        return true;
+      case 'r':
+        memo_[take<uint32_t>()] = top();
+        return true;
+      case 0x94:
+        memo_[static_cast<uint32_t>(memo_.size())] = top();
+        return true;
+      case 'h':
+        return recall(take<uint8_t>());
+      case 'j':
+        return recall(take<uint32_t>());
+      default:
+        return false;
+    }
+  }
+  bool recall(uint32_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) refuse("a value that was never kept");
+    stack_.push_back(found->second);
+    return true;
+  }
+  const PickleRef& top() const {
+    if (stack_.empty()) refuse("a value is missing");
+    return stack_.back();
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::string& name_;
+  std::size_t next_ = 0, start_ = 0;
+  std::vector<PickleRef> stack_;
+  std::map<uint32_t, PickleRef> memo_;
+};
+
+}  // namespace
+
+PickleRef read_pickle(std::span<const std::byte> bytes, const std::string& name) {
+  return Machine(bytes, name).run();
+}
+
+}  // namespace lockstep
