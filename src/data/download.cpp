@@ -1,6 +1,5 @@
 #include "data/download.h"
 
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/http_request.h"
 #include "data/md5.h"
 #include "data/progress.h"
 
@@ -96,13 +96,17 @@ fs::path with_ending(const fs::path& path, const char* ending) {
   return fs::path(path.string() + ending);
 }
 
+fs::path part_of(const Download& wanted) {
+  return wanted.part.empty() ? with_ending(wanted.path, ".part") : wanted.part;
+}
+
 class Transfer {
  public:
   Transfer(const Download& wanted, const DownloadOptions& options)
       : wanted_(wanted),
         options_(options),
-        mark_path_(with_ending(wanted.path, ".part.mark")),
-        part_(with_ending(wanted.path, ".part")),
+        mark_path_(with_ending(part_of(wanted), ".mark")),
+        part_(part_of(wanted)),
         progress_("fetching " + wanted.path.filename().string(), "bytes",
                   std::max<int64_t>(0, wanted.check.bytes)) {
     if (fs::exists(mark_path_)) mark_ = read_file(mark_path_);
@@ -167,36 +171,20 @@ class Transfer {
   }
 
   CURLcode perform(int64_t start) {
-    static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-    std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
-    if (ready != CURLE_OK || !curl) throw MachineError("libcurl cannot be started");
-    curl_slist* lines = nullptr;
-    for (const std::string& line : wanted_.headers) lines = curl_slist_append(lines, line.c_str());
-    if (start > 0 && !mark_.empty()) {
-      lines = curl_slist_append(lines, ("If-Range: " + mark_).c_str());
-    }
-    std::unique_ptr<curl_slist, void (*)(curl_slist*)> owner(lines, curl_slist_free_all);
-    char text[CURL_ERROR_SIZE] = "";
-    CURL* c = curl.get();
-    curl_easy_setopt(c, CURLOPT_URL, wanted_.url.c_str());
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    std::vector<std::string> lines = wanted_.headers;
+    if (start > 0 && !mark_.empty()) lines.push_back("If-Range: " + mark_);
+    HttpRequest request(wanted_.url, lines, options_);
+    CURL* c = request.handle();
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(c, CURLOPT_MAXREDIRS, 10L);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "lockstep/" LOCKSTEP_VERSION);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, lines);
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, long(options_.connect_timeout.count()));
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, long(options_.stall_timeout.count()));
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 1L << 18);
-    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
     if (start > 0) curl_easy_setopt(c, CURLOPT_RANGE, fmt::format("{}-", start).c_str());
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, this);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, this);
-    CURLcode code = curl_easy_perform(c);
-    problem_ = text[0] != '\0' ? text : curl_easy_strerror(code);
+    CURLcode code = request.perform();
+    problem_ = request.problem(code);
     if (code == CURLE_OPERATION_TIMEDOUT && moved_) problem_ = "nothing came any more";
     curl_off_t seconds = 0;
     curl_easy_getinfo(c, CURLINFO_RETRY_AFTER, &seconds);
@@ -355,7 +343,7 @@ void download(const Download& wanted, const DownloadOptions& options) {
       throw;
     }
   }
-  fs::path part = with_ending(wanted.path, ".part");
+  const fs::path part = part_of(wanted);
   Transfer transfer(wanted, options);
   while (true) {
     transfer.run();
@@ -365,7 +353,7 @@ void download(const Download& wanted, const DownloadOptions& options) {
     } catch (DataError& error) {
       if (!transfer.resumed()) {
         fs::remove(part);
-        fs::remove(with_ending(wanted.path, ".part.mark"));
+        fs::remove(with_ending(part, ".mark"));
         error.add_context("fetching " + wanted.url);
         error.set_advice("the server has a damaged or another file: --mirror URL|DIR");
         throw;
@@ -376,7 +364,7 @@ void download(const Download& wanted, const DownloadOptions& options) {
   }
   fs::rename(part, wanted.path);
   sync_folder(wanted.path.parent_path());
-  fs::remove(with_ending(wanted.path, ".part.mark"));
+  fs::remove(with_ending(part, ".mark"));
 }
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ struct Download {
   fs::path path;  // of the file on this machine
   FileCheck check;
   std::vector<std::string> headers;  // sent along, such as "Authorization: ..."
+  fs::path part = {};                // what has arrived so far; empty: PATH.part
 };
 
 struct DownloadOptions {

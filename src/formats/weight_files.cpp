@@ -1,5 +1,6 @@
 #include "formats/weight_files.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -37,6 +38,19 @@ int64_t elements_of(const PickleTensor& tensor, const std::string& where) {
                     tensor.storage.elements);
   }
   return count;
+}
+
+// File by tensor.
+std::map<std::string, std::string> read_index(const fs::path& path) {
+  try {
+    return nlohmann::json::parse(read_file(path))
+        .at("weight_map")
+        .get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception& problem) {
+    DataError error("{}: damaged; expected an object with a weight_map", path.string());
+    error.set_cause(problem.what());
+    throw error;
+  }
 }
 
 }  // namespace
@@ -97,6 +111,18 @@ fs::path find_weight_file(const fs::path& folder) {
   return {};
 }
 
+std::vector<std::string> files_of_index(const fs::path& path) {
+  if (!path.string().ends_with(kIndexEnding)) return {};
+  std::set<std::string> files;
+  for (const auto& [name, file] : read_index(path)) {
+    if (file.find('/') != std::string::npos || file.starts_with('.')) {
+      throw DataError("{}: names {}, outside its folder", path.string(), file);
+    }
+    files.insert(file);
+  }
+  return {files.begin(), files.end()};
+}
+
 WeightFiles::WeightFiles(const fs::path& path) : path_(path) {
   if (path.string().ends_with(kIndexEnding)) {
     add_index();
@@ -119,26 +145,9 @@ void WeightFiles::add_file(const fs::path& path) {
 }
 
 void WeightFiles::add_index() {
-  std::set<std::string> files;
-  std::vector<std::string> names;
-  try {
-    const auto json = nlohmann::json::parse(read_file(path_));
-    for (const auto& [name, file] : json.at("weight_map").items()) {
-      names.push_back(name);
-      files.insert(file.get<std::string>());
-    }
-  } catch (const nlohmann::json::exception& problem) {
-    DataError error("{}: damaged; expected an object with a weight_map", path_.string());
-    error.set_cause(problem.what());
-    throw error;
-  }
-  for (const std::string& file : files) {
-    if (file.find('/') != std::string::npos) {
-      throw DataError("{}: names {}, outside its folder", path_.string(), file);
-    }
-    add_file(path_.parent_path() / file);
-  }
-  for (const std::string& name : names) {
+  const std::map<std::string, std::string> index = read_index(path_);
+  for (const std::string& file : files_of_index(path_)) add_file(path_.parent_path() / file);
+  for (const auto& [name, file] : index) {
     if (find(name) == nullptr) {
       throw DataError("{}: names the tensor {}, which none of its files holds", path_.string(),
                       name);

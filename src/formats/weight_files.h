@@ -31,6 +31,10 @@ class TorchArchive {
 // pytorch_model.bin.index.json that the folder holds; empty: none.
 fs::path find_weight_file(const fs::path& folder);
 
+// The files that an index names, without their folder, ascending; none for any other file. DataError:
+// damaged, or it names a file outside its folder.
+std::vector<std::string> files_of_index(const fs::path& path);
+
 class WeightFiles {
  public:
   // `path`: a .safetensors file, one of torch.save (any other ending), or an index (.index.json).

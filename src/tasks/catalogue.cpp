@@ -1,6 +1,7 @@
 #include "tasks/catalogue.h"
 
 #include "tasks/image_classification.h"
+#include "tasks/text_classification.h"
 #include "tasks/translation.h"
 
 namespace lockstep {
@@ -10,6 +11,7 @@ const Catalogue<TaskMaker>& tasks() {
     Catalogue<TaskMaker> c("task");
     c.add("translation", make_translation, "sentences to sentences with a Transformer");
     c.add("images", make_image_classification, "images to classes with a ResNet or a ViT");
+    c.add("text", make_text_classification, "texts to classes or numbers with a BERT");
     return c;
   }();
   return catalogue;

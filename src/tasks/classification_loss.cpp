@@ -39,4 +39,20 @@ LossParts classification_loss(const torch::Tensor& logits, const ClassTargets& t
   return out;
 }
 
+std::vector<std::vector<ClassProbability>> most_probable(const torch::Tensor& probabilities,
+                                                         const std::vector<std::string>& classes,
+                                                         int64_t most) {
+  auto [top, labels] = probabilities.topk(std::min(most, probabilities.size(1)), 1);
+  top = top.to(torch::kCPU);
+  labels = labels.to(torch::kCPU);
+  std::vector<std::vector<ClassProbability>> out(static_cast<std::size_t>(top.size(0)));
+  for (int64_t i = 0; i < top.size(0); ++i) {
+    for (int64_t k = 0; k < top.size(1); ++k) {
+      out[i].push_back({classes.at(static_cast<std::size_t>(labels[i][k].item<int64_t>())),
+                        top[i][k].item<double>()});
+    }
+  }
+  return out;
+}
+
 }  // namespace lockstep

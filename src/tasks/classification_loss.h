@@ -3,6 +3,9 @@
 
 #include <torch/types.h>
 
+#include <string>
+#include <vector>
+
 #include "tasks/task.h"
 
 namespace lockstep {
@@ -24,5 +27,14 @@ LossParts classification_loss(const torch::Tensor& logits, const ClassTargets& t
 // For each image [n], int64: how many classes come before its label; the number of classes where
 // its logit is not a number. logits: fp32 [n, classes], labels: int64 [n].
 torch::Tensor label_ranks(const torch::Tensor& logits, const torch::Tensor& labels);
+
+struct ClassProbability {
+  std::string name;
+  double probability = 0;
+};
+// Of probabilities [n, classes] the `most` most probable classes of each row, most probable first.
+std::vector<std::vector<ClassProbability>> most_probable(const torch::Tensor& probabilities,
+                                                         const std::vector<std::string>& classes,
+                                                         int64_t most);
 
 }  // namespace lockstep

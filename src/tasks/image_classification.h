@@ -13,6 +13,7 @@
 
 #include "data/image_loader.h"
 #include "models/image_model.h"
+#include "tasks/classification_loss.h"
 #include "tasks/task.h"
 
 namespace lockstep {
@@ -55,11 +56,6 @@ struct ImageBatch : Batch {
   ImageTensors tensors;
   torch::Tensor rows;  // int64 [n]: keys of the images
   bool is_probe = false;
-};
-
-struct ClassProbability {
-  std::string name;
-  double probability = 0;
 };
 
 class ImageClassification : public Task {

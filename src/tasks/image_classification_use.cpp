@@ -166,18 +166,7 @@ torch::Tensor ImageClassification::read_image(const fs::path& file) const {
 std::vector<std::vector<ClassProbability>> ImageClassification::classify(
     const torch::Tensor& images, int64_t most) const {
   torch::InferenceMode inference;
-  const torch::Tensor p = evaluated_logits(images.to(context_.device)).softmax(1);
-  auto [top, labels] = p.topk(std::min(most, p.size(1)), 1);
-  top = top.to(torch::kCPU);
-  labels = labels.to(torch::kCPU);
-  std::vector<std::vector<ClassProbability>> out(static_cast<std::size_t>(images.size(0)));
-  for (int64_t i = 0; i < images.size(0); ++i) {
-    for (int64_t k = 0; k < top.size(1); ++k) {
-      out[i].push_back({classes_.at(static_cast<std::size_t>(labels[i][k].item<int64_t>())),
-                        top[i][k].item<double>()});
-    }
-  }
-  return out;
+  return most_probable(evaluated_logits(images.to(context_.device)).softmax(1), classes_, most);
 }
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ struct TaskContext {
   torch::Device device = torch::kCPU;
   World* world = nullptr;       // of a run that trains; outlives the task's use
   std::string evaluated_split;  // that training will ask to evaluate; empty: none
+  std::vector<std::string> evaluated_metrics = {};  // that it will watch then
   Numerics numerics;
   uint64_t seed = 1;
   fs::path run_folder;  // of an existing run, when it is opened to evaluate or use it; else empty

@@ -1,0 +1,101 @@
+#include "data/http_request.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <thread>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+std::size_t on_header(char* data, std::size_t, std::size_t size, void* to) {
+  auto& head = *static_cast<HttpHead*>(to);
+  const std::string_view line(data, size);
+  if (line.starts_with("HTTP/")) {
+    head = {};
+    const std::size_t at = line.find(' ');
+    if (at != std::string_view::npos) {
+      std::from_chars(line.data() + at + 1, line.data() + line.size(), head.status);
+    }
+    return size;
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return size;
+  std::string name(line.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  head.headers[name] = trim(line.substr(colon + 1));
+  return size;
+}
+
+}  // namespace
+
+HttpRequest::HttpRequest(const std::string& url, const std::vector<std::string>& headers,
+                         const DownloadOptions& options) {
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  curl_.reset(curl_easy_init());
+  if (ready != CURLE_OK || !curl_) throw MachineError("libcurl cannot be started");
+  curl_slist* lines = nullptr;
+  for (const std::string& line : headers) lines = curl_slist_append(lines, line.c_str());
+  lines_.reset(lines);
+  CURL* c = curl_.get();
+  curl_easy_setopt(c, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(c, CURLOPT_USERAGENT, "lockstep/" LOCKSTEP_VERSION);
+  curl_easy_setopt(c, CURLOPT_HTTPHEADER, lines);
+  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, long(options.connect_timeout.count()));
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, long(options.stall_timeout.count()));
+  curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text_.data());
+}
+
+std::string HttpRequest::problem(CURLcode code) const {
+  return text_[0] != '\0' ? text_.data() : curl_easy_strerror(code);
+}
+
+std::string HttpHead::get(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+HttpHead http_head(const std::string& url, const std::vector<std::string>& headers,
+                   const DownloadOptions& options) {
+  constexpr int kMostRedirections = 10;
+  std::string at = url, problem;
+  std::chrono::milliseconds pause = options.first_pause;
+  int attempts = 0;
+  for (int redirections = 0; redirections <= kMostRedirections;) {
+    HttpRequest request(at, headers, options);
+    HttpHead head;
+    curl_easy_setopt(request.handle(), CURLOPT_NOBODY, 1L);
+    curl_easy_setopt(request.handle(), CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(request.handle(), CURLOPT_HEADERDATA, &head);
+    const CURLcode code = request.perform();
+    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
+      throw ConfigError("{}: not a URL of http or https", at);
+    }
+    const std::string location = head.get("location");
+    if (code == CURLE_OK && head.status / 100 == 3 && location.starts_with("/") &&
+        !location.starts_with("//")) {
+      at = at.substr(0, at.find('/', at.find("://") + 3)) + location;
+      ++redirections;
+      continue;
+    }
+    if (code == CURLE_OK && head.status < 500 && head.status != 429) return head;
+    problem = code == CURLE_OK ? fmt::format("the server answers {}", head.status)
+                               : request.problem(code);
+    if (++attempts >= options.attempts) break;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
+  MachineError error("{}: no answer", url);
+  error.set_cause(problem.empty() ? "too many redirections" : problem);
+  throw error;
+}
+
+}  // namespace lockstep

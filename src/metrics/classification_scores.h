@@ -1,0 +1,26 @@
+// Accuracy, precision, recall and F1 over classes, as scikit-learn's accuracy_score and
+// precision_recall_fscore_support compute them (zero_division = 0).
+#pragma once
+
+#include <cstdint>
+
+#include "metrics/confusion.h"
+
+namespace lockstep {
+
+struct PrecisionRecall {
+  double precision = 0, recall = 0, f1 = 0;
+};
+
+struct ClassificationScores {
+  double accuracy = 0;
+  PrecisionRecall macro;     // mean over the classes that occur, as labels or as answers
+  PrecisionRecall weighted;  // the same weighted with the items of each class
+  PrecisionRecall micro;     // over all items together: each is the accuracy
+  PrecisionRecall binary;    // of the class `positive` alone
+};
+
+// REQUIRES an item, and 0 <= positive < confusion.size().
+ClassificationScores classification_scores(const Confusion& confusion, int64_t positive);
+
+}  // namespace lockstep

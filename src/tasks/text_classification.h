@@ -1,0 +1,139 @@
+// Classification of texts and pairs of texts with a BERT, or regression: prepared texts, a network
+// to begin from, cross entropy or squared error, and scikit-learn's figures.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/bert_tokenizer.h"
+#include "data/text_loader.h"
+#include "models/bert.h"
+#include "models/bert_weights.h"
+#include "tasks/classification_loss.h"
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct TextsConfig {  // section [texts]
+  std::string data;
+  std::string train_split = "train";
+  std::string positive;
+
+  void describe(Fields& f);
+};
+
+// Names as in config.json of transformers. A `source` brings its own; what is below 0 is left to it.
+struct TextModelConfig {  // section [model]
+  std::string source;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  int64_t max_position_embeddings = 512;
+  double hidden_dropout_prob = -1;
+  double attention_probs_dropout_prob = -1;
+  double classifier_dropout = -1;
+
+  void describe(Fields& f);
+};
+
+struct TextClassificationConfig {
+  TextsConfig texts;
+  TextModelConfig model;
+  double label_smoothing = 0;
+  TextBatchConfig batch;
+};
+
+struct TextBatch : Batch {
+  TextTensors tensors;
+  PackedTexts texts;
+};
+
+// A text, or a pair of them.
+struct TextPair {
+  std::string text;
+  std::optional<std::string> pair = {};
+};
+
+class TextClassification : public Task {
+ public:
+  void describe(Fields& f) override;
+  void open(const TaskContext& context) override;
+  std::string data_identity() const override;
+  Parameters& parameters() override { return parameters_; }
+  int64_t width() const override { return bert_.shape.hidden_size; }
+  int64_t accumulate() const override { return config_.batch.accumulate; }
+  const char* unit() const override { return "txt"; }
+  int64_t steps_in_epoch(int64_t epoch) override;
+  int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
+  int64_t largest_step_load() override;
+  std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;
+  void set_accumulate(int64_t micro_batches) override { config_.batch.accumulate = micro_batches; }
+  void compute_with(const Numerics& numerics) override { context_.numerics = numerics; }
+  LossParts loss(const Batch& batch, int64_t step) override;
+  bool load_foreign_weights(const fs::path& file) override;  // models/bert_weights.h
+  const char* tuning_split() const override { return "validation"; }
+  const char* final_split() const override { return "validation"; }
+  const std::vector<MetricKind>& metrics() const override;
+  Evaluation evaluate(World& world, const EvaluationRequest& request) override;
+  void save_assets(const fs::path& run_folder) override;
+
+  const BertConfig& bert() const { return bert_; }
+  const Bert& model() const { return *model_; }
+  const BertTokenizer& tokenizer() const { return *tokenizer_; }
+
+  // fp32 [texts, labels], cut to what the network takes. DataError: not valid UTF-8.
+  torch::Tensor score(const std::vector<TextPair>& texts) const;
+  // The `most` most probable classes of each text, most probable first. Not of regression.
+  std::vector<std::vector<ClassProbability>> classify(const std::vector<TextPair>& texts,
+                                                      int64_t most) const;
+
+ private:
+  // What is evaluated on.
+  struct Split {
+    std::unique_ptr<TextSet> set;
+    std::unique_ptr<TextLoader> loader;  // uses the set
+  };
+  // What came of each item of a split, in its order, equal on all ranks.
+  struct Answers {
+    std::vector<double> output;     // the class taken, or the value
+    std::vector<double> loss, nll;  // of the item
+  };
+
+  void open_data();
+  fs::path choose_network();  // -> the folder of weights to begin with; empty: none
+  void check_lengths(const TextLoader& loader, const TextSet& set) const;
+  void check_metrics(const std::vector<std::string>& names) const;
+  Split& split(const std::string& name);  // opens it when it is new
+  std::unique_ptr<TextBatch> pack(TextTensors tensors) const;
+  Numerics use_numerics() const;  // of evaluation and classifying
+  LossParts loss_of(const torch::Tensor& logits, const torch::Tensor& labels) const;
+  Answers answer(World& world, const Split& from, const std::vector<int32_t>& items) const;
+  void measure_classes(const Split& from, const std::vector<int32_t>& items,
+                       const Answers& answers, bool confusion, Evaluation& out) const;
+  Sample sample(const Split& from, int32_t item, double output) const;
+  int64_t positive_class() const;
+
+  TextClassificationConfig config_;
+  TaskContext context_;
+  Parameters parameters_;
+  BertConfig bert_;
+  std::unique_ptr<Bert> model_;
+  std::optional<BertTokenizer> tokenizer_;
+  std::unique_ptr<TextSet> train_;  // absent when the model is only used
+  std::unique_ptr<TextLoader> train_loader_;
+  std::map<std::string, Split> splits_;  // that were evaluated
+};
+
+std::unique_ptr<Task> make_text_classification();
+
+// The model as transformers loads it, tokenizer and all. Returns the bytes of the weights.
+// ConfigError: the folder holds a model.
+int64_t export_text_classifier(TextClassification& task, const fs::path& folder,
+                               const std::string& precision);
+
+}  // namespace lockstep
