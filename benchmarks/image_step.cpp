@@ -8,29 +8,20 @@
 //
 // key=value: settings of a run (comm.hook=bf16, run.fused=false). Ranks come from the environment,
 // as for lockstep train; each has a batch of its own.
-#include <ATen/Parallel.h>
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/random.h"
-#include "kernels/cpu_allocator.h"
 #include "models/image_model.h"
-#include "step_timing.h"
-#include "train/train_step.h"
+#include "step_run.h"
 
 namespace lockstep {
 namespace {
 
 struct Options {
-  std::string precision = "bf16", tag;
+  StepRun run;
   ImageModelConfig model;
   int64_t size = 224, batch = 16;
-  int threads = 1, steps = 8, warmup = 4;
-  bool profile = false;
   std::vector<std::string> settings;
 };
 
@@ -91,73 +82,17 @@ RunConfig step_config(const Options& options) {
       "[optimizer]\n" + optimizer + "[schedule]\nname = \"constant\"\n[training]\nclip_norm = 0\n",
       "image_step");
   for (const std::string& word : options.settings) source.override_with(word);
-  source.set("run.precision", options.precision, "--precision");
+  source.set("run.precision", options.run.precision, "--precision");
   return read_run_config(std::move(source));
 }
 
 void run(const Options& options) {
-  use_caching_allocator();
-  at::set_num_threads(options.threads);
   RunConfig config = step_config(options);
-  WorldOptions world_options;
-  world_options.shared_memory = config.comm.shared_memory;
-  World world(detect_launch_environment(), world_options);
-  StepTask task(options, choose_numerics(config.run));
-  Parameters& parameters = task.parameters();
-  WeightUpdate update(world, parameters, *config.optimizer,
-                      {.sharded = config.training.shard_optimizer});
-  auto hook = make_comm_hook(world, config.comm.hooks);
-  std::vector<ReducedParameter> reduced;
-  for (const ParameterRef& p : parameters.list()) {
-    reduced.push_back({p->value, p->offset, p->numel});
-  }
-  GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
-  FrozenWeights frozen;
-  RunningStatistics statistics(world, parameters, /*average=*/false);
-  StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
-  LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
-  int64_t steps_in_all = options.warmup + options.steps;
-  Engine engine{task,  world, reducer,    update, frozen,
-                guard, local, statistics, config, steps_in_all};
-
-  std::vector<double> times, waits;
-  int64_t misses = 0;
-  double first_step = 0, total = 0;
-  for (int i = 0; i < options.warmup + options.steps; ++i) {
-    StepBatch batch = task.batch(i, world);
-    world.barrier();
-    auto start = std::chrono::steady_clock::now();
-    StepRecord record = train_step(engine, batch, i + 1, {}).record;
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (options.profile && i + 1 == options.warmup) Profile::start();
-    if (i == 0) first_step = wall_clock() - process_start();
-    if (i + 1 == options.warmup) misses = allocator_statistics().misses;
-    if (i < options.warmup) continue;
-    times.push_back(took.count());
-    waits.push_back(record.wait_seconds);
-    total += took.count();
-  }
-  if (options.profile && world.is_leader()) Profile::print(options.steps);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  if (!world.is_leader()) return;
-  const double images = static_cast<double>(options.batch * world.size() * options.steps);
-  nlohmann::ordered_json out{{"workload", fmt::format("{}-{}", options.model.name, options.size)},
-                             {"peer", "lockstep"},
-                             {"precision", options.precision},
-                             {"world", world.size()},
-                             {"threads", options.threads},
-                             {"steps", options.steps},
-                             {"median_step_s", quantile(times, 0.5)},
-                             {"min_step_s", quantile(times, 0)},
-                             {"p90", quantile(times, 0.9)},
-                             {"samples_per_s", images / total},
-                             {"median_wait_s", quantile(waits, 0.5)},
-                             {"new_blocks", allocator_statistics().misses - misses},
-                             {"peak_rss_mb", usage.ru_maxrss / 1024},
-                             {"process_to_first_step_s", first_step},
-                             {"tag", options.tag}};
-  fmt::print("{}\n", out.dump());
+  StepRun run = options.run;
+  run.workload = fmt::format("{}-{}", options.model.name, options.size);
+  time_steps(run, config, [&](const Numerics& numerics) {
+    return std::make_unique<StepTask>(options, numerics);
+  });
 }
 
 }  // namespace
@@ -170,12 +105,12 @@ int main(int argc, char** argv) {
   app.add_option("--stem", options.model.stem)->check(CLI::IsMember({"imagenet", "cifar"}));
   app.add_option("--size", options.size);
   app.add_option("--batch", options.batch);
-  app.add_option("--precision", options.precision)->check(CLI::IsMember({"bf16", "fp32"}));
-  app.add_option("--threads", options.threads);
-  app.add_option("--steps", options.steps);
-  app.add_option("--warmup", options.warmup);
-  app.add_flag("--profile", options.profile, "print the time of each operation");
-  app.add_option("--tag", options.tag);
+  app.add_option("--precision", options.run.precision)->check(CLI::IsMember({"bf16", "fp32"}));
+  app.add_option("--threads", options.run.threads);
+  app.add_option("--steps", options.run.steps);
+  app.add_option("--warmup", options.run.warmup);
+  app.add_flag("--profile", options.run.profile, "print the time of each operation");
+  app.add_option("--tag", options.run.tag);
   app.add_option("settings", options.settings);
   CLI11_PARSE(app, argc, argv);
   try {

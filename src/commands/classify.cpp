@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "commands/classify_texts.h"
 #include "commands/session.h"
 #include "tasks/image_classification.h"
 #include "train/saved_run.h"
@@ -22,8 +23,9 @@ constexpr int64_t kTogether = 32;  // images that go through the network at a ti
 struct ClassifyArguments {
   std::vector<std::string> words;
   SavedRunOptions run;
+  std::string file;
   int64_t top = 5;
-  bool json = false;
+  bool json = false, pairs = false;
 };
 
 // The files that are meant, those of a folder sorted by name; hidden files and folders are not.
@@ -110,39 +112,56 @@ int64_t classify_files(const ImageClassification& task, std::span<const fs::path
   return broken;
 }
 
-}  // namespace
-
-int classify(const Arguments& arguments) {
-  ClassifyArguments a;
-  CLI::App app("Prints the most probable classes of images.", "lockstep classify");
-  app.add_option("words", a.words, "RUN, then files or folders of images, and key=value words");
-  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
-  app.add_option("--top", a.top, "classes to print of each image")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_flag("--json", a.json, "an object a line");
-  if (!parse_arguments(app, arguments)) return kExitOk;
-  a.run.words = take_settings(a.words);
-  if (a.words.size() < 2) {
-    throw ConfigError("classify: expected a run and at least one image file or folder");
-  }
-  const std::vector<fs::path> files = files_of({a.words.begin() + 1, a.words.end()});
-
-  prepare_process({});
-  SavedRun run = open_saved_run(a.words.front(), a.run);
-  auto task = dynamic_cast<ImageClassification*>(run.config.task.get());
-  if (task == nullptr) {
-    throw ConfigError("{}: its task is {}, not images", a.words.front(), run.config.task_name);
-  }
+// Prints what all the images show. DataError when some are none.
+void classify_images(const ImageClassification& task, const ClassifyArguments& a) {
+  const std::vector<fs::path> files = files_of(a.words);
   int64_t broken = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += kTogether) {
     const std::size_t count = std::min<std::size_t>(kTogether, files.size() - begin);
-    broken += classify_files(*task, std::span(files).subspan(begin, count), a);
+    broken += classify_files(task, std::span(files).subspan(begin, count), a);
   }
   if (broken > 0) {
     throw DataError("{} of {} file{} cannot be decoded as an image", broken, files.size(),
                     files.size() == 1 ? "" : "s");
   }
+}
+
+}  // namespace
+
+int classify(const Arguments& arguments) {
+  ClassifyArguments a;
+  CLI::App app("Prints the most probable classes of images or texts.", "lockstep classify");
+  app.add_option("words", a.words,
+                 "RUN, then files or folders of images, or texts, and key=value words. RUN may be a "
+                 "BERT of Hugging Face too: a folder, or hf:OWNER/NAME[@REVISION]");
+  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
+  app.add_option("--top", a.top, "classes to print of each image or text")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--file", a.file, "texts, one a line; -: from standard input");
+  app.add_flag("--pairs", a.pairs, "each text is a pair: a tabulator parts them");
+  app.add_flag("--json", a.json, "an object a line");
+  if (!parse_arguments(app, arguments)) return kExitOk;
+  a.run.words = take_settings(a.words);
+  if (a.words.size() < 2 && (a.words.empty() || a.file.empty())) {
+    throw ConfigError("classify: expected a run and at least one image file or folder, or text");
+  }
+  const std::string name = a.words.front();
+  a.words.erase(a.words.begin());
+
+  prepare_process({});
+  SavedRun run = open_saved_run(name, a.run);
+  Task* task = run.config.task.get();
+  if (auto* texts = dynamic_cast<TextClassification*>(task)) {
+    classify_texts(*texts, {a.words, a.file, a.pairs, a.top, a.json});
+    return kExitOk;
+  }
+  auto* images = dynamic_cast<ImageClassification*>(task);
+  if (images == nullptr) {
+    throw ConfigError("{}: its task is {}, not images or text", name, run.config.task_name);
+  }
+  if (a.pairs || !a.file.empty()) throw ConfigError("classify: --file and --pairs are for texts");
+  classify_images(*images, a);
   return kExitOk;
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "commands/session.h"
 #include "tasks/classifier_export.h"
+#include "tasks/text_classification.h"
 #include "tasks/translation_export.h"
 #include "train/saved_run.h"
 
@@ -18,6 +19,15 @@ int64_t write_model(Task& task, const std::string& task_name, const std::string&
       throw ConfigError("--precision int8: for translation only; expected fp32 or bf16");
     }
     return export_classifier(*images, {options.folder, flavour_named(format), options.precision});
+  }
+  if (auto* texts = dynamic_cast<TextClassification*>(&task)) {
+    if (options.precision == "int8") {
+      throw ConfigError("--precision int8: for translation only; expected fp32 or bf16");
+    }
+    if (format != "huggingface") {
+      throw ConfigError("--format {}: for images only; expected huggingface", format);
+    }
+    return export_text_classifier(*texts, options.folder, options.precision);
   }
   auto* translation = dynamic_cast<Translation*>(&task);
   if (translation == nullptr) {
@@ -39,7 +49,7 @@ int export_model(const Arguments& arguments) {
   ExportOptions options;
   CLI::App app(
       "Writes a run's model as a folder that others load: of translation transformers, CTranslate2 "
-      "and lockstep translate, of images transformers, timm or torchvision.",
+      "and lockstep translate, of images transformers, timm or torchvision, of texts transformers.",
       "lockstep export");
   app.add_option("words", words, "RUN, and key=value words such as decoding.beam_size=5");
   app.add_option("--format", format, "huggingface; of images timm or torchvision as well")

@@ -138,23 +138,16 @@ std::vector<std::string> Hub::headers() const {
   return out;
 }
 
-// What the cache holds when the hub is not asked; `why` it is not.
-std::optional<fs::path> Hub::cached(const HubReference& model, const std::string& name,
-                                    const std::string& why) const {
+Hub::Cached Hub::cached(const HubReference& model, const std::string& name) const {
   std::string commit = model.revision;
   const fs::path ref = folder(model) / "refs" / model.revision;
   if (fs::is_regular_file(ref)) commit = trim(read_file(ref));
   const fs::path path = folder(model) / "snapshots" / commit / name;
-  if (fs::exists(path)) return path;
+  if (fs::exists(path)) return {true, path};
   // A snapshot that has other files is taken as whole: what it lacks is not asked of the hub.
-  if (fs::exists(folder(model) / ".no_exist" / commit / name) ||
-      fs::exists(folder(model) / "snapshots" / commit / "config.json")) {
-    return std::nullopt;
-  }
-  DataError error("hf:{}@{}: {} is not in the cache {}", model.repository, model.revision, name,
-                  settings_.cache.string());
-  error.set_cause(why);
-  throw error;
+  return {fs::exists(folder(model) / ".no_exist" / commit / name) ||
+              fs::exists(folder(model) / "snapshots" / commit / "config.json"),
+          std::nullopt};
 }
 
 // Nothing when the hub says that there is no such file, which the cache remembers.
@@ -222,14 +215,22 @@ std::optional<fs::path> Hub::file(const HubReference& model, const std::string& 
     if (fs::exists(path)) return path;
     if (fs::exists(folder(model) / ".no_exist" / model.revision / name)) return std::nullopt;
   }
-  if (settings_.offline) return cached(model, name, "HF_HUB_OFFLINE is set: nothing is fetched");
+  if (settings_.offline) {
+    const Cached found = cached(model, name);
+    if (found.known) return found.path;
+    DataError error("hf:{}@{}: {} is not in the cache {}", model.repository, model.revision, name,
+                    settings_.cache.string());
+    error.set_cause("HF_HUB_OFFLINE is set: nothing is fetched");
+    throw error;
+  }
   std::optional<Remote> remote;
   try {
     remote = ask(model, name);
   } catch (const MachineError& error) {
-    std::optional<fs::path> found = cached(model, name, error.describe());
+    const Cached found = cached(model, name);
+    if (!found.known) throw;
     log_warning("{}; going on with the cache", error.what());
-    return found;
+    return found.path;
   }
   if (!remote) return std::nullopt;
   if (remote->commit != model.revision) {

@@ -52,12 +52,16 @@ class Hub {
 
  private:
   struct Remote;  // what the hub says of a file
+  // What the cache says of it: nothing known, or where it is, or that there is none.
+  struct Cached {
+    bool known = false;
+    std::optional<fs::path> path;
+  };
 
   fs::path folder(const HubReference& model) const;
   std::string url(const HubReference& model, const std::string& name) const;
   std::vector<std::string> headers() const;
-  std::optional<fs::path> cached(const HubReference& model, const std::string& name,
-                                 const std::string& why) const;
+  Cached cached(const HubReference& model, const std::string& name) const;
   std::optional<Remote> ask(const HubReference& model, const std::string& name) const;
   void fetch(const HubReference& model, const std::string& name, const Remote& remote) const;
 

@@ -109,11 +109,16 @@ struct NormBackward {
   torch::Tensor d_x;         // out, fp32
 };
 
-// Adds the gradients of weight and bias. Calls finish(begin, end) for the rows whose d_x was just
-// written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
+struct NoRows {
+  void operator()(int64_t, int64_t) const {}
+};
+
+// Adds the gradients of weight and bias. Calls prepare(begin, end) for the rows whose d_y is about to
+// be read (it may be d_x itself), finish(begin, end) for those whose d_x was just written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
 // order. The blocks do not depend on the number of threads, so neither does the result.
-template <class T, class Finish>
-void layer_norm_backward(const NormBackward& norm, const Finish& finish) {
+template <class T, class Finish, class Prepare = NoRows>
+void layer_norm_backward(const NormBackward& norm, const Finish& finish,
+                         const Prepare& prepare = {}) {
   constexpr int64_t kBlock = 64;
   const int64_t rows = norm.x.size(0), width = norm.x.size(1);
   const int64_t blocks = (rows + kBlock - 1) / kBlock;
@@ -135,6 +140,7 @@ void layer_norm_backward(const NormBackward& norm, const Finish& finish) {
       own.d_weight += block * width;
       own.d_bias += block * width;
       const int64_t last = std::min(rows, (block + 1) * kBlock);
+      prepare(block * kBlock, last);
       kernel(own, block * kBlock, last);
       finish(block * kBlock, last);
     }

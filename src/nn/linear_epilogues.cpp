@@ -1,5 +1,6 @@
 #include "nn/linear_epilogues.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "nn/fused.h"
@@ -104,6 +105,9 @@ struct ResidualBlock {
   BranchDropout dropout;
   double epsilon;
   at::ScalarType norm_type;  // of the norm that is handed back
+  // The norm is handed back in place of the stream, and once more rounded to bf16 in place of the
+  // norm: what follows a norm after the sum reads both. The norm's type is fp32 then.
+  bool rounds = false;
 };
 
 const float* row_scale(const BranchDropout& dropout, int64_t rows) {
@@ -129,6 +133,12 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
     torch::Tensor normed = torch::empty_like(product, block.norm_type);
     torch::Tensor mean = torch::empty({rows}, residual.options());
     torch::Tensor rstd = torch::empty({rows}, residual.options());
+    torch::Tensor rounded;
+    if (block.rounds) rounded = torch::empty_like(product, at::kBFloat16);
+    const auto round_row = [&, to = detail::pointer<Bf16>(rounded)](int64_t row) {
+      if (to == nullptr) return;
+      kernels().to_bf16(detail::pointer<float>(normed) + row * width, to + row * width, width);
+    };
     detail::with_type(x.scalar_type(), [&](auto zero) {
       using T = decltype(zero);
       const AddDropoutArgs<T> add{detail::pointer<float>(residual),
@@ -154,6 +164,7 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
           for (int64_t row = begin; row < end; ++row) {
             add_rows(add, row, row + 1);
             normalise_rows(normalise, row, row + 1);
+            round_row(row);
           }
         });
       });
@@ -162,8 +173,32 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                             norm_weight, norm_bias, mean, rstd});
     detail::save_dropout(ctx, block.dropout);
     if (block.dropout.row_scale.defined()) ctx->saved_data["row_scale"] = block.dropout.row_scale;
+    ctx->saved_data["rounds"] = block.rounds;
     ctx->set_materialize_grads(false);
+    if (block.rounds) return {normed, rounded};
     return {stream, normed};
+  }
+
+  // d_sum = what comes back to the norm after the sum, exact and rounded: its rows are made just
+  // before they are replaced by what goes on to the sum.
+  template <class T>
+  static void post_norm_backward(const variable_list& grads, const variable_list& saved,
+                                 const torch::Tensor& d_sum, const AddDropoutBackwardArgs<T>& drop) {
+    const torch::Tensor exact = grads[0].defined() ? grads[0].contiguous() : torch::Tensor();
+    const torch::Tensor rounded = grads[1].defined() ? grads[1].contiguous() : torch::Tensor();
+    const int64_t width = d_sum.size(1);
+    auto gather = [&, to = detail::pointer<float>(d_sum), from = detail::pointer<float>(exact),
+                   low = detail::pointer<Bf16>(rounded)](int64_t begin, int64_t end) {
+      const int64_t first = begin * width, count = (end - begin) * width;
+      if (from == nullptr) std::fill_n(to + first, count, 0.0f);
+      if (from != nullptr) std::copy_n(from + first, count, to + first);
+      if (low != nullptr) kernels().add_bf16(low + first, to + first, count);
+    };
+    const auto kernel = kernels().typed<T>().add_dropout_backward;
+    const detail::NormBackward norm{d_sum, saved[4], saved[5], saved[6], saved[7], saved[8], {},
+                                    d_sum};
+    detail::layer_norm_backward<float>(
+        norm, [&](int64_t begin, int64_t end) { kernel(drop, begin, end); }, gather);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -180,12 +215,17 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
       RECORD_FUNCTION("lockstep::residual_norm_backward", {});
       d_product = torch::empty(stream.sizes(), x.options());
       torch::Tensor d_sum = d_stream;
-      if (grads[1].defined()) d_sum = torch::empty_like(stream);
+      if (grads[1].defined() || ctx->saved_data["rounds"].toBool()) {
+        d_sum = torch::empty_like(stream);
+      }
       detail::with_type(x.scalar_type(), [&](auto zero) {
         using T = decltype(zero);
         const AddDropoutBackwardArgs<T> drop{
             detail::pointer<float>(d_sum), detail::pointer<T>(d_product), width,
             detail::dropout_rows(dropout, stream.size(0)), row_scale(dropout, stream.size(0))};
+        if (ctx->saved_data["rounds"].toBool()) {
+          return post_norm_backward<T>(grads, saved, d_sum, drop);
+        }
         const auto kernel = kernels().typed<T>().add_dropout_backward;
         auto finish = [&](int64_t begin, int64_t end) { kernel(drop, begin, end); };
         if (!grads[1].defined()) {
@@ -220,9 +260,9 @@ struct ResidualSum {
   const LayerNorm& norm;
 };
 
-// The stream, and its norm in `norm_type`.
+// The stream, and its norm in `norm_type`; `rounds` as ResidualBlock's, of the fused path alone.
 ResidualNorm residual_norm(const ResidualSum& sum, const Numerics& numerics,
-                           at::ScalarType norm_type) {
+                           at::ScalarType norm_type, bool rounds = false) {
   const auto& [residual, x, layer, dropout, norm] = sum;
   check_linear(x, layer, numerics);
   const int64_t width = layer.weight->shape[0];
@@ -232,7 +272,7 @@ ResidualNorm residual_norm(const ResidualSum& sum, const Numerics& numerics,
               x.size(0), ", ", width, "]");
   if (detail::runs_fused(numerics, FusedOperation::kLinearResidualNorm, x)) {
     const ResidualBlock block{detail::linear_tensors(layer, numerics.compute), dropout,
-                              norm.epsilon, norm_type};
+                              norm.epsilon, norm_type, rounds};
     std::optional<torch::Tensor> bias;
     if (layer.bias) bias = layer.bias->value;
     variable_list out = FusedLinearResidualNorm::apply(residual, x, layer.weight->value, bias,
@@ -285,6 +325,10 @@ ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torc
                                        const Linear& layer, const BranchDropout& dropout,
                                        const LayerNorm& norm, const Numerics& numerics) {
   // In fp32: it is the residual stream of the next block. One rounding makes what that one reads.
+  if (numerics.compute == at::kBFloat16 &&
+      detail::runs_fused(numerics, FusedOperation::kLinearResidualNorm, x)) {
+    return residual_norm({residual, x, layer, dropout, norm}, numerics, at::kFloat, true);
+  }
   const torch::Tensor stream =
       residual_norm({residual, x, layer, dropout, norm}, numerics, at::kFloat).normed;
   return {stream, stream.to(numerics.compute)};

@@ -66,6 +66,14 @@ double linear(int64_t step, const ScheduleConfig& config, const ScheduleContext&
   return warm_up(step, config) * (config.floor + (1 - config.floor) * left);
 }
 
+double hf_linear(int64_t step, const ScheduleConfig& config, const ScheduleContext& context) {
+  const auto total = static_cast<double>(context.total_steps), done = static_cast<double>(step - 1);
+  const double warm = config.num_warmup_steps > 0 ? static_cast<double>(config.num_warmup_steps)
+                                                  : std::ceil(total * config.warmup_ratio);
+  if (done < warm) return done / warm;
+  return std::max(0.0, total - done) / std::max(1.0, total - warm);
+}
+
 double cosine(int64_t step, const ScheduleConfig& config, const ScheduleContext& context) {
   double left = 0.5 * (1 + std::cos(std::numbers::pi * progress(step, config, context)));
   return warm_up(step, config) * (config.floor + (1 - config.floor) * left);
@@ -127,6 +135,8 @@ const Catalogue<Schedule>& schedules() {
     c.add("fixed", {fixed, {}}, "1 from the first step on");
     c.add("linear", {linear, {"warmup_steps", "floor", "decay_steps", "begin_decay_at"}},
           "linear warm-up to 1, then a line to the floor at the last step");
+    c.add("hf_linear", {hf_linear, {"num_warmup_steps", "warmup_ratio"}},
+          "warm-up from 0 and a line to 0 after the last step, as transformers' Trainer");
     c.add("cosine", {cosine, {"warmup_steps", "floor", "decay_steps", "begin_decay_at"}},
           "linear warm-up to 1, then half a cosine to the floor");
     c.add("piecewise", {piecewise, {"boundaries", "values"}}, "constants between boundaries");
@@ -164,6 +174,8 @@ void ScheduleConfig::describe(Fields& f) {
   field("power", &power, Above{0}, "of the polynomial");
   field("decay_rate", &decay_rate, Above{0}, "factor after decay_steps");
   field("staircase", &staircase, Any{}, "the factor is applied at once after every decay_steps");
+  field("num_warmup_steps", &num_warmup_steps, AtLeast{0}, "steps until the peak; 0: warmup_ratio");
+  field("warmup_ratio", &warmup_ratio, Between{0, 1}, "share of the run until the peak");
   field("min_lr", &min_lr, AtLeast{0}, "the learning rate never falls below it");
   field("boundaries", &boundaries, AtLeast{0}, "steps after which the next of values holds");
   field("values", &values, AtLeast{0}, "one for each boundary, times optimizer.lr; 1 before them");

@@ -24,6 +24,9 @@ struct ScheduleConfig {
   double power = 1;
   double decay_rate = 0.5;
   bool staircase = false;
+  // hf_linear: transformers' names and defaults.
+  double warmup_ratio = 0;
+  int64_t num_warmup_steps = 0;
   std::vector<double> boundaries, values;
   // one_cycle: torch.optim.lr_scheduler.OneCycleLR's names and defaults.
   double pct_start = 0.3;
@@ -67,6 +70,8 @@ struct Schedule {
 // exp           decay_rate^((g - b) / D), the quotient rounded down with `staircase`, >= least
 // poly          warm-up, then least + (1 - least) * (1 - min(g - b, D) / D)^power
 // inv_poly      warm-up, then (1 + r * (g - b))^-power, r such that it is `least` after D steps
+// hf_linear     transformers' Trainer (get_linear_schedule_with_warmup): with W = num_warmup_steps, or
+//               with 0 ceil(warmup_ratio * steps of the run), g / W and then (steps - g) / (steps - W)
 // one_cycle     Smith and Topin 2017, as torch's OneCycleLR with max_lr = optimizer.lr and
 //               total_steps = training.steps; it moves the momentum (Adam: beta1) as well
 const Catalogue<Schedule>& schedules();

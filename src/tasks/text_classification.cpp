@@ -75,6 +75,7 @@ void TextClassification::open(const TaskContext& context) {
                           bert_.shape.vocab_size);
   }
   check_metrics(context.evaluated_metrics);
+  positive_class();  // throws for a name that is none
   model_ = std::make_unique<Bert>(bert_.shape, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
   if (!weights.empty()) load_foreign_weights(find_weight_file(weights));

@@ -153,8 +153,8 @@ void TextClassification::measure_classes(const Split& from, const std::vector<in
 
 Sample TextClassification::sample(const Split& from, int32_t item, double output) const {
   const TextFile& file = from.set->file();
-  std::vector<int64_t> ids;
-  file.read(item, ids);
+  std::vector<int64_t> ids(static_cast<std::size_t>(file.length(item)));
+  file.read(item, ids.data());
   const std::vector<int32_t> narrow(ids.begin(), ids.end());
   auto named = [&](double answer) {
     return bert_.regression ? fmt::format("{:.3f}", answer)

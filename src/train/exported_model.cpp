@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
+#include "formats/weight_files.h"
+#include "models/bert_weights.h"
 #include "models/classifier_folder.h"
 #include "models/hugging_face.h"
 
@@ -69,19 +71,27 @@ void set_classifier(const fs::path& folder, Keys& set) {
 
 RunConfig exported_config(const fs::path& folder, const std::vector<std::string>& words) {
   Keys keys(folder);
-  (is_classifier_folder(folder) ? set_classifier : set_translation)(folder, keys);
+  if (is_bert_folder(folder)) {
+    keys("task.name", "text");  // the task reads its config.json
+    keys("run.precision", "fp32");
+  } else {
+    (is_classifier_folder(folder) ? set_classifier : set_translation)(folder, keys);
+  }
   ConfigSource source = keys.take();
   for (const std::string& word : words) source.override_with(word);
   return read_run_config(std::move(source));
 }
 
 void load_exported_weights(const fs::path& folder, Task& task) {
-  if (is_classifier_folder(folder)) {
-    if (task.load_foreign_weights(folder)) return;
-    throw DataError("{}: holds no weights of a ResNet or ViT in model.safetensors",
-                    folder.string());
+  const bool bert = is_bert_folder(folder);
+  if (!bert && !is_classifier_folder(folder)) {
+    return read_hugging_face_weights(folder, task.parameters());
   }
-  read_hugging_face_weights(folder, task.parameters());
+  const fs::path weights = bert ? find_weight_file(folder) : folder;
+  if (weights.empty() || !task.load_foreign_weights(weights)) {
+    throw DataError("{}: holds no weights of {}", folder.string(),
+                    bert ? "a BERT" : "a ResNet or ViT");
+  }
 }
 
 }  // namespace lockstep

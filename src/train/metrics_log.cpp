@@ -99,6 +99,12 @@ void MetricsLog::on_plan(const nlohmann::ordered_json& comparison) {
   write(line.dump());
 }
 
+void MetricsLog::on_epoch(const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json line = {{"event", "epoch"}, {"time", unix_seconds()}};
+  line.update(figures);
+  write(line.dump());
+}
+
 void MetricsLog::on_end(const std::string& reason) {
   write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}, {"reason", reason}}
             .dump());

@@ -24,6 +24,8 @@ class MetricsLog : public Observer {
   void on_end(const std::string& reason) override;
   // How a plan's prediction compares with what was measured (train/plan_check.h).
   void on_plan(const nlohmann::ordered_json& comparison);
+  // What an epoch gave (train/epoch_table.h).
+  void on_epoch(const nlohmann::ordered_json& figures);
 
  private:
   void write(const std::string& line);

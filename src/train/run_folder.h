@@ -17,6 +17,7 @@ class RunFolder {
   fs::path config() const { return path_ / "config.toml"; }
   fs::path version() const { return path_ / "version.txt"; }
   fs::path metrics() const { return path_ / "metrics.jsonl"; }
+  fs::path epochs() const { return path_ / "epochs.csv"; }
   fs::path live() const { return path_ / "live.json"; }
   fs::path events() const { return path_ / "events"; }
   fs::path logs() const { return path_ / "logs"; }

@@ -1,6 +1,7 @@
 #include "train/saved_run.h"
 
 #include "base/log.h"
+#include "data/hub.h"
 #include "models/hugging_face.h"
 #include "train/checkpoint.h"
 #include "train/exported_model.h"
@@ -22,7 +23,8 @@ TaskContext context_of(const RunConfig& config, const fs::path& folder,
 
 }  // namespace
 
-SavedRun open_saved_run(const fs::path& folder, const SavedRunOptions& options) {
+SavedRun open_saved_run(const fs::path& given, const SavedRunOptions& options) {
+  const fs::path folder = hub_reference(given.string()) ? find_model(given.string()) : given;
   if (is_hugging_face_folder(folder)) {
     SavedRun saved{.config = exported_config(folder, options.words), .checkpoint = folder};
     saved.config.task->open(context_of(saved.config, folder, options));

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "dist/fingerprint.h"
 #include "train/agreement.h"
+#include "train/epoch_table.h"
 #include "train/event_observer.h"
 #include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
@@ -42,6 +43,7 @@ void Trainer::build_network(bool fresh) {
   context.world = &world_;
   if (options_.benchmark_steps == 0 && config_.evaluation.is_on()) {
     context.evaluated_split = config_.evaluation.split;
+    context.evaluated_metrics = config_.evaluation.metrics;
   }
   context.device =
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
@@ -159,6 +161,10 @@ void Trainer::start_observers() {
   if (auto plan = find_plan(config_.run.plan, folder_.path())) {
     observers_.push_back(std::make_unique<PlanObserver>(*plan, world_.size(), *log));
   }
+  std::vector<std::string> metrics;
+  for (const MetricKind& kind : task_.metrics()) metrics.push_back(kind.name);
+  auto epochs = std::make_unique<EpochTable>(folder_.epochs(), std::move(metrics), *log);
+  observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   observers_.push_back(std::move(log));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
   observers_.push_back(std::make_unique<LiveFile>(

@@ -88,13 +88,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
 
-def main():
+def main(handler=Handler):
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--faults", type=pathlib.Path)
     parser.add_argument("--log", default="")
     options = parser.parse_args()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     server.folder, server.log, server.swapped = options.folder, options.log, {}
     server.faults = json.loads(options.faults.read_text()) if options.faults else {}

@@ -19,11 +19,12 @@ namespace lockstep {
 class LocalServer {
  public:
   // Serves `folder`; `faults` is the JSON that the script describes.
-  explicit LocalServer(const fs::path& folder, const std::string& faults = "{}") {
+  explicit LocalServer(const fs::path& folder, const std::string& faults = "{}",
+                       const std::string& script = "archive_server.py") {
     write_file(own_.path() / "faults.json", faults);
     write_file(own_.path() / "log", "");
     std::vector<std::string> words{LOCKSTEP_PYTHON,
-                                   LOCKSTEP_SOURCE "/tests/support/archive_server.py",
+                                   LOCKSTEP_SOURCE "/tests/support/" + script,
                                    folder.string(),
                                    "--faults",
                                    (own_.path() / "faults.json").string(),

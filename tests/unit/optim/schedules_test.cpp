@@ -42,6 +42,25 @@ TEST(Schedules, LinearAndCosineEndAtTheirFloor) {
   EXPECT_EQ(value("constant", 1, 0, context), 1);
 }
 
+// get_linear_schedule_with_warmup counts from 0: the first step has (steps - 0) / steps, and with a
+// warm-up nothing.
+TEST(Schedules, HfLinearIsThatOfTransformers) {
+  const ScheduleContext context{.total_steps = 20};
+  ScheduleConfig config;
+  config.name = "hf_linear";
+  EXPECT_DOUBLE_EQ(schedule_value(1, config, context), 1);
+  EXPECT_DOUBLE_EQ(schedule_value(20, config, context), 1.0 / 20);
+  EXPECT_DOUBLE_EQ(schedule_value(21, config, context), 0);
+  config.warmup_ratio = 0.21;  // ceil(4.2) steps
+  EXPECT_DOUBLE_EQ(schedule_value(1, config, context), 0);
+  EXPECT_DOUBLE_EQ(schedule_value(3, config, context), 2.0 / 5);
+  EXPECT_DOUBLE_EQ(schedule_value(6, config, context), 1);
+  EXPECT_DOUBLE_EQ(schedule_value(11, config, context), 10.0 / 15);
+  config.num_warmup_steps = 4;  // goes before the ratio
+  EXPECT_DOUBLE_EQ(schedule_value(3, config, context), 0.5);
+  EXPECT_DOUBLE_EQ(schedule_value(20, config, context), 1.0 / 16);
+}
+
 TEST(Schedules, NoamKeepsBelowMaxLr) {
   ScheduleContext context{.width = 512, .total_steps = 100000, .lr = 2};
   ScheduleConfig config;

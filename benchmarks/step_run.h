@@ -1,0 +1,94 @@
+// Times the trainer's own train_step of a task with made-up batches, and prints one JSON line as the
+// PyTorch peers do. Ranks come from the environment, as for lockstep train.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu_allocator.h"
+#include "step_timing.h"
+#include "train/train_step.h"
+
+namespace lockstep {
+
+struct StepRun {
+  std::string workload, precision = "bf16", tag;
+  int threads = 1, steps = 8, warmup = 4;
+  bool profile = false;
+};
+
+// Task: batch(step, world) -> StepBatch besides what train_step asks for; made by make(numerics).
+template <class Make>
+void time_steps(const StepRun& run, RunConfig& config, const Make& make) {
+  use_caching_allocator();
+  at::set_num_threads(run.threads);
+  WorldOptions world_options;
+  world_options.shared_memory = config.comm.shared_memory;
+  World world(detect_launch_environment(), world_options);
+  auto task = make(choose_numerics(config.run));
+  Parameters& parameters = task->parameters();
+  WeightUpdate update(world, parameters, *config.optimizer,
+                      {.sharded = config.training.shard_optimizer,
+                       .decay_vectors = config.training.decay_vectors});
+  auto hook = make_comm_hook(world, config.comm.hooks);
+  std::vector<ReducedParameter> reduced;
+  for (const ParameterRef& p : parameters.list()) {
+    reduced.push_back({p->value, p->offset, p->numel});
+  }
+  GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
+  FrozenWeights frozen;
+  RunningStatistics statistics(world, parameters, /*average=*/false);
+  StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
+  LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
+  int64_t steps_in_all = run.warmup + run.steps;
+  Engine engine{*task, world, reducer,    update, frozen,
+                guard, local, statistics, config, steps_in_all};
+
+  std::vector<double> times, waits;
+  int64_t misses = 0;
+  double first_step = 0, total = 0, items = 0, tokens = 0;
+  for (int i = 0; i < run.warmup + run.steps; ++i) {
+    StepBatch batch = task->batch(i, world);
+    world.barrier();
+    auto start = std::chrono::steady_clock::now();
+    StepRecord record = train_step(engine, batch, i + 1, {}).record;
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (run.profile && i + 1 == run.warmup) Profile::start();
+    if (i == 0) first_step = wall_clock() - process_start();
+    if (i + 1 == run.warmup) misses = allocator_statistics().misses;
+    if (i < run.warmup) continue;
+    times.push_back(took.count());
+    waits.push_back(record.wait_seconds);
+    total += took.count();
+    items += static_cast<double>(record.items);
+    tokens += static_cast<double>(record.sources);
+  }
+  if (run.profile && world.is_leader()) Profile::print(run.steps);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  if (!world.is_leader()) return;
+  nlohmann::ordered_json out{{"workload", run.workload},
+                             {"peer", "lockstep"},
+                             {"precision", run.precision},
+                             {"world", world.size()},
+                             {"threads", run.threads},
+                             {"steps", run.steps},
+                             {"median_step_s", quantile(times, 0.5)},
+                             {"min_step_s", quantile(times, 0)},
+                             {"p90", quantile(times, 0.9)},
+                             {"samples_per_s", items / total}};
+  if (tokens > 0) out["tokens_per_s"] = tokens / total;
+  out.update({{"median_wait_s", quantile(waits, 0.5)},
+              {"new_blocks", allocator_statistics().misses - misses},
+              {"peak_rss_mb", usage.ru_maxrss / 1024},
+              {"process_to_first_step_s", first_step},
+              {"tag", run.tag}});
+  fmt::print("{}\n", out.dump());
+}
+
+}  // namespace lockstep

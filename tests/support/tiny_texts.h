@@ -1,0 +1,94 @@
+// Texts with labels that can be learned, and a tiny BERT to learn them, as files.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "data/bert_tokenizer.h"
+#include "models/bert_weights.h"
+#include "support/program.h"
+#include "support/tiny_bert.h"
+
+namespace lockstep {
+
+// FOLDER/model: config.json, model.safetensors, vocab.txt of TinyBert with `labels` labels.
+inline void write_tiny_bert(const fs::path& folder, int64_t labels) {
+  BertShape shape = kTinyBert;
+  shape.num_labels = labels;
+  TinyBert tiny(shape);
+  BertConfig config{shape, {}, labels == 1};
+  for (int64_t i = 0; i < labels; ++i) config.labels.push_back("LABEL_" + std::to_string(i));
+  write_bert_folder(folder / "model", config, tiny.parameters, "fp32");
+  std::vector<std::string> pieces = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  for (int i = 5; i < shape.vocab_size; ++i) pieces.push_back("w" + std::to_string(i));
+  BertTokenizer(pieces, {}).save(folder / "model");
+}
+
+// Lines of label TAB text: the label is whether w10 to w19 are more than half of the words; as a
+// number, their share.
+inline std::string tiny_texts(int count, uint32_t seed, bool values = false) {
+  std::mt19937 random(seed);
+  std::string out;
+  for (int i = 0; i < count; ++i) {
+    const int words = 3 + static_cast<int>(random() % 9);
+    const bool wanted = random() % 2 != 0;
+    int marked = 0;
+    std::string text;
+    for (int k = 0; k < words; ++k) {
+      const bool mark = (random() % 4 != 0) == wanted;
+      marked += mark ? 1 : 0;
+      text += fmt::format(" w{}", (mark ? 10 : 20) + random() % 10);
+    }
+    out += values ? fmt::format("{:.3f}", static_cast<double>(marked) / words)
+                  : std::to_string(2 * marked > words ? 1 : 0);
+    out += "\t" + text.substr(1) + "\n";
+  }
+  return out;
+}
+
+// FOLDER/data: both splits prepared with the model's vocabulary. Returns what went wrong, or "".
+inline std::string prepare_tiny_texts(const fs::path& folder, bool values = false) {
+  write_file(folder / "train.tsv", tiny_texts(80, 1, values));
+  write_file(folder / "validation.tsv", tiny_texts(40, 2, values));
+  const ProgramResult made = run_lockstep(fmt::format(
+      "prepare labelled --train {0}/train.tsv --validation {0}/validation.tsv --vocab {0}/model "
+      "--max-length 16 --header no --label 1 --text 2 --out {0}/data {1}",
+      folder.string(), values ? "--regression" : ""));
+  return made.exit_code == 0 ? "" : made.errors;
+}
+
+// FOLDER/tiny.toml, which begins with FOLDER/model.
+inline void write_tiny_text_config(const fs::path& folder) {
+  write_file(folder / "tiny.toml", fmt::format(R"(
+[task]
+name = "text"
+[run]
+precision = "fp32"
+seed = 3
+[texts]
+data = "{0}/data"
+[model]
+source = "{0}/model"
+[batch]
+examples = 4
+[optimizer]
+name = "adamw"
+lr = 2e-3
+beta2 = 0.999
+epsilon = 1e-8
+weight_decay = 0.1
+[schedule]
+name = "hf_linear"
+num_warmup_steps = 4
+[training]
+steps = 20
+decay_vectors = false
+[evaluation]
+every = 0
+[checkpoint]
+every = 0
+)",
+                                               folder.string()));
+}
+
+}  // namespace lockstep
