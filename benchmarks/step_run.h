@@ -1,5 +1,5 @@
-// Times the trainer's own train_step of a task with made-up batches, and prints one JSON line as the
-// PyTorch peers do. Ranks come from the environment, as for lockstep train.
+// Times the trainer's own train_step of a task with made-up batches, and prints one JSON line as
+// the PyTorch peers do. Ranks come from the environment, as for lockstep train.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -32,9 +32,9 @@ void time_steps(const StepRun& run, RunConfig& config, const Make& make) {
   World world(detect_launch_environment(), world_options);
   auto task = make(choose_numerics(config.run));
   Parameters& parameters = task->parameters();
-  WeightUpdate update(world, parameters, *config.optimizer,
-                      {.sharded = config.training.shard_optimizer,
-                       .decay_vectors = config.training.decay_vectors});
+  WeightUpdate update(
+      world, parameters, *config.optimizer,
+      {.sharded = config.training.shard_optimizer, .decay_vectors = config.training.decay_vectors});
   auto hook = make_comm_hook(world, config.comm.hooks);
   std::vector<ReducedParameter> reduced;
   for (const ParameterRef& p : parameters.list()) {

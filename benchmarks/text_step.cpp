@@ -6,8 +6,9 @@
 //       [--dropout P] [--precision bf16|fp32] [--threads N] [--steps N] [--warmup N] [--profile]
 //       [key=value ...]
 //
-// --lengths: a step a line, the lengths of its texts; in place of --batch and --length. With several
-// ranks each takes the lines of its own number. key=value: settings of a run (run.fused=false).
+// --lengths: a step a line, the lengths of its texts; in place of --batch and --length. With
+// several ranks each takes the lines of its own number. key=value: settings of a run
+// (run.fused=false).
 #include <CLI/CLI.hpp>
 #include <sstream>
 
@@ -66,7 +67,9 @@ struct TextBatch : Batch {
 class StepTask : public StepOnlyTask {
  public:
   StepTask(const Options& options, const Numerics& numerics)
-      : StepOnlyTask(numerics), lengths_(read_lengths(options)), model_(shape_of(options), parameters_) {
+      : StepOnlyTask(numerics),
+        lengths_(read_lengths(options)),
+        model_(shape_of(options), parameters_) {
     parameters_.allocate(torch::kCPU, numerics.compute, 1);
   }
   StepBatch batch(int64_t step, World& world) const {

@@ -131,9 +131,10 @@ void classify_images(const ImageClassification& task, const ClassifyArguments& a
 int classify(const Arguments& arguments) {
   ClassifyArguments a;
   CLI::App app("Prints the most probable classes of images or texts.", "lockstep classify");
-  app.add_option("words", a.words,
-                 "RUN, then files or folders of images, or texts, and key=value words. RUN may be a "
-                 "BERT of Hugging Face too: a folder, or hf:OWNER/NAME[@REVISION]");
+  app.add_option(
+      "words", a.words,
+      "RUN, then files or folders of images, or texts, and key=value words. RUN may be a "
+      "BERT of Hugging Face too: a folder, or hf:OWNER/NAME[@REVISION]");
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--top", a.top, "classes to print of each image or text")
       ->check(CLI::PositiveNumber)

@@ -33,7 +33,7 @@ class HttpRequest {
 
 struct HttpHead {
   int64_t status = 0;
-  std::map<std::string, std::string> headers;  // names in lower case
+  std::map<std::string, std::string> headers;      // names in lower case
   std::string get(const std::string& name) const;  // empty when absent
 };
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <cstring>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -86,8 +86,8 @@ HubSettings HubSettings::from_environment() {
   const fs::path home = from_environment("HOME", "/tmp");
   const fs::path caches = from_environment("XDG_CACHE_HOME", (home / ".cache").string());
   const fs::path hf_home = from_environment("HF_HOME", (caches / "huggingface").string());
-  out.cache = from_environment("HF_HUB_CACHE", from_environment("HUGGINGFACE_HUB_CACHE",
-                                                                (hf_home / "hub").string()));
+  out.cache = from_environment(
+      "HF_HUB_CACHE", from_environment("HUGGINGFACE_HUB_CACHE", (hf_home / "hub").string()));
   out.endpoint = from_environment("HF_ENDPOINT", out.endpoint);
   while (out.endpoint.ends_with('/')) out.endpoint.pop_back();
   out.token = from_environment("HF_TOKEN", from_environment("HUGGING_FACE_HUB_TOKEN"));

@@ -41,13 +41,13 @@ class Hub {
 
   // SNAPSHOT/name, fetched where it is not there yet or the revision has moved on; nothing when the
   // model has no such file. Processes that want the same file wait for one of them. Without the
-  // network a cached one serves, which is said. DataError: no such model or revision, not allowed, or
-  // offline and not in the cache. MachineError: not reached, and not in the cache.
+  // network a cached one serves, which is said. DataError: no such model or revision, not allowed,
+  // or offline and not in the cache. MachineError: not reached, and not in the cache.
   std::optional<fs::path> file(const HubReference& model, const std::string& name) const;
 
   // The snapshot's folder with what a model is used with: config.json, its weights (the first kind
-  // of formats/weight_files.h that there is), vocab.txt and tokenizer_config.json where it has them.
-  // DataError: it has no config.json or no weights.
+  // of formats/weight_files.h that there is), vocab.txt and tokenizer_config.json where it has
+  // them. DataError: it has no config.json or no weights.
   fs::path model(const HubReference& model) const;
 
  private:
@@ -68,8 +68,8 @@ class Hub {
   HubSettings settings_;
 };
 
-// The folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION]. DataError: no
-// such folder.
+// The folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION]. DataError:
+// no such folder.
 fs::path find_model(const std::string& source);
 
 }  // namespace lockstep

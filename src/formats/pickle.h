@@ -41,14 +41,13 @@ struct PickleDict {
   std::vector<std::pair<PickleRef, PickleRef>> items;
 };
 struct PickleMark {};
-struct PickleValue
-    : std::variant<PickleNone, bool, int64_t, double, std::string, PickleGlobal, PickleStorage,
-                   PickleTensor, PickleList, PickleDict, PickleMark> {
+struct PickleValue : std::variant<PickleNone, bool, int64_t, double, std::string, PickleGlobal,
+                                  PickleStorage, PickleTensor, PickleList, PickleDict, PickleMark> {
   using variant::variant;
 };
 
-// The value that the pickle makes. DataError, with `name` and the byte: an opcode, function or class
-// that is not of tensors, or bytes that are no pickle.
+// The value that the pickle makes. DataError, with `name` and the byte: an opcode, function or
+// class that is not of tensors, or bytes that are no pickle.
 PickleRef read_pickle(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace lockstep

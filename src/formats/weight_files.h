@@ -31,8 +31,8 @@ class TorchArchive {
 // pytorch_model.bin.index.json that the folder holds; empty: none.
 fs::path find_weight_file(const fs::path& folder);
 
-// The files that an index names, without their folder, ascending; none for any other file. DataError:
-// damaged, or it names a file outside its folder.
+// The files that an index names, without their folder, ascending; none for any other file.
+// DataError: damaged, or it names a file outside its folder.
 std::vector<std::string> files_of_index(const fs::path& path);
 
 class WeightFiles {

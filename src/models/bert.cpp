@@ -108,8 +108,7 @@ Tensor Bert::logits(const PackedTexts& texts, const BertForward& how) const {
   TORCH_CHECK(segments.longest <= shape_.max_position_embeddings, "BERT: a text of ",
               segments.longest, " tokens, at most ", shape_.max_position_embeddings);
   const Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
-  Pass pass{
-      how, texts, offsets.narrow(0, 0, segments.sentences()).to(texts.tokens.device()), {}};
+  Pass pass{how, texts, offsets.narrow(0, 0, segments.sentences()).to(texts.tokens.device()), {}};
   if (how.training) {
     TORCH_CHECK(texts.rows.defined(), "BERT: dropout needs a key a token");
     pass.first_keys = texts.rows.index_select(0, pass.first);
@@ -140,9 +139,9 @@ ResidualNorm Bert::embed_texts(const Pass& pass) const {
   const Numerics& numerics = pass.how.numerics;
   const int64_t longest = texts.segments.longest, d = shape_.hidden_size;
   // One table [types * longest, d] of what a word is added to.
-  const Tensor places = (types_->value.unsqueeze(1) +
-                         positions_->value.narrow(0, 0, longest).unsqueeze(0))
-                            .view({-1, d});
+  const Tensor places =
+      (types_->value.unsqueeze(1) + positions_->value.narrow(0, 0, longest).unsqueeze(0))
+          .view({-1, d});
   const Tensor place = texts.types * longest + texts.positions;
   const Tensor sum = embed({texts.tokens, place, 1.0}, *words_, places, {}, numerics);
   Numerics exact = numerics;

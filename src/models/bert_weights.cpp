@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -115,7 +116,8 @@ struct NamedWeights {
 std::optional<std::string> prefix_of(const std::vector<TensorEntry>& entries) {
   for (const TensorEntry& entry : entries) {
     if (!entry.name.ends_with(kMarker)) continue;
-    const std::string prefix = entry.name.substr(0, entry.name.size() - std::string(kMarker).size());
+    const std::string prefix =
+        entry.name.substr(0, entry.name.size() - std::string(kMarker).size());
     if (prefix.empty() || prefix.back() == '.') return prefix;
   }
   return std::nullopt;
@@ -297,7 +299,8 @@ void write_bert_config(const fs::path& file, const BertConfig& config,
 std::vector<WeightPlace> bert_places(const Parameters& parameters) {
   std::vector<WeightPlace> out;
   for (const ParameterRef& p : parameters.list()) {
-    WeightPlace place{p->name, p->name, p->shape, 0, p->shape[0], p->name.starts_with("classifier.")};
+    WeightPlace place{p->name, p->name,     p->shape,
+                      0,       p->shape[0], p->name.starts_with("classifier.")};
     const std::size_t at = p->name.find(kQkv);
     if (at == std::string::npos) {
       out.push_back(place);

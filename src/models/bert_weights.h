@@ -25,7 +25,8 @@ bool is_bert_folder(const fs::path& folder);
 // FOLDER/config.json, or that file. DataError: absent, damaged, of another model than BERT, or of a
 // BERT that computes something else (hidden_act, position_embedding_type, ...).
 BertConfig read_bert_config(const fs::path& folder);
-void write_bert_config(const fs::path& file, const BertConfig& config, const std::string& precision);
+void write_bert_config(const fs::path& file, const BertConfig& config,
+                       const std::string& precision);
 
 // All of a network's weights by the names of BertForSequenceClassification.
 std::vector<WeightPlace> bert_places(const Parameters& parameters);
@@ -39,14 +40,15 @@ struct BertWeightsRead {
 // checkpoints.
 bool holds_bert_weights(const fs::path& file);
 // The weights of `file` (formats/weight_files.h) into `parameters`: with or without "bert." and
-// outer prefixes as "module.", norms by today's names or as gamma and beta. A classifier for another
-// number of labels, or none, and an absent pooler leave ours as initialised; heads for other work
-// are not read. DataError, before anything was changed, names the first tensor that is missing, too
-// many or of another shape.
+// outer prefixes as "module.", norms by today's names or as gamma and beta. A classifier for
+// another number of labels, or none, and an absent pooler leave ours as initialised; heads for
+// other work are not read. DataError, before anything was changed, names the first tensor that is
+// missing, too many or of another shape.
 BertWeightsRead read_bert_weights(const fs::path& file, Parameters& parameters);
 
-// FOLDER/model.safetensors and, last, FOLDER/config.json; the folder is made where needed. `precision`
-// "fp32", or "bf16" for matrices. Returns the bytes of the weights. ConfigError: it holds a model.
+// FOLDER/model.safetensors and, last, FOLDER/config.json; the folder is made where needed.
+// `precision` "fp32", or "bf16" for matrices. Returns the bytes of the weights. ConfigError: it
+// holds a model.
 int64_t write_bert_folder(const fs::path& folder, const BertConfig& config,
                           const Parameters& parameters, const std::string& precision);
 

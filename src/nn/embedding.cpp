@@ -30,13 +30,10 @@ void add_to_rows(const torch::Tensor& d_table, const torch::Tensor& index,
                  const torch::Tensor& d_out, float scale, const Dropout& dropout) {
   constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
   const int64_t rows = d_out.size(0), width = d_out.size(1);
-  const EmbeddingBackwardArgs args{index.const_data_ptr<int64_t>(),
-                                   rows,
-                                   detail::pointer<float>(d_out),
-                                   detail::pointer<float>(d_table),
-                                   width,
-                                   scale,
-                                   detail::dropout_rows(dropout, rows)};
+  const EmbeddingBackwardArgs args{
+      index.const_data_ptr<int64_t>(),    rows,  detail::pointer<float>(d_out),
+      detail::pointer<float>(d_table),    width, scale,
+      detail::dropout_rows(dropout, rows)};
   const auto kernel = kernels().embedding_backward;
   detail::parallel_rows((width + kStrip - 1) / kStrip, kStrip * rows,
                         [&](int64_t begin, int64_t end) {
@@ -119,9 +116,9 @@ struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
     const torch::Tensor d_out = grads[0].contiguous();
     torch::Tensor d_x = torch::empty_like(d_out);
     const Dropout dropout = detail::saved_dropout(ctx);
-    const AddDropoutBackwardArgs<float> args{
-        detail::pointer<float>(d_out), detail::pointer<float>(d_x), d_out.size(1),
-        detail::dropout_rows(dropout, d_out.size(0)), nullptr};
+    const AddDropoutBackwardArgs<float> args{detail::pointer<float>(d_out),
+                                             detail::pointer<float>(d_x), d_out.size(1),
+                                             detail::dropout_rows(dropout, d_out.size(0)), nullptr};
     const auto kernel = kernels().typed<float>().add_dropout_backward;
     detail::parallel_rows(d_out.size(0), d_out.size(1),
                           [&](int64_t begin, int64_t end) { kernel(args, begin, end); });

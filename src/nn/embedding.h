@@ -25,11 +25,11 @@ torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device
                                    PositionLayout layout = PositionLayout::kInterleaved);
 
 // dropout(table[tokens] * scale + positions[position]) -> fp32 [tokens, width].
-// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width], which
-// get a gradient where they require one. The token kZeroToken has a vector of zeros in place of the
-// table's.
-// Reads the fp32 table always. The fused path adds its gradient in place, touching only the rows
-// of the tokens that occur, in an order that does not depend on the number of threads.
+// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width],
+// which get a gradient where they require one. The token kZeroToken has a vector of zeros in place
+// of the table's. Reads the fp32 table always. The fused path adds its gradient in place, touching
+// only the rows of the tokens that occur, in an order that does not depend on the number of
+// threads.
 inline constexpr int64_t kZeroToken = -1;
 struct EmbeddingInput {
   torch::Tensor tokens, position;

@@ -113,9 +113,10 @@ struct NoRows {
   void operator()(int64_t, int64_t) const {}
 };
 
-// Adds the gradients of weight and bias. Calls prepare(begin, end) for the rows whose d_y is about to
-// be read (it may be d_x itself), finish(begin, end) for those whose d_x was just written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
-// order. The blocks do not depend on the number of threads, so neither does the result.
+// Adds the gradients of weight and bias. Calls prepare(begin, end) for the rows whose d_y is about
+// to be read (it may be d_x itself), finish(begin, end) for those whose d_x was just written. Each
+// block of rows sums the weights' gradients for itself; the blocks are then added in order. The
+// blocks do not depend on the number of threads, so neither does the result.
 template <class T, class Finish, class Prepare = NoRows>
 void layer_norm_backward(const NormBackward& norm, const Finish& finish,
                          const Prepare& prepare = {}) {

@@ -183,7 +183,8 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
   // before they are replaced by what goes on to the sum.
   template <class T>
   static void post_norm_backward(const variable_list& grads, const variable_list& saved,
-                                 const torch::Tensor& d_sum, const AddDropoutBackwardArgs<T>& drop) {
+                                 const torch::Tensor& d_sum,
+                                 const AddDropoutBackwardArgs<T>& drop) {
     const torch::Tensor exact = grads[0].defined() ? grads[0].contiguous() : torch::Tensor();
     const torch::Tensor rounded = grads[1].defined() ? grads[1].contiguous() : torch::Tensor();
     const int64_t width = d_sum.size(1);
@@ -195,8 +196,8 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
       if (low != nullptr) kernels().add_bf16(low + first, to + first, count);
     };
     const auto kernel = kernels().typed<T>().add_dropout_backward;
-    const detail::NormBackward norm{d_sum, saved[4], saved[5], saved[6], saved[7], saved[8], {},
-                                    d_sum};
+    const detail::NormBackward norm{d_sum,    saved[4], saved[5], saved[6],
+                                    saved[7], saved[8], {},       d_sum};
     detail::layer_norm_backward<float>(
         norm, [&](int64_t begin, int64_t end) { kernel(drop, begin, end); }, gather);
   }

@@ -70,8 +70,10 @@ struct Schedule {
 // exp           decay_rate^((g - b) / D), the quotient rounded down with `staircase`, >= least
 // poly          warm-up, then least + (1 - least) * (1 - min(g - b, D) / D)^power
 // inv_poly      warm-up, then (1 + r * (g - b))^-power, r such that it is `least` after D steps
-// hf_linear     transformers' Trainer (get_linear_schedule_with_warmup): with W = num_warmup_steps, or
-//               with 0 ceil(warmup_ratio * steps of the run), g / W and then (steps - g) / (steps - W)
+// hf_linear     transformers' Trainer (get_linear_schedule_with_warmup): with W = num_warmup_steps,
+// or
+//               with 0 ceil(warmup_ratio * steps of the run), g / W and then (steps - g) / (steps -
+//               W)
 // one_cycle     Smith and Topin 2017, as torch's OneCycleLR with max_lr = optimizer.lr and
 //               total_steps = training.steps; it moves the momentum (Adam: beta1) as well
 const Catalogue<Schedule>& schedules();

@@ -1,6 +1,7 @@
 #include "tasks/text_classification.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -78,7 +79,7 @@ void TextClassification::open(const TaskContext& context) {
   positive_class();  // throws for a name that is none
   model_ = std::make_unique<Bert>(bert_.shape, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
-  if (!weights.empty()) load_foreign_weights(find_weight_file(weights));
+  if (!weights.empty()) begin_with(find_weight_file(weights));
   if (train_ == nullptr) return;
   check_lengths(*train_loader_, *train_);
   if (!context_.evaluated_split.empty()) split(context_.evaluated_split);
@@ -137,11 +138,15 @@ fs::path TextClassification::choose_network() {
 
 bool TextClassification::load_foreign_weights(const fs::path& file) {
   if (!holds_bert_weights(file)) return false;
+  begin_with(file);
+  return true;
+}
+
+void TextClassification::begin_with(const fs::path& file) {
   const BertWeightsRead read = read_bert_weights(file, parameters_);
   log_info("a BERT of {} layers and width {} ({} tensors) from {}", bert_.shape.num_hidden_layers,
            bert_.shape.hidden_size, read.tensors, read.file.string());
   for (const std::string& note : read.notes) log_info("  {}", note);
-  return true;
 }
 
 void TextClassification::check_lengths(const TextLoader& loader, const TextSet& set) const {
@@ -202,8 +207,8 @@ std::unique_ptr<TextBatch> TextClassification::pack(TextTensors tensors) const {
 }
 
 std::unique_ptr<Batch> TextClassification::make_batch(const BatchPosition& position) {
-  TextTensors tensors = train_loader_->batch(position.epoch, position.step_in_epoch, position.part,
-                                             position.parts);
+  TextTensors tensors =
+      train_loader_->batch(position.epoch, position.step_in_epoch, position.part, position.parts);
   if (tensors.texts() == 0) return nullptr;
   return pack(std::move(tensors));
 }

@@ -25,7 +25,8 @@ struct TextsConfig {  // section [texts]
   void describe(Fields& f);
 };
 
-// Names as in config.json of transformers. A `source` brings its own; what is below 0 is left to it.
+// Names as in config.json of transformers. A `source` brings its own; what is below 0 is left to
+// it.
 struct TextModelConfig {  // section [model]
   std::string source;
   int64_t hidden_size = 768;
@@ -105,6 +106,7 @@ class TextClassification : public Task {
   };
 
   void open_data();
+  void begin_with(const fs::path& weights);  // of transformers; says what came of it
   fs::path choose_network();  // -> the folder of weights to begin with; empty: none
   void check_lengths(const TextLoader& loader, const TextSet& set) const;
   void check_metrics(const std::vector<std::string>& names) const;
@@ -113,8 +115,8 @@ class TextClassification : public Task {
   Numerics use_numerics() const;  // of evaluation and classifying
   LossParts loss_of(const torch::Tensor& logits, const torch::Tensor& labels) const;
   Answers answer(World& world, const Split& from, const std::vector<int32_t>& items) const;
-  void measure_classes(const Split& from, const std::vector<int32_t>& items,
-                       const Answers& answers, bool confusion, Evaluation& out) const;
+  void measure_classes(const Split& from, const std::vector<int32_t>& items, const Answers& answers,
+                       bool confusion, Evaluation& out) const;
   Sample sample(const Split& from, int32_t item, double output) const;
   int64_t positive_class() const;
 

@@ -35,13 +35,23 @@ void add_scores(const std::string& ending, const PrecisionRecall& scores, Evalua
 }  // namespace
 
 const std::vector<MetricKind>& TextClassification::metrics() const {
-  static const std::vector<MetricKind> kinds = {
-      {"accuracy", true},        {"f1", true},           {"precision", true},
-      {"recall", true},          {"f1_macro", true},     {"precision_macro", true},
-      {"recall_macro", true},    {"f1_weighted", true},  {"precision_weighted", true},
-      {"recall_weighted", true}, {"f1_micro", true},     {"precision_micro", true},
-      {"recall_micro", true},    {"pearson", true},      {"spearman", true},
-      {"mse", false},            {"loss", false}};
+  static const std::vector<MetricKind> kinds = {{"accuracy", true},
+                                                {"f1", true},
+                                                {"precision", true},
+                                                {"recall", true},
+                                                {"f1_macro", true},
+                                                {"precision_macro", true},
+                                                {"recall_macro", true},
+                                                {"f1_weighted", true},
+                                                {"precision_weighted", true},
+                                                {"recall_weighted", true},
+                                                {"f1_micro", true},
+                                                {"precision_micro", true},
+                                                {"recall_micro", true},
+                                                {"pearson", true},
+                                                {"spearman", true},
+                                                {"mse", false},
+                                                {"loss", false}};
   return kinds;
 }
 
@@ -99,8 +109,8 @@ TextClassification::Answers TextClassification::answer(World& world, const Split
     for (int32_t place : groups[g]) chosen.push_back(items[static_cast<std::size_t>(place)]);
     const std::unique_ptr<TextBatch> batch = pack(from.loader->pack(chosen));
     const torch::Tensor logits = model_->logits(batch->texts, how).to(torch::kFloat);
-    const torch::Tensor output = (bert_.regression ? logits.squeeze(1) : logits.argmax(1))
-                                     .to(torch::kCPU, torch::kDouble);
+    const torch::Tensor output =
+        (bert_.regression ? logits.squeeze(1) : logits.argmax(1)).to(torch::kCPU, torch::kDouble);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto row = static_cast<int64_t>(i);
       const LossParts r =
@@ -137,8 +147,7 @@ void TextClassification::measure_classes(const Split& from, const std::vector<in
                                          Evaluation& out) const {
   Confusion counts(bert_.labels);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    ++counts.at(from.set->file().label(items[i]),
-                static_cast<int64_t>(answers.output[i]));
+    ++counts.at(from.set->file().label(items[i]), static_cast<int64_t>(answers.output[i]));
   }
   const ClassificationScores scores = classification_scores(counts, positive_class());
   out.metrics["accuracy"] = scores.accuracy;
@@ -160,8 +169,7 @@ Sample TextClassification::sample(const Split& from, int32_t item, double output
     return bert_.regression ? fmt::format("{:.3f}", answer)
                             : bert_.labels[static_cast<std::size_t>(answer)];
   };
-  const double given =
-      bert_.regression ? file.value(item) : static_cast<double>(file.label(item));
+  const double given = bert_.regression ? file.value(item) : static_cast<double>(file.label(item));
   return {tokenizer_->pieces().decode(narrow), named(given), named(output)};
 }
 
@@ -218,9 +226,9 @@ torch::Tensor TextClassification::score(const std::vector<TextPair>& texts) cons
     types.insert(types.end(), input.type_ids.begin(), input.type_ids.end());
     lengths.push_back(static_cast<int32_t>(input.ids.size()));
   }
-  const PackedTexts packed = pack_texts(torch::tensor(ids, torch::kInt64).to(context_.device),
-                                        torch::tensor(types, torch::kInt64).to(context_.device),
-                                        lengths);
+  const PackedTexts packed =
+      pack_texts(torch::tensor(ids, torch::kInt64).to(context_.device),
+                 torch::tensor(types, torch::kInt64).to(context_.device), lengths);
   return model_->logits(packed, {.numerics = use_numerics()}).to(torch::kCPU, torch::kFloat);
 }
 
@@ -231,8 +239,7 @@ std::vector<std::vector<ClassProbability>> TextClassification::classify(
 
 int64_t export_text_classifier(TextClassification& task, const fs::path& folder,
                                const std::string& precision) {
-  const int64_t bytes =
-      write_bert_folder(folder, task.bert(), task.parameters(), precision);
+  const int64_t bytes = write_bert_folder(folder, task.bert(), task.parameters(), precision);
   task.tokenizer().save(folder);
   return bytes;
 }

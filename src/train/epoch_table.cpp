@@ -25,8 +25,9 @@ void append_line(const fs::path& path, const std::string& line) {
 EpochTable::EpochTable(const fs::path& path, std::vector<std::string> metrics, MetricsLog& log)
     : path_(path), metrics_(std::move(metrics)), log_(log) {
   if (fs::exists(path)) return;
-  std::string header = "epoch,step,steps,train_loss,train_accuracy,learning_rate,train_seconds,"
-                       "samples_per_second";
+  std::string header =
+      "epoch,step,steps,train_loss,train_accuracy,learning_rate,train_seconds,"
+      "samples_per_second";
   for (const std::string& metric : metrics_) header += ",eval_" + metric;
   append_line(path, header);
 }

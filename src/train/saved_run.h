@@ -23,8 +23,8 @@ struct SavedRunOptions {
 };
 
 // Opens a run to use its model. The averaged weights are used where there are some.
-// A folder with a config.json is an exported model, which has no checkpoints to choose from; a BERT's
-// may be any of transformers, or hf:OWNER/NAME[@REVISION] of the Hugging Face hub.
+// A folder with a config.json is an exported model, which has no checkpoints to choose from; a
+// BERT's may be any of transformers, or hf:OWNER/NAME[@REVISION] of the Hugging Face hub.
 // ConfigError: no run. DataError: no complete checkpoint, or one of another architecture.
 SavedRun open_saved_run(const fs::path& folder, const SavedRunOptions& options);
 

@@ -57,8 +57,9 @@ TEST_F(Texts, AreLearnedEvaluatedExportedAndClassified) {
   EXPECT_FALSE(epochs[2].contains("eval/accuracy"));
   const std::vector<std::string> table = read_lines(run("learn") / "epochs.csv");
   ASSERT_EQ(table.size(), 7u);
-  EXPECT_TRUE(table[0].starts_with("epoch,step,steps,train_loss,train_accuracy,learning_rate,"
-                                   "train_seconds,samples_per_second,eval_accuracy,eval_f1,"))
+  EXPECT_TRUE(
+      table[0].starts_with("epoch,step,steps,train_loss,train_accuracy,learning_rate,"
+                           "train_seconds,samples_per_second,eval_accuracy,eval_f1,"))
       << table[0];
   EXPECT_TRUE(table[2].starts_with("1,40,20,")) << table[2];
 
@@ -75,13 +76,13 @@ TEST_F(Texts, AreLearnedEvaluatedExportedAndClassified) {
   const std::string words = " --json --top 1 'w11 w12 w13 w14' 'w21 w22 w23 w24'";
   const ProgramResult classified = run_lockstep("classify " + folder + words);
   EXPECT_EQ(classified.exit_code, 0) << classified.errors;
-  const auto first = nlohmann::json::parse(
-      classified.output.substr(0, classified.output.find('\n')));
+  const auto first =
+      nlohmann::json::parse(classified.output.substr(0, classified.output.find('\n')));
   EXPECT_EQ(first.at("text"), "w11 w12 w13 w14");
   EXPECT_EQ(first.at("classes")[0].at("name"), "1");
   EXPECT_EQ(run_lockstep("classify " + out + words).output, classified.output);
-  const ProgramResult again = run_lockstep(fmt::format(
-      "evaluate {} texts.data={}", out, (folder_->path() / "data").string()));
+  const ProgramResult again = run_lockstep(
+      fmt::format("evaluate {} texts.data={}", out, (folder_->path() / "data").string()));
   EXPECT_EQ(again.output, evaluated.output.substr(0, evaluated.output.find('\n') + 1))
       << again.errors;
 }
@@ -108,9 +109,8 @@ TEST_F(Texts, ResumeBitByBit) {
   ASSERT_EQ(train("whole", 1, words).exit_code, 0);
   ASSERT_EQ(train("halves", 1, words).exit_code, 0);
   fs::remove_all(run("halves") / "checkpoints/step_10");
-  const ProgramResult resumed =
-      run_lockstep(fmt::format("train {}/config.toml --resume", run("halves").string()),
-                   "OMP_NUM_THREADS=1");
+  const ProgramResult resumed = run_lockstep(
+      fmt::format("train {}/config.toml --resume", run("halves").string()), "OMP_NUM_THREADS=1");
   ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
   EXPECT_EQ(read_file(run("halves") / "checkpoints/step_10/weights.safetensors"),
             read_file(run("whole") / "checkpoints/step_10/weights.safetensors"));
@@ -121,8 +121,10 @@ TEST_F(Texts, NumbersAreLearnedToo) {
   write_tiny_bert(other.path(), 1);
   ASSERT_EQ(prepare_tiny_texts(other.path(), /*values=*/true), "");
   write_tiny_text_config(other.path());
-  const std::string command = fmt::format("train {0}/tiny.toml run.folder={0}/run training.steps=120 "
-                                          "evaluation.every=120 ", other.path().string());
+  const std::string command = fmt::format(
+      "train {0}/tiny.toml run.folder={0}/run training.steps=120 "
+      "evaluation.every=120 ",
+      other.path().string());
   const ProgramResult wrong = run_lockstep(command, "OMP_NUM_THREADS=1");
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.errors.find("evaluation.metrics: accuracy is not measured where numbers are"),
@@ -136,8 +138,8 @@ TEST_F(Texts, NumbersAreLearnedToo) {
   ASSERT_EQ(evaluations.size(), 1u);
   EXPECT_GT(evaluations[0].at("eval/pearson").get<double>(), 0.6);
   EXPECT_TRUE(evaluations[0].contains("eval/spearman"));
-  const ProgramResult used = run_lockstep(
-      fmt::format("classify {}/run --json 'w11 w12'", other.path().string()));
+  const ProgramResult used =
+      run_lockstep(fmt::format("classify {}/run --json 'w11 w12'", other.path().string()));
   EXPECT_EQ(used.exit_code, 0) << used.errors;
   EXPECT_TRUE(nlohmann::json::parse(used.output).at("value").is_number()) << used.output;
 }

@@ -19,9 +19,9 @@ TEST(TextTraining, FollowsTransformersTrainer) {
   write_tiny_bert(folder, 2);
   ASSERT_EQ(prepare_tiny_texts(folder), "");
   write_tiny_text_config(folder);
-  const PythonResult theirs =
-      run_parity_script("bert_models.py", fmt::format("train {0}/model {0}/train.tsv {0}/losses.txt",
-                                                      folder.string()));
+  const PythonResult theirs = run_parity_script(
+      "bert_models.py",
+      fmt::format("train {0}/model {0}/train.tsv {0}/losses.txt", folder.string()));
   ASSERT_EQ(theirs.status, 0) << theirs.errors;
   std::vector<std::pair<double, double>> expected;  // loss and gradient norm
   std::istringstream lines(read_file(folder / "losses.txt"));
@@ -30,8 +30,8 @@ TEST(TextTraining, FollowsTransformersTrainer) {
   EXPECT_GT(expected.front().first - expected.back().first, 0.05);  // something is learned
   for (int ranks : {1, 2}) {
     const std::string run = fmt::format("{}/run{}", folder.string(), ranks);
-    std::string command = fmt::format("train {}/tiny.toml run.folder={} batch.order=file",
-                                      folder.string(), run);
+    std::string command =
+        fmt::format("train {}/tiny.toml run.folder={} batch.order=file", folder.string(), run);
     if (ranks > 1) command = fmt::format("launch -n {} -- {}", ranks, command);
     const ProgramResult trained = run_lockstep(command, "OMP_NUM_THREADS=1");
     ASSERT_EQ(trained.exit_code, 0) << trained.errors;

@@ -59,8 +59,8 @@ TEST(SklearnScores, AreOurs) {
   TemporaryFolder folder;
   std::string text;
   for (const Case& c : cases) {
-    text += fmt::format("{}\t{}\t{}\n", c.classes, fmt::join(c.labels, " "),
-                        fmt::join(c.answers, " "));
+    text +=
+        fmt::format("{}\t{}\t{}\n", c.classes, fmt::join(c.labels, " "), fmt::join(c.answers, " "));
   }
   write_file(folder.path() / "cases", text);
   const PythonResult theirs =

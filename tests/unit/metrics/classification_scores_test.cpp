@@ -42,8 +42,7 @@ TEST(Correlation, IsThatOfKnownNumbers) {
   EXPECT_NEAR(spearman(a, b), 0.8, 1e-12);
   EXPECT_DOUBLE_EQ(mean_squared_error(a, b), 0.5);
   EXPECT_TRUE(std::isnan(pearson(a, same)));
-  EXPECT_EQ(average_ranks(std::vector<double>{3, 1, 3, 2}),
-            (std::vector<double>{3.5, 1, 3.5, 2}));
+  EXPECT_EQ(average_ranks(std::vector<double>{3, 1, 3, 2}), (std::vector<double>{3.5, 1, 3.5, 2}));
   const std::vector<double> broken = {1, NAN, 2, 3};
   EXPECT_TRUE(std::isnan(spearman(a, broken)));
 }

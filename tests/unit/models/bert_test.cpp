@@ -51,8 +51,7 @@ TEST(Bert, ATextsLogitsDoNotDependOnItsBatch) {
   TinyBert tiny(shape);
   torch::NoGradGuard no_grad;
   auto logits = [&](const PackedTexts& texts, int64_t step) {
-    return tiny.model.logits(texts,
-                             {.numerics = {}, .training = true, .seed = 5, .step = step});
+    return tiny.model.logits(texts, {.numerics = {}, .training = true, .seed = 5, .step = step});
   };
   const PackedTexts all = random_texts({5, 16, 2, 9}, {3, 1, 8, 2});
   const PackedTexts part = random_texts({9, 16}, {2, 1});

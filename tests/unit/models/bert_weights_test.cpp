@@ -111,7 +111,8 @@ TEST_F(BertFolders, AreReadFromSeveralFiles) {
   expect_equal(path);
   index["weight_map"]["more"] = "part0.safetensors";
   write_file(path, index.dump());
-  EXPECT_ERROR(WeightFiles{path}, DataError, "names the tensor more, which none of its files holds");
+  EXPECT_ERROR(WeightFiles{path}, DataError,
+               "names the tensor more, which none of its files holds");
   index["weight_map"]["more"] = "../part0.safetensors";
   write_file(path, index.dump());
   EXPECT_ERROR(WeightFiles{path}, DataError, "outside its folder");

@@ -41,6 +41,34 @@ TEST(Embedding, FusedEqualsPlain) {
   }
 }
 
+// As BERT's: unscaled words, and positions that learn.
+TEST(Embedding, LearnedPositionsGetTheirGradient) {
+  for (double p : {0.0, 0.2}) {
+    TestParameters parameters({{11, 20}});
+    EmbeddingInput input = test_input(90, 11);
+    input.scale = 1;
+    const Dropout dropout = test_dropout(p, 90);
+    Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+      return embed(input, *parameters[0], in[0], dropout, numerics);
+    };
+    expect_fused_equals_plain(operation, {random_tensor({10, 20}, 4)}, &parameters, at::kFloat);
+    if (p > 0) continue;
+    const torch::Tensor positions = random_tensor({10, 20}, 4);
+    const torch::Tensor out = embed(input, *parameters[0], positions, {}, {});
+    EXPECT_TENSORS_CLOSE(out[12], parameters[0]->value[12 * 7 % 11] + positions[2], 1e-6);
+  }
+}
+
+TEST(Embedding, DropoutBehindANorm) {
+  for (double p : {0.0, 0.3}) {
+    const Dropout dropout = test_dropout(p, 70);
+    Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+      return embedding_dropout(in[0], dropout, numerics);
+    };
+    expect_fused_equals_plain(operation, {random_tensor({70, 33}, 1)}, nullptr, at::kFloat);
+  }
+}
+
 TEST(Embedding, GradientDoesNotDependOnTheNumberOfThreads) {
   TestParameters parameters({{5, 300}});
   torch::Tensor positions = sinusoidal_positions(10, 300, torch::kCPU);

@@ -184,6 +184,23 @@ TEST(LinearResidualNorm, TakesAGradientOfEitherResultAlone) {
   }
 }
 
+TEST(LinearResidualPostNorm, TakesAGradientOfEitherResultAlone) {
+  Block block(20, 33);
+  const Dropout dropout = test_dropout(0.2, 70);
+  for (bool stream : {true, false}) {
+    Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+      ResidualNorm out =
+          linear_residual_post_norm(in[0], in[1], block.layer, dropout, block.norm, numerics);
+      return stream ? out.stream : out.normed;
+    };
+    for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      expect_fused_equals_plain(operation,
+                                {random_tensor({70, 33}, 1), random_tensor({70, 20}, 2, compute)},
+                                &block.p, compute, {2e-4, 3e-2});
+    }
+  }
+}
+
 TEST(LinearResidualNorm, DoesNotDependOnTheNumberOfThreads) {
   Block block(48, 130);
   const Dropout dropout = test_dropout(0.3, 500);
