@@ -107,7 +107,7 @@ class TextClassification : public Task {
 
   void open_data();
   void begin_with(const fs::path& weights);  // of transformers; says what came of it
-  fs::path choose_network();  // -> the folder of weights to begin with; empty: none
+  fs::path choose_network();                 // -> the folder of weights to begin with; empty: none
   void check_lengths(const TextLoader& loader, const TextSet& set) const;
   void check_metrics(const std::vector<std::string>& names) const;
   Split& split(const std::string& name);  // opens it when it is new
