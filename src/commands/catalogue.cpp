@@ -4,6 +4,7 @@
 #include "commands/average.h"
 #include "commands/classify.h"
 #include "commands/cluster.h"
+#include "commands/compare.h"
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
@@ -15,6 +16,7 @@
 #include "commands/reference.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
+#include "commands/sweep.h"
 #include "commands/tokenize.h"
 #include "commands/train.h"
 #include "commands/translate.h"
@@ -33,6 +35,8 @@ const Catalogue<Command>& commands() {
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");
     c.add("watch", watch, "what every rank of a run does right now, or their logs");
+    c.add("sweep", sweep, "many runs: a grid of values, set-ups and networks, with repeats");
+    c.add("compare", compare, "runs and sweeps side by side, in tables and plots");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("classify", classify, "the most probable classes of images by a run's model");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -46,6 +47,22 @@ std::optional<AnyValue> value_of(const toml::node& node) {
   std::vector<std::string> list;
   for (const toml::node& item : *array) list.push_back(item.value<std::string>().value_or(""));
   return list;
+}
+
+WrittenValue written(const toml::node& node) {
+  std::ostringstream out;
+  out << toml::toml_formatter(node);
+  auto text = node.value_exact<std::string>();
+  return {out.str(), text ? *text : out.str()};
+}
+
+WrittenEntry written_entry(const toml::node& node, const std::string& where) {
+  WrittenEntry out{.key = "", .where = where, .value = written(node), .items = {}};
+  const toml::array* array = node.as_array();
+  out.is_list = array != nullptr;
+  if (array == nullptr) return out;
+  for (const toml::node& item : *array) out.items.push_back(written(item));
+  return out;
 }
 
 bool satisfies(double value, const Rule& rule) {
@@ -111,7 +128,11 @@ void ConfigSource::add_toml(std::string_view text, const std::string& name, bool
       const toml::source_position& at = child.source().begin;
       std::string where = is_file ? fmt::format("{}:{}:{}", name, at.line, at.column) : name;
       if (std::optional<Value> value = value_of(child)) {
-        entries_[full] = {*value, where};
+        // Tables are sorted by name: the place tells the order of the file.
+        const std::size_t order =
+            is_file ? at.line * 1000 + std::min<std::size_t>(at.column, 999) : 0;
+        entries_[full] = {*value, where, written_entry(child, where), order};
+        set_ = std::max(set_, order);
       } else {
         errors_.push_back(fmt::format("{}: {}: dates and times are not used", where, full));
       }
@@ -137,6 +158,32 @@ void ConfigSource::set(const std::string& key, const std::string& value, const s
   }
   auto found = parsed.entries_.find("value");
   entries_[key] = found == parsed.entries_.end() ? Entry{value, where} : found->second;
+  WrittenEntry& entry = entries_[key].written;
+  if (entry.value.toml.empty()) {  // a plain string
+    std::string text = value;
+    entry = {.key = "", .where = where, .value = {toml_text(&text), text}, .items = {}};
+  }
+  entries_[key].order = ++set_;
+}
+
+std::string ConfigSource::place_of(const std::string& key) const {
+  auto found = entries_.find(key);
+  return found == entries_.end() ? name_ : found->second.where;
+}
+
+std::vector<WrittenEntry> ConfigSource::take_below(const std::string& section) {
+  const std::string prefix = section.empty() ? "" : section + ".";
+  std::vector<std::pair<std::size_t, WrittenEntry>> found;
+  for (const auto& [key, entry] : entries_) {
+    if (!key.starts_with(prefix)) continue;
+    known_.push_back(key);
+    found.emplace_back(entry.order, entry.written).second.key = key.substr(prefix.size());
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<WrittenEntry> out;
+  for (auto& [order, entry] : found) out.push_back(std::move(entry));
+  return out;
 }
 
 bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
@@ -202,9 +249,7 @@ std::string ConfigSource::name_at(const std::string& key, const std::string& fal
 }
 
 void ConfigSource::add_error(const std::string& key, const std::string& message) {
-  auto found = entries_.find(key);
-  std::string where = found == entries_.end() ? name_ : found->second.where;
-  errors_.push_back(fmt::format("{}: {}: {}", where, key, message));
+  errors_.push_back(fmt::format("{}: {}: {}", place_of(key), key, message));
 }
 
 void ConfigSource::finish() {

@@ -14,6 +14,18 @@
 
 namespace lockstep {
 
+// A value as it was written, for sections whose keys the program does not know beforehand.
+struct WrittenValue {
+  std::string toml;  // as TOML: "'adam'", "0.1"
+  std::string text;  // for people: strings without quotes
+};
+struct WrittenEntry {
+  std::string key, where;  // below the section; "nmt.toml:3:6" or "command line"
+  WrittenValue value;
+  bool is_list = false;
+  std::vector<WrittenValue> items;  // of a list
+};
+
 class ConfigSource {
  public:
   // Throws ConfigError: no such file, or TOML that does not parse (file:line:column).
@@ -41,6 +53,12 @@ class ConfigSource {
   std::string name_at(const std::string& key, const std::string& fallback);
 
   bool has(const std::string& key) const { return entries_.contains(key); }
+  // "nmt.toml:3:6" of a key that is there, else the name of the whole.
+  std::string place_of(const std::string& key) const;
+
+  // All entries below `section` ("": all there are) in the order of the file, those of the command
+  // line last; they count as known.
+  std::vector<WrittenEntry> take_below(const std::string& section);
 
   // Adds an error about a key, with its place: "nmt.toml:3:6: optimizer.lr: <message>".
   void add_error(const std::string& key, const std::string& message);
@@ -54,6 +72,8 @@ class ConfigSource {
   struct Entry {
     Value value;
     std::string where;  // "nmt.toml:3:6" or "command line"
+    WrittenEntry written = {};
+    std::size_t order = 0;  // in which it was set
   };
 
   class Reader : public Fields {
@@ -72,6 +92,7 @@ class ConfigSource {
   bool assign(const Entry& entry, const FieldRef& target) const;
 
   std::map<std::string, Entry> entries_;
+  std::size_t set_ = 0;
   std::vector<std::string> known_;
   std::vector<std::string> errors_;
   std::string name_;

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "report/svg.h"
 
 namespace lockstep {
 
@@ -46,20 +47,6 @@ class Shares {
   std::vector<double> totals_;
 };
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 int64_t longest_name(const Confusion& confusion) {
   std::size_t longest = 0;
   for (const std::string& name : confusion.classes) longest = std::max(longest, name.size());
@@ -85,7 +72,7 @@ Layout layout_of(const Confusion& confusion) {
 }
 
 std::string cut(const std::string& name) {
-  return escaped(name.size() > 24 ? name.substr(0, 22) + ".." : name);
+  return escape_xml(name.size() > 24 ? name.substr(0, 22) + ".." : name);
 }
 
 // Name, accuracy and column title of one class.
@@ -116,8 +103,8 @@ void add_cell(const Confusion& confusion, const Shares& shares, const Layout& at
   fmt::format_to(to,
                  "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
                  "fill=\"#{:02x}{:02x}{:02x}\"><title>{} taken for {}: {}</title></rect>\n",
-                 x, y, at.cell, at.cell, c.red, c.green, c.blue, escaped(confusion.classes[row]),
-                 escaped(confusion.classes[column]), items);
+                 x, y, at.cell, at.cell, c.red, c.green, c.blue, escape_xml(confusion.classes[row]),
+                 escape_xml(confusion.classes[column]), items);
   if (!at.text) return;
   fmt::format_to(to,
                  "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{}</text>\n",
@@ -159,7 +146,7 @@ std::string confusion_svg(const Confusion& confusion, const std::string& title) 
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\" "
       "fill=\"#222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"10\" y=\"20\" font-size=\"14\">{2}</text>\n",
-      at.left + side + (at.text ? 110 : 10), at.top + side + 30, escaped(title));
+      at.left + side + (at.text ? 110 : 10), at.top + side + 30, escape_xml(title));
   const Shares shares(confusion);
   for (int64_t row = 0; row < confusion.size(); ++row) {
     if (at.text) add_names(confusion, at, row, out);

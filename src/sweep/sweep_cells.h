@@ -1,0 +1,32 @@
+// From a sweep's file to its cells: every combination, named, with the configuration that it runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/sweep_cell.h"
+#include "sweep/sweep_config.h"
+
+namespace lockstep {
+
+inline constexpr std::size_t kMostCells = 10000;
+
+struct SweepCell {
+  CellRecord record;
+  std::string config;  // the effective configuration of its run, as TOML
+};
+
+// In the order in which they run: values (the first grid key outermost), set-ups, networks, seeds
+// innermost. Set-ups of one host have no network, so they appear once whatever [network] says.
+// Checks the configuration of every cell against the keys and rules of its task: throws ConfigError
+// that names the sweep's file and line for what is wrong in there.
+std::vector<SweepCell> expand_sweep(const SweepConfig& config);
+
+// The network of a cell's virtual hosts, as `lockstep netlab` reads it.
+std::string lab_toml(const SweepConfig& config, const CellRecord& cell);
+// Names of the virtual hosts: node1, node2, ...
+std::string virtual_host(int index);
+// Its first hosts as a hosts file, each with the set-up's ranks.
+std::string hosts_file(const SweepConfig& config, const CellRecord& cell);
+
+}  // namespace lockstep

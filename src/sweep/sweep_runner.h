@@ -1,0 +1,41 @@
+// Runs the cells of a sweep as child processes of this program, one after the other or side by
+// side, and keeps what became of each. One thread, one loop. Killed at any moment it can be started
+// again: what is done stays done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "sweep/sweep_cells.h"
+
+namespace lockstep {
+
+// The lock on a sweep's folder; gone with the process, however it ends.
+class SweepLock {
+ public:
+  // ConfigError when another sweep works in the folder.
+  explicit SweepLock(const SweepFolder& folder);
+
+ private:
+  Descriptor file_;
+};
+
+// How the cells stand on disk; nothing is written. Throws ConfigError when a cell was run with
+// other values than the sweep now asks for.
+void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells);
+
+// The words that run a cell: launch, or netlab run with launch in it. `resume`: go on with its run.
+std::vector<std::string> cell_command(const SweepConfig& config, const CellRecord& cell,
+                                      bool resume);
+
+struct SweepOutcome {
+  int exit_code = 0;  // that of the first cell that failed; 128 + n after signal n
+  int done = 0, failed = 0, left = 0;
+};
+
+// Runs all cells that are not over. SIGINT, SIGTERM and SIGHUP stop it: running cells save a
+// checkpoint and end; a second signal kills them. REQUIRES: the lock is held; no other thread runs.
+SweepOutcome run_sweep(const SweepConfig& config, std::vector<SweepCell> cells);
+
+}  // namespace lockstep
