@@ -138,6 +138,9 @@ void add_scaling(Comparison& out) {
 
 void add_notes(Comparison& out) {
   for (const ComparedRun& run : out.runs) {
+    if (run.is_done() && !run.run) {
+      out.notes.push_back(run.name + ": its run folder is not here: on the first host's disk?");
+    }
     if (run.is_done()) continue;
     std::string text = fmt::format("{}: {}", run.name, run.state);
     if (run.run && run.run->steps > 0) {

@@ -97,12 +97,15 @@ std::string times(const WrittenValue& value, int ranks, const std::string& where
   return fmt::format("{}", number * ranks);
 }
 
-void apply(const SweepConfig& config, const SweptKey& key, const WrittenValue& value,
-           const SetUp& setup, ConfigSource& source) {
-  std::string toml = value.toml;
-  if (is_per_rank(config, key.key)) toml = times(value, setup.ranks(), key.where, key.key);
-  source.set(key.key, toml, key.where);
-}
+// Sets keys of a configuration and notes them as words.
+struct Overrides {
+  ConfigSource source;
+  std::vector<std::string> words;
+  void set(const std::string& key, const std::string& toml, const std::string& where) {
+    source.set(key, toml, where);
+    words.push_back(key + "=" + toml);
+  }
+};
 
 // [set], and with it what sweep.per_rank multiplies of the base.
 std::vector<SweptKey> values_of_all(const SweepConfig& config) {
@@ -125,18 +128,22 @@ std::vector<SweptKey> values_of_all(const SweepConfig& config) {
   return out;
 }
 
-std::string effective_config(const SweepConfig& config, const Choices& choices,
-                             const CellRecord& cell) {
-  ConfigSource source = ConfigSource::from_file(config.base);
-  for (const Choice& choice : choices) {
-    apply(config, *choice.key, *choice.value, cell.setup, source);
+// Fills in what the cell runs.
+void add_config(const SweepConfig& config, const Choices& choices, SweepCell& cell) {
+  Overrides all{ConfigSource::from_file(config.base), {}};
+  for (const auto& [key, value] : choices) {
+    const bool multiplied = is_per_rank(config, key->key);
+    all.set(
+        key->key,
+        multiplied ? times(*value, cell.record.setup.ranks(), key->where, key->key) : value->toml,
+        key->where);
   }
-  const std::string folder = config.place("sweep.folder");
-  const fs::path run = SweepFolder{config.sweep.folder}.run(cell.name);
-  std::string path = run.string();
-  source.set("run.folder", toml_text(&path), folder);
-  source.set("run.seed", std::to_string(cell.seed), folder);
-  return read_run_config(std::move(source)).to_toml();
+  const std::string where = config.place("sweep.folder");
+  std::string run = SweepFolder{config.sweep.folder}.run(cell.record.name).string();
+  all.set("run.folder", toml_text(&run), where);
+  all.set("run.seed", std::to_string(cell.record.seed), where);
+  cell.words = std::move(all.words);
+  cell.config = read_run_config(std::move(all.source)).to_toml();
 }
 
 std::vector<std::string> all_keys(const SweepConfig& config) {
@@ -180,7 +187,7 @@ std::vector<SweepCell> expand_sweep(const SweepConfig& config) {
       }
       for (const auto& network : networks) {
         for (int64_t seed : config.seeds) {
-          SweepCell cell{.record = record_of(config, choices, setup), .config = {}};
+          SweepCell cell{.record = record_of(config, choices, setup), .config = {}, .words = {}};
           cell.record.network = network;
           cell.record.seed = seed;
           std::string name = name_of(chosen, cell.record, keys);
@@ -188,7 +195,7 @@ std::vector<SweepCell> expand_sweep(const SweepConfig& config) {
             name = fmt::format("{}_{}", name_of(chosen, cell.record, keys), number);
           }
           cell.record.name = name;
-          cell.config = effective_config(config, choices, cell.record);
+          add_config(config, choices, cell);
           out.push_back(std::move(cell));
           if (out.size() > kMostCells) {
             throw ConfigError("{}: more than {} cells", config.file.string(), kMostCells);

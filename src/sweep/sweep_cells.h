@@ -13,7 +13,8 @@ inline constexpr std::size_t kMostCells = 10000;
 
 struct SweepCell {
   CellRecord record;
-  std::string config;  // the effective configuration of its run, as TOML
+  std::string config;              // the effective configuration of its run, as TOML
+  std::vector<std::string> words;  // the same as key=value words over the base
 };
 
 // In the order in which they run: values (the first grid key outermost), set-ups, networks, seeds

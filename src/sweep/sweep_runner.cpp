@@ -174,8 +174,8 @@ void SweepRunner::start(std::size_t index, std::vector<int> cores) {
             std::chrono::duration<double, std::ratio<60>>(config_.sweep.cell_minutes));
   }
   CoresForChild bound(cores);
-  running.pid =
-      start_process(cell_command(config_, cell, resume), nothing.get(), out.get(), out.get());
+  running.pid = start_process(cell_command(config_, cells_[index], resume), nothing.get(),
+                              out.get(), out.get());
   log_info("{}: {}", position(index), resume ? "goes on" : "starts");
   running_.push_back(std::move(running));
 }
@@ -352,6 +352,8 @@ void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells) {
     const fs::path config = folder.config(cell.record.name);
     const std::string changed =
         fs::exists(config) ? difference(read_file(config), cell.config) : "";
+    const bool kept = former->is_over() || has_checkpoint(folder.run(cell.record.name));
+    if (!changed.empty() && !kept) continue;  // it came to nothing: begins anew
     if (!changed.empty()) {
       ConfigError error("{}: was run with other values: {}", folder.cell(cell.record.name).string(),
                         changed);
@@ -366,8 +368,9 @@ void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells) {
   }
 }
 
-std::vector<std::string> cell_command(const SweepConfig& config, const CellRecord& cell,
+std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell& swept,
                                       bool resume) {
+  const CellRecord& cell = swept.record;
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const SweepFolder folder{config.sweep.folder};
   std::vector<std::string> out;
@@ -391,7 +394,8 @@ std::vector<std::string> cell_command(const SweepConfig& config, const CellRecor
   if (config.sweep.threads > 0) {
     out.insert(out.end(), {"-x", fmt::format("OMP_NUM_THREADS={}", config.sweep.threads)});
   }
-  out.insert(out.end(), {"--", "train", folder.config(cell.name).string()});
+  out.insert(out.end(), {"--", "train", (here ? folder.config(cell.name) : config.base).string()});
+  if (!here) out.insert(out.end(), swept.words.begin(), swept.words.end());
   if (resume) out.emplace_back("--resume");
   return out;
 }

@@ -26,7 +26,9 @@ class SweepLock {
 void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells);
 
 // The words that run a cell: launch, or netlab run with launch in it. `resume`: go on with its run.
-std::vector<std::string> cell_command(const SweepConfig& config, const CellRecord& cell,
+// Ranks read the cell's own configuration; on real hosts, which may not see this disk, the base
+// with words over it.
+std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell& cell,
                                       bool resume);
 
 struct SweepOutcome {

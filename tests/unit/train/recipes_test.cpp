@@ -34,7 +34,8 @@ TEST(Recipes, AllRead) {
   int read = 0;
   const fs::path configs = fs::path(LOCKSTEP_SOURCE) / "configs";
   for (const auto& entry : fs::recursive_directory_iterator(configs)) {
-    if (entry.path().parent_path().filename() == "netlab") continue;  // of networks, not of runs
+    const fs::path kind = entry.path().parent_path().filename();
+    if (kind == "netlab" || kind == "experiments") continue;  // networks and sweeps, no runs
     if (entry.path().extension() != ".toml") continue;
     SCOPED_TRACE(entry.path().string());
     EXPECT_NO_THROW(read_run_config(entry.path(), {}));
