@@ -15,8 +15,8 @@ namespace lockstep {
 namespace {
 
 // Pixels.
-constexpr double kWidth = 760, kMargin = 14, kTitle = 34, kLegendRow = 20, kAbovePanel = 30,
-                 kBelowPanel = 52, kBetweenPanels = 22, kLeftOfArea = 66;
+constexpr double kWidth = 760, kMargin = 14, kTitle = 34, kLegendRow = 20, kBelowPanel = 52,
+                 kBetweenPanels = 22, kLeftOfArea = 66;
 constexpr std::size_t kMostColumns = 3;
 constexpr std::size_t kMostErrorBars = 25;  // points; with more a band is drawn
 constexpr int kMarkers = 6;
@@ -301,7 +301,10 @@ std::string figure_svg(const Figure& figure, SvgColors colors) {
   const auto across = static_cast<double>(columns);
   const double cell = (kWidth - 2 * kMargin - (across - 1) * kBetweenPanels) / across;
   const double area_height = columns == 1 ? 300 : columns == 2 ? 240 : 190;
-  const double row_height = kAbovePanel + area_height + kBelowPanel;
+  const bool titled = std::any_of(figure.panels.begin(), figure.panels.end(),
+                                  [](const PlotPanel& panel) { return !panel.title.empty(); });
+  const double above = titled ? 30 : 14;
+  const double row_height = above + area_height + kBelowPanel;
   const double top = kTitle + legend_height;
   const double height = top + row_height * static_cast<double>(rows);
 
@@ -319,7 +322,7 @@ std::string figure_svg(const Figure& figure, SvgColors colors) {
   if (has_legend) out += legend_svg(legend, kTitle, paint);
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const double x = kMargin + static_cast<double>(i % columns) * (cell + kBetweenPanels);
-    const double y = top + static_cast<double>(i / columns) * row_height + kAbovePanel;
+    const double y = top + static_cast<double>(i / columns) * row_height + above;
     out +=
         panel_svg(figure.panels[i], {x + kLeftOfArea, y, x + cell, y + area_height}, legend, paint);
   }

@@ -26,7 +26,7 @@ Ticks ticks_of(const PlotAxis& axis, double low, double high, double pixels) {
     return out;
   }
   if (axis.logarithmic) return log_ticks(low, high);
-  const double pixels_a_tick = axis.whole ? 22 : 62;  // whole numbers are short
+  const double pixels_a_tick = axis.whole ? 22 : 50;  // whole numbers are short
   const int most = axis.whole ? 2 * kTicks : kTicks;
   const int count = std::clamp(static_cast<int>(pixels / pixels_a_tick), 2, most);
   return axis.whole ? whole_ticks(low, high, count) : linear_ticks(low, high, count);

@@ -6,24 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "sweep/sweep_cells.h"
+#include "sweep/sweep_state.h"
 
 namespace lockstep {
-
-// The lock on a sweep's folder; gone with the process, however it ends.
-class SweepLock {
- public:
-  // ConfigError when another sweep works in the folder.
-  explicit SweepLock(const SweepFolder& folder);
-
- private:
-  Descriptor file_;
-};
-
-// How the cells stand on disk; nothing is written. Throws ConfigError when a cell was run with
-// other values than the sweep now asks for.
-void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells);
 
 // The words that run a cell: launch, or netlab run with launch in it. `resume`: go on with its run.
 // Ranks read the cell's own configuration; on real hosts, which may not see this disk, the base
