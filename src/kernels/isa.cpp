@@ -28,7 +28,9 @@ namespace detail {
   void fill_update(Kernels& table);         \
   void fill_sum(Kernels& table);            \
   void fill_packed_product(Kernels& table); \
+  void fill_panel_packing(Kernels& table);  \
   void fill_image(Kernels& table);          \
+  void fill_winograd(Kernels& table);       \
   inline void fill(Kernels& table) {        \
     fill_elementwise(table);                \
     fill_gelu(table);                       \
@@ -42,7 +44,9 @@ namespace detail {
     fill_update(table);                     \
     fill_sum(table);                        \
     fill_packed_product(table);             \
+    fill_panel_packing(table);              \
     fill_image(table);                      \
+    fill_winograd(table);                   \
   }                                         \
   }
 LOCKSTEP_DECLARE(generic)

@@ -11,6 +11,7 @@
 #include "kernels/pixel_kernels.h"
 #include "kernels/tile_convolution.h"
 #include "kernels/weight_gradient.h"
+#include "kernels/winograd.h"
 
 namespace lockstep {
 
@@ -305,6 +306,9 @@ struct Kernels {
   WeightGradientKernels weight_gradient;
   ImageKernels image;
   TileConvolutionKernels tile_convolution;
+  WinogradKernels<float> winograd_fp32;
+  WinogradKernels<Bf16> winograd_bf16;
+  void (*add_winograd_gradient)(const WinogradGradientArgs&, int64_t begin, int64_t end);
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values

@@ -1,6 +1,7 @@
-// Products x W^T + b with a weight that does not change any more, for inference: the weight is laid
-// out once in the order in which the kernel reads it. fp32, bf16 or int8 weights; x of the same
-// kind, but unsigned bytes for int8. The kernel files are packed_product_dot_isa.cpp.
+// Products x W^T + b with a weight laid out in the order in which the kernel reads it: once for
+// inference, at each product for training (nn/own_product.h). fp32, bf16 or int8 weights; x of the
+// same kind, but unsigned bytes for int8. The kernel files are packed_product_dot_isa.cpp and
+// panel_packing_isa.cpp.
 //
 // Layout: outputs in panels of kPanelOutputs. Within a panel, inputs in groups of 4 bytes (1 fp32,
 // 2 bf16 or 4 int8 neighbours); for every group those of the panel's outputs side by side. What is
@@ -33,7 +34,7 @@ struct PackedProductArgs {
   int64_t groups;    // of a row and of an output
   const void* panels;
   int64_t outputs;
-  const float* bias;  // [outputs], padded to whole panels (zeros where there is none)
+  const float* bias;  // [outputs], padded to whole panels; or null but for int8: none
   // int8 only: [rows]; [outputs] and [outputs], padded to whole panels.
   const float* row_scale;
   const float* scale;
@@ -42,6 +43,7 @@ struct PackedProductArgs {
   bool out_is_bf16;
   void* out;
   int64_t out_stride;  // elements between rows
+  int64_t x_step = 4;  // bytes between the groups of a row
 };
 
 // The part of `rows` and panels that one call computes. out's first column is that of first_panel.
@@ -60,9 +62,19 @@ struct QuantiseRowsArgs {  // the x of an int8 product
   float* row_scale;  // [rows]: largest magnitude / 127, or 1 for a row of zeros
 };
 
+struct PackPanelsArgs {
+  const void* from;  // weight(output, input) at output * output_stride + input * input_stride
+  int64_t outputs, inputs;
+  int64_t output_stride, input_stride;  // elements; one of them is 1
+  void* panels;
+};
+
 struct PackedProductKernels {
   PackedProductFunction fp32, bf16, int8;
   void (*quantise_rows)(const QuantiseRowsArgs&, int64_t begin, int64_t end);
+  // The panels [begin, end).
+  void (*pack_fp32)(const PackPanelsArgs&, int64_t begin, int64_t end);
+  void (*pack_bf16)(const PackPanelsArgs&, int64_t begin, int64_t end);
 };
 
 }  // namespace lockstep

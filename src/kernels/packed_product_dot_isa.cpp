@@ -138,7 +138,7 @@ inline Lanes as_floats(IntLanes x) { return __builtin_convertvector(x, Lanes); }
 
 // y of one vector of outputs from `column` on.
 inline Lanes finished(const PackedProductArgs& a, Lanes sum, int64_t, int64_t column) {
-  return sum + *reinterpret_cast<const Lanes*>(a.bias + column);
+  return a.bias == nullptr ? sum : sum + *reinterpret_cast<const Lanes*>(a.bias + column);
 }
 inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int64_t column) {
   const IntLanes exact = sum - *reinterpret_cast<const IntLanes*>(a.offset + column);
@@ -148,6 +148,10 @@ inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int
 
 typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
 
+#if defined(__AVX512BF16__)
+// As to_bf16(), for all lanes, but that numbers below 2^-126 become zero.
+inline HalfLanes rounded(Lanes y) { return (HalfLanes)_mm512_cvtneps_pbh((__m512)y); }
+#else
 // As to_bf16(), for all lanes.
 inline HalfLanes rounded(Lanes y) {
   const IntLanes bits = (IntLanes)y;
@@ -156,6 +160,7 @@ inline HalfLanes rounded(Lanes y) {
   const IntLanes is_nan = (IntLanes)(y != y);
   return __builtin_convertvector((is_nan & nan) | (~is_nan & nearest), HalfLanes);
 }
+#endif
 
 // y [n < kLanes] to its place behind the last whole vector of outputs.
 inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n) {
@@ -189,10 +194,10 @@ template <class Dot, int kRows, int kVectors>
 inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   typename Dot::Sum sum[kRows][kVectors] = {};
   const int64_t panel = place.column / kPanelOutputs, inside = place.column % kPanelOutputs;
-  const int64_t stride = a.x_stride / 4;
+  const int64_t stride = a.x_stride / 4, step = a.x_step / 4;
   const Group* x = static_cast<const Group*>(a.x) + place.row * stride;
   const Group* w = static_cast<const Group*>(a.panels) + panel * a.groups * kPanelOutputs + inside;
-  for (int64_t g = 0; g < a.groups; ++g, ++x, w += kPanelOutputs) {
+  for (int64_t g = 0; g < a.groups; ++g, x += step, w += kPanelOutputs) {
     typename Dot::Weights weights[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) weights[v] = Dot::weights(w + v * kLanes);
@@ -282,8 +287,10 @@ void quantise_rows(const QuantiseRowsArgs& a, int64_t begin, int64_t end) {
 }  // namespace
 
 void fill_packed_product(Kernels& table) {
-  table.packed_product = {packed_product<Fp32Dot>, packed_product<Bf16Dot>, packed_product<Int8Dot>,
-                          quantise_rows};
+  table.packed_product.fp32 = packed_product<Fp32Dot>;
+  table.packed_product.bf16 = packed_product<Bf16Dot>;
+  table.packed_product.int8 = packed_product<Int8Dot>;
+  table.packed_product.quantise_rows = quantise_rows;
 }
 
 }  // namespace LOCKSTEP_ISA

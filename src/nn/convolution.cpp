@@ -4,6 +4,7 @@
 #include "nn/plain.h"
 #include "nn/product.h"
 #include "nn/weight_gradient.h"
+#include "nn/winograd.h"
 
 namespace lockstep {
 
@@ -162,7 +163,9 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
 torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute) {
   const torch::Tensor weight = convolution.weight->as(compute).detach();
   const int64_t taps = weight.size(2) * weight.size(3), inputs = weight.size(1);
-  if (taps == 1 || uses_tiles(convolution, compute)) return weight;
+  if (taps == 1 || uses_tiles(convolution, compute) || takes_winograd(convolution, compute)) {
+    return weight;
+  }
   RECORD_FUNCTION("lockstep::weight_for_use", {});
   torch::Tensor used =
       torch::empty(weight.sizes(), weight.options().memory_format(at::MemoryFormat::ChannelsLast));
@@ -184,6 +187,9 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
   }
   if (uses_tiles(convolution, x.scalar_type()) && x.numel() > 0) {
     return convolve_tiles(x, used, {convolution.stride, false}, sums);
+  }
+  if (takes_winograd(convolution, x.scalar_type()) && x.numel() > 0) {
+    return winograd_convolve(x, used, false, sums);
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
@@ -208,6 +214,9 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
   }
   if (convolution.stride == 1 && uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
     return convolve_tiles(d_y, used, {1, true}, nullptr);
+  }
+  if (takes_winograd(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
+    return winograd_convolve(d_y, used, true, nullptr);
   }
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
@@ -236,6 +245,10 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
   if (convolution.kernel() == 3 && convolution.stride <= 2 && convolution.padding == 1 &&
       add_weight_gradient_packed(gradient, pixel_rows(d_y), pixel_rows(x),
                                  {x.size(0), x.size(2), x.size(3), 3, convolution.stride})) {
+    return;
+  }
+  if (takes_winograd(convolution, x.scalar_type()) && x.numel() > 0) {
+    add_winograd_gradient(gradient, d_y, x);
     return;
   }
   if (widens(x)) return add_convolution_gradient(gradient, wide(d_y), wide(x), convolution);

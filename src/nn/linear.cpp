@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "nn/fused.h"
+#include "nn/own_product.h"
 #include "nn/plain.h"
 #include "nn/product.h"
 #include "nn/weight_gradient.h"
@@ -12,6 +13,10 @@ namespace detail {
 
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_weight_gradient", {});
+  if (takes_own_product(x, 2) && d_y.is_contiguous()) {
+    add_own_weight_gradient(gradient, d_y, x);
+    return;
+  }
   if (x.scalar_type() == at::kFloat) {
     gradient.addmm_(d_y.t(), x);
     return;

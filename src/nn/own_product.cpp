@@ -1,0 +1,195 @@
+#include "nn/own_product.h"
+
+#include <string_view>
+
+#include "nn/fused.h"
+
+namespace lockstep::detail {
+namespace {
+
+constexpr int64_t kFewRows = 32;  // fewer are cut by outputs, and leave the packing to libtorch
+
+bool is_amd() {
+#if defined(__x86_64__)
+  static const bool result = __builtin_cpu_is("amd") != 0;
+  return result;
+#else
+  return false;
+#endif
+}
+
+int64_t panels_of(int64_t outputs) { return (outputs + kPanelOutputs - 1) / kPanelOutputs; }
+
+// The inputs of one group of 4 bytes.
+int64_t inputs_in_group(at::ScalarType type) { return type == at::kFloat ? 1 : 2; }
+int64_t groups_of(int64_t inputs, at::ScalarType type) {
+  const int64_t group = inputs_in_group(type);
+  return (inputs + group - 1) / group;
+}
+
+auto packing_of(at::ScalarType type) {
+  const PackedProductKernels& table = kernels().packed_product;
+  return type == at::kFloat ? table.pack_fp32 : table.pack_bf16;
+}
+PackedProductFunction product_of(at::ScalarType type) {
+  const PackedProductKernels& table = kernels().packed_product;
+  return type == at::kFloat ? table.fp32 : table.bf16;
+}
+
+torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type) {
+  return torch::empty({panels_of(outputs) * kPanelOutputs * groups_of(inputs, type) * 4},
+                      at::kByte);
+}
+
+// x [rows, inputs] times what `weight` tells -> [rows, outputs].
+torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight) {
+  const at::ScalarType type = x.scalar_type();
+  const int64_t rows = x.size(0), groups = groups_of(weight.inputs, type);
+  const int64_t panels = panels_of(weight.outputs);
+  const torch::Tensor packed = memory_for(weight.outputs, weight.inputs, type);
+  weight.panels = packed.data_ptr();
+  const auto pack = packing_of(type);
+  parallel_rows(panels, kPanelOutputs * weight.inputs,
+                [&](int64_t begin, int64_t end) { pack(weight, begin, end); });
+  torch::Tensor y = torch::empty({rows, weight.outputs}, x.options());
+  PackedProductArgs args{};
+  args.x = x.const_data_ptr();
+  args.x_stride = x.size(1) * x.element_size();
+  args.groups = groups;
+  args.panels = weight.panels;
+  args.outputs = weight.outputs;
+  args.end = ProductEnd::kStore;
+  args.out_is_bf16 = type == at::kBFloat16;
+  args.out = y.data_ptr();
+  args.out_stride = weight.outputs;
+  const PackedProductFunction kernel = product_of(type);
+  if (rows < kFewRows * at::get_num_threads()) {
+    parallel_rows(panels, kPanelOutputs * rows, [&](int64_t begin, int64_t end) {
+      PackedProductArgs own = args;
+      own.out = static_cast<char*>(args.out) + begin * kPanelOutputs * y.element_size();
+      kernel(own, {0, rows, begin, end});
+    });
+    return y;
+  }
+  parallel_rows(rows, weight.outputs, [&](int64_t begin, int64_t end) {
+    kernel(args, {begin, end, 0, panels});
+  });
+  return y;
+}
+
+// d_y and x of a gradient, and the part of it that one thread computes.
+struct GradientPart {
+  const torch::Tensor &gradient, &d_y, &x;
+  int64_t output_begin, output_end;
+  int64_t input_begin, input_end;
+};
+
+// The columns [begin, begin + count) of the rows [first, first + rows) of t as panels.
+void pack_columns(const torch::Tensor& t, int64_t first, int64_t rows, int64_t begin,
+                  PackPanelsArgs args) {
+  const int64_t width = t.size(1);
+  args.from =
+      static_cast<const char*>(t.const_data_ptr()) + (first * width + begin) * t.element_size();
+  args.inputs = rows;
+  args.output_stride = 1;
+  args.input_stride = width;
+  packing_of(t.scalar_type())(args, 0, panels_of(args.outputs));
+}
+
+// The rows are done in chunks, of which a panel stays in the cache beside the sums.
+void add_part(const GradientPart& part) {
+  constexpr int64_t kPanelBytes = 1 << 18;
+  const at::ScalarType type = part.x.scalar_type();
+  const int64_t rows = part.x.size(0), inputs_of_row = part.x.size(1);
+  const int64_t outputs = part.output_end - part.output_begin;
+  const int64_t inputs = part.input_end - part.input_begin;
+  const int64_t most = kPanelBytes / (kPanelOutputs * part.x.element_size());
+  const int64_t chunk = std::min(most, rows);
+  const torch::Tensor left = memory_for(outputs, chunk, type);
+  const torch::Tensor right = memory_for(inputs, chunk, type);
+  PackedProductArgs args{};
+  args.x_stride = 4;
+  args.x_step = kPanelOutputs * 4;
+  args.panels = right.const_data_ptr();
+  args.outputs = inputs;
+  args.end = ProductEnd::kAdd;
+  args.out_stride = inputs_of_row;
+  const PackedProductFunction kernel = product_of(type);
+  float* gradient =
+      pointer<float>(part.gradient) + part.output_begin * inputs_of_row + part.input_begin;
+  for (int64_t first = 0; first < rows; first += chunk) {
+    const int64_t count = std::min(chunk, rows - first);
+    pack_columns(part.d_y, first, count, part.output_begin,
+                 {nullptr, outputs, 0, 0, 0, left.data_ptr()});
+    pack_columns(part.x, first, count, part.input_begin,
+                 {nullptr, inputs, 0, 0, 0, right.data_ptr()});
+    args.groups = groups_of(count, type);
+    for (int64_t panel = 0; panel < panels_of(inputs); ++panel) {
+      for (int64_t o = 0; o < outputs; o += kPanelOutputs) {
+        args.x = static_cast<const char*>(left.const_data_ptr()) + o * args.groups * 4;
+        args.out = gradient + o * inputs_of_row + panel * kPanelOutputs;
+        kernel(args, {0, std::min(kPanelOutputs, outputs - o), panel, panel + 1});
+      }
+    }
+  }
+}
+
+void check_alike(const torch::Tensor& a, const torch::Tensor& b) {
+  TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.is_contiguous() && b.is_contiguous() &&
+                  a.scalar_type() == b.scalar_type() &&
+                  (a.scalar_type() == at::kFloat || a.scalar_type() == at::kBFloat16),
+              "a product of ", a.scalar_type(), " ", a.sizes(), " and ", b.scalar_type(), " ",
+              b.sizes(), ", expected dense fp32 or bf16 matrices");
+}
+
+}  // namespace
+
+bool own_products_pay(at::ScalarType type) {
+  if (!is_amd()) return false;
+  const std::string_view isa = kernels().isa;
+  return (type == at::kFloat && (isa == "avx512" || isa == "avx512_dot")) ||
+         (type == at::kBFloat16 && isa == "avx512_dot");
+}
+
+bool takes_own_product(const torch::Tensor& x, int64_t inputs) {
+  const at::ScalarType type = x.scalar_type();
+  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && x.size(0) >= kFewRows &&
+         inputs % inputs_in_group(type) == 0;
+}
+
+torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {
+  RECORD_FUNCTION("lockstep::product_transposed", (std::vector<c10::IValue>{x, weight}));
+  check_alike(x, weight);
+  return multiply(
+      x, {weight.const_data_ptr(), weight.size(0), weight.size(1), weight.size(1), 1, nullptr});
+}
+
+torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight) {
+  RECORD_FUNCTION("lockstep::product", (std::vector<c10::IValue>{d_y, weight}));
+  check_alike(d_y, weight);
+  return multiply(
+      d_y, {weight.const_data_ptr(), weight.size(1), weight.size(0), 1, weight.size(1), nullptr});
+}
+
+// Cut along the longer side of the gradient, in halves of panels.
+void add_own_weight_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
+                             const torch::Tensor& x) {
+  RECORD_FUNCTION("lockstep::weight_product", (std::vector<c10::IValue>{d_y, x}));
+  check_alike(d_y, x);
+  const int64_t outputs = d_y.size(1), inputs = x.size(1);
+  TORCH_CHECK(
+      gradient.is_contiguous() && gradient.numel() == outputs * inputs && d_y.size(0) == x.size(0),
+      "weight gradient ", gradient.sizes(), " of ", d_y.sizes(), " and ", x.sizes());
+  constexpr int64_t kUnit = kPanelOutputs / 2;
+  const bool by_outputs = outputs >= inputs;
+  const int64_t longer = std::max(outputs, inputs);
+  parallel_rows((longer + kUnit - 1) / kUnit, x.size(0) * std::min(outputs, inputs),
+                [&](int64_t begin, int64_t end) {
+                  GradientPart part{gradient, d_y, x, 0, outputs, 0, inputs};
+                  (by_outputs ? part.output_begin : part.input_begin) = begin * kUnit;
+                  (by_outputs ? part.output_end : part.input_end) = std::min(longer, end * kUnit);
+                  add_part(part);
+                });
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,28 @@
+// Matrix products by the kernels of kernels/packed_product.h: a weight, or for its gradient both
+// sides, is packed at each product. A row's bits do not depend on the number of threads.
+#pragma once
+
+#include <torch/types.h>
+
+namespace lockstep::detail {
+
+// Whether these kernels were measured to be faster here than libtorch's (docs/experiments.md): in
+// fp32 on AMD's CPUs with AVX-512, in bf16 on those with its dot products.
+bool own_products_pay(at::ScalarType type);
+
+// The products below take dense matrices, alike fp32 or bf16; a bf16 product over an odd number of
+// `inputs` would need a copy, and a few rows do not repay the packing.
+bool takes_own_product(const torch::Tensor& x, int64_t inputs);
+
+// x W^T: x [rows, in], weight [out, in] -> [rows, out].
+torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight);
+
+// d_y W: d_y [rows, out], weight [out, in] -> [rows, in].
+torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight);
+
+// gradient [out, in], fp32, += d_y^T x: d_y [rows, out], x [rows, in]. Sums are fp32 up to the
+// gradient.
+void add_own_weight_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
+                             const torch::Tensor& x);
+
+}  // namespace lockstep::detail

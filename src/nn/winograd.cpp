@@ -1,0 +1,257 @@
+#include "nn/winograd.h"
+
+#include "nn/fused.h"
+#include "nn/own_product.h"
+
+namespace lockstep::detail {
+namespace {
+
+constexpr int64_t kPanel = kPanelOutputs;
+constexpr int64_t kPad = 16;  // floats: places must not all fall upon the same lines of a cache
+
+template <class T>
+const WinogradKernels<T>& winograd_kernels() {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels().winograd_fp32;
+  } else {
+    return kernels().winograd_bf16;
+  }
+}
+
+// Calls f with a value of the element type.
+template <class F>
+void with_winograd_type(at::ScalarType type, const F& f) {
+  if (type == at::kFloat) return f(float{});
+  TORCH_CHECK(type == at::kBFloat16, "no Winograd kernel for ", type);
+  f(Bf16{});
+}
+
+WinogradImages images_of(const torch::Tensor& x) {
+  return {x.size(0), x.size(2), x.size(3), x.size(1)};
+}
+
+// Squares of a block: what they are transformed to stays in the cache, but for many channels, whose
+// weight would otherwise be read too often.
+int64_t block_squares(int64_t channels) {
+  constexpr int64_t kBytes = 1 << 19, kMost = 64, kLeast = 24;
+  const int64_t fitting = kBytes / (kWinogradPlaces * channels * 4);
+  if (channels >= 256) return kMost;
+  return std::max(kLeast, std::min(kMost, fitting));
+}
+
+struct Block {
+  int64_t begin, end;              // squares
+  int64_t panel_begin, panel_end;  // of outputs
+};
+
+template <class T>
+struct Forward {
+  const T* x;
+  const T* zeros;
+  WinogradImages from, to;
+  const float* weight;
+  T* y;
+  float *first, *sum, *squares;  // [blocks, outputs], or null
+
+  int64_t size() const { return block_squares(from.channels); }
+
+  void run(const Block& block, float* memory) const {
+    const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const int64_t inputs = from.channels, count = block.end - block.begin;
+    const WinogradStrides rows{count * inputs + kPad, kPanel, inputs};
+    kernel.patches({x, from, 0, inputs, zeros, memory, rows}, block.begin, block.end);
+    float* products = memory + kWinogradPlaces * (size() * inputs + kPad);
+    const WinogradStrides sums{count * kPanel + kPad, 0, kPanel};
+    PackedProductArgs args{};
+    args.x_stride = inputs * 4;
+    args.groups = inputs;
+    args.outputs = kPanel;
+    args.end = ProductEnd::kStore;
+    args.out_stride = kPanel;
+    for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
+      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
+        args.x = memory + place * rows.place;
+        args.panels = weight + (panel * kWinogradPlaces + place) * inputs * kPanel;
+        args.out = products + place * sums.place;
+        kernels().packed_product.fp32(args, {0, count, 0, 1});
+      }
+      WinogradResultArgs<T> result{products,       sums,    y,       to,
+                                   panel * kPanel, nullptr, nullptr, nullptr};
+      if (sum != nullptr) {
+        const int64_t at = block.begin / size() * to.channels + panel * kPanel;
+        result.first = first + at;
+        result.sum = sum + at;
+        result.squares = squares + at;
+      }
+      kernel.result(result, block.begin, block.end);
+    }
+  }
+
+  int64_t scratch_floats() const {
+    return kWinogradPlaces * (size() * (from.channels + kPanel) + 2 * kPad);
+  }
+};
+
+// Pixels of the squares [begin, end).
+int64_t pixels_of(const WinogradImages& shape, int64_t begin, int64_t end) {
+  int64_t pixels = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t line = i / shape.columns() % shape.lines() * kWinogradSquare;
+    const int64_t column = i % shape.columns() * kWinogradSquare;
+    pixels += std::min(kWinogradSquare, shape.height - line) *
+              std::min(kWinogradSquare, shape.width - column);
+  }
+  return pixels;
+}
+
+// Blocks of squares, and where they are fewer than the threads also the outputs, one part after the
+// other.
+template <class T>
+void run_blocks(const Forward<T>& forward) {
+  const int64_t all = forward.to.squares(), size = forward.size();
+  const int64_t blocks = (all + size - 1) / size, panels = forward.to.channels / kPanel;
+  const int64_t threads = at::get_num_threads();
+  const int64_t splits = std::min(panels, (threads + blocks - 1) / blocks);
+  at::parallel_for(0, blocks * splits, 1, [&](int64_t begin, int64_t end) {
+    const torch::Tensor scratch = torch::empty({forward.scratch_floats()}, at::kFloat);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i / splits, split = i % splits;
+      forward.run({block * size, std::min(all, (block + 1) * size), split * panels / splits,
+                   (split + 1) * panels / splits},
+                  pointer<float>(scratch));
+    }
+  });
+}
+
+// The gradient of the outputs [begin, end).
+template <class T>
+struct Gradient {
+  const T* d_y;
+  const T* x;
+  const T* zeros;  // as many as either has channels
+  WinogradImages from, to;
+  float* gradient;
+
+  void add(int64_t begin, int64_t end) const {
+    const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const int64_t inputs = from.channels, outputs = end - begin, all = from.squares();
+    const int64_t size = std::min<int64_t>(kSquares, all);
+    const torch::Tensor patches = torch::empty({kWinogradPlaces, size * inputs + kPad}, at::kFloat);
+    const torch::Tensor squares =
+        torch::empty({kWinogradPlaces, size * outputs + kPad}, at::kFloat);
+    const torch::Tensor sums = torch::empty({kWinogradPlaces, outputs, inputs}, at::kFloat);
+    PackedProductArgs args{};
+    args.x_stride = 4;
+    args.x_step = outputs * 4;
+    args.outputs = kPanel;
+    args.out_stride = inputs;
+    for (int64_t first = 0; first < all; first += size) {
+      const int64_t count = std::min(size, all - first);
+      kernel.patches({x,
+                      from,
+                      0,
+                      inputs,
+                      zeros,
+                      pointer<float>(patches),
+                      {patches.size(1), count * kPanel, kPanel}},
+                     first, first + count);
+      kernel.squares(
+          {d_y, to, begin, end, zeros, pointer<float>(squares), {squares.size(1), kPanel, outputs}},
+          first, first + count);
+      args.groups = count;
+      args.end = first == 0 ? ProductEnd::kStore : ProductEnd::kAdd;
+      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
+        args.x = pointer<float>(squares) + place * squares.size(1);
+        for (int64_t panel = 0; panel < inputs / kPanel; ++panel) {
+          args.panels = pointer<float>(patches) + place * patches.size(1) + panel * count * kPanel;
+          args.out = pointer<float>(sums) + place * outputs * inputs + panel * kPanel;
+          kernels().packed_product.fp32(args, {0, outputs, 0, 1});
+        }
+      }
+    }
+    kernels().add_winograd_gradient(
+        {pointer<float>(sums), outputs, inputs, gradient + begin * inputs * 9}, 0, outputs);
+  }
+
+ private:
+  static constexpr int64_t kSquares = 64;  // of a block
+};
+
+void check_weight(const torch::Tensor& weight) {
+  TORCH_CHECK(weight.dim() == 4 && weight.is_contiguous() && weight.size(0) % kPanel == 0 &&
+                  weight.size(1) % kPanel == 0 && weight.size(2) == 3 && weight.size(3) == 3,
+              "Winograd: the weight is ", weight.sizes());
+}
+
+}  // namespace
+
+bool takes_winograd(const Convolution& convolution, at::ScalarType type) {
+  return convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
+         convolution.inputs() % kPanel == 0 && convolution.outputs() % kPanel == 0 &&
+         own_products_pay(at::kFloat) && own_products_pay(type);
+}
+
+torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+                                PixelSums* sums) {
+  RECORD_FUNCTION("lockstep::winograd_convolve", {});
+  check_weight(weight);
+  const int64_t inputs = weight.size(backward ? 0 : 1), outputs = weight.size(backward ? 1 : 0);
+  TORCH_CHECK(x.size(1) == inputs, "Winograd: x is ", x.sizes(), ", the weight ", weight.sizes());
+  const torch::Tensor rows = pixel_rows(x);
+  torch::Tensor y = torch::empty({rows.size(0), outputs}, x.options());
+  const torch::Tensor packed = torch::empty({kWinogradPlaces, inputs, outputs}, at::kFloat);
+  const torch::Tensor zeros = torch::zeros({inputs}, x.options());
+  with_winograd_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const WinogradWeightArgs<T> pack{pointer<T>(weight), weight.size(0), weight.size(1), backward,
+                                     pointer<float>(packed)};
+    at::parallel_for(0, outputs / kPanel, 1, [&](int64_t begin, int64_t end) {
+      winograd_kernels<T>().weight(pack, begin, end);
+    });
+    Forward<T> forward{
+        pointer<T>(rows), pointer<T>(zeros), images_of(x), images_of(x), pointer<float>(packed),
+        pointer<T>(y),    nullptr,           nullptr,      nullptr};
+    forward.to.channels = outputs;
+    if (sums != nullptr) {
+      const int64_t all = forward.to.squares(), size = forward.size();
+      const int64_t blocks = (all + size - 1) / size;
+      sums->values = torch::empty({3, blocks, outputs}, at::kFloat);
+      forward.first = pointer<float>(sums->values);
+      forward.sum = forward.first + blocks * outputs;
+      forward.squares = forward.sum + blocks * outputs;
+      sums->count.clear();
+      for (int64_t block = 0; block < blocks; ++block) {
+        const int64_t begin = block * size;
+        sums->count.push_back(pixels_of(forward.to, begin, std::min(all, begin + size)));
+      }
+    }
+    run_blocks(forward);
+  });
+  return image_of_rows(y, x.size(0), x.size(2), x.size(3));
+}
+
+// Cut by outputs, so that no sum depends on the number of threads.
+void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
+                           const torch::Tensor& x) {
+  RECORD_FUNCTION("lockstep::winograd_gradient", {});
+  check_weight(gradient);
+  const int64_t outputs = gradient.size(0), inputs = gradient.size(1);
+  TORCH_CHECK(x.size(1) == inputs && d_y.size(1) == outputs && x.scalar_type() == d_y.scalar_type(),
+              "Winograd: the gradient is ", gradient.sizes(), " of ", d_y.sizes(), " and ",
+              x.sizes());
+  const torch::Tensor zeros = torch::zeros({std::max(inputs, outputs)}, x.options());
+  with_winograd_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const Gradient<T> all{pointer<T>(pixel_rows(d_y)),
+                          pointer<T>(pixel_rows(x)),
+                          pointer<T>(zeros),
+                          images_of(x),
+                          images_of(d_y),
+                          pointer<float>(gradient)};
+    constexpr int64_t kUnit = 32;  // outputs: both of a panel's halves are at work for 64
+    at::parallel_for(0, outputs / kUnit, 1,
+                     [&](int64_t begin, int64_t end) { all.add(begin * kUnit, end * kUnit); });
+  });
+}
+
+}  // namespace lockstep::detail

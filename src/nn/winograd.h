@@ -1,0 +1,26 @@
+// Convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
+// kernels/packed_product.h in fp32, whatever the type of x.
+#pragma once
+
+#include <torch/types.h>
+
+#include "nn/convolution.h"
+
+namespace lockstep::detail {
+
+// Whether they were measured to be faster here than libtorch's (docs/experiments.md), for x and
+// results of `type`, and whether there are kernels for this convolution: 3 x 3, stride 1, one pixel
+// of zeros around, channels in multiples of 64.
+bool takes_winograd(const Convolution& convolution, at::ScalarType type);
+
+// The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense;
+// `backward`: of d_y [n, out, height, width], to the gradient of x [n, in, height, width].
+// `sums`, unless null, is filled.
+torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+                                PixelSums* sums);
+
+// gradient [out, in, 3, 3], fp32 and dense, += that of the weight; d_y and x with channels last.
+void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
+                           const torch::Tensor& x);
+
+}  // namespace lockstep::detail

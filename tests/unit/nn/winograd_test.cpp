@@ -1,0 +1,127 @@
+#include "nn/winograd.h"
+
+#include "nn/fused.h"
+#include "op_testing.h"
+
+namespace lockstep {
+namespace {
+
+struct Shape {
+  int64_t images, inputs, outputs, height, width;
+};
+// Squares that fill the image, that reach beyond it on both sides, one that is larger than it; more
+// than a block of squares, few squares of many channels.
+const std::array<Shape, 6> kShapes = {{{1, 64, 64, 4, 4},
+                                       {3, 64, 128, 9, 7},
+                                       {2, 128, 64, 8, 30},
+                                       {1, 64, 64, 1, 3},
+                                       {5, 64, 64, 28, 28},
+                                       {2, 320, 256, 7, 7}}};
+
+torch::Tensor channels_last(const torch::Tensor& x) {
+  return x.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+// The transformations lose about three bits: up to 8e-6 of the largest result is seen, where plain
+// sums in fp32 are off by 1e-6. In bf16 the result is rounded.
+double tolerance(at::ScalarType type) { return type == at::kFloat ? 1.5e-5 : 4e-3; }
+
+struct Data {
+  torch::Tensor x, weight, d_y;
+  torch::Tensor y, d_x, d_weight;  // by libtorch in fp64
+
+  Data(const Shape& shape, at::ScalarType type) {
+    x = channels_last(random_tensor({shape.images, shape.inputs, shape.height, shape.width}, 1))
+            .to(type);
+    weight = random_tensor({shape.outputs, shape.inputs, 3, 3}, 2, type);
+    d_y = channels_last(random_tensor({shape.images, shape.outputs, shape.height, shape.width}, 3))
+              .to(type);
+    torch::Tensor x64 = x.to(at::kDouble).set_requires_grad(true);
+    torch::Tensor weight64 = weight.to(at::kDouble).set_requires_grad(true);
+    torch::Tensor y64 = at::conv2d(x64, weight64, {}, 1, 1);
+    y64.backward(d_y.to(at::kDouble));
+    y = y64.detach().to(type);
+    d_x = x64.grad().to(type);
+    d_weight = weight64.grad();
+  }
+};
+
+template <class F>
+void for_each_case(const F& f) {
+  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(fmt::format("{} images of {} x {}, {} -> {}, {}", shape.images, shape.height,
+                               shape.width, shape.inputs, shape.outputs, toString(type)));
+      const Data data(shape, type);
+      for_each_isa([&] { f(data, type); });
+    }
+  }
+}
+
+TEST(Winograd, ConvolvesAsLibtorchInDouble) {
+  for_each_case([](const Data& data, at::ScalarType type) {
+    for (int threads : {1, 3}) {
+      Threads scope(threads);
+      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.x, data.weight, false, nullptr), data.y,
+                           tolerance(type));
+      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.d_y, data.weight, true, nullptr),
+                           data.d_x, tolerance(type));
+    }
+  });
+}
+
+TEST(Winograd, AddsTheGradientOfTheWeightUnrounded) {
+  for_each_case([](const Data& data, at::ScalarType) {
+    torch::Tensor with_one;
+    for (int threads : {1, 3}) {
+      Threads scope(threads);
+      const torch::Tensor gradient = torch::ones(data.weight.sizes());
+      detail::add_winograd_gradient(gradient, data.d_y, data.x);
+      EXPECT_TENSORS_CLOSE(gradient, (data.d_weight + 1).to(at::kFloat), tolerance(at::kFloat));
+      if (threads == 1) with_one = gradient;
+      EXPECT_TRUE(torch::equal(gradient, with_one));
+    }
+  });
+}
+
+TEST(Winograd, MeasuresWhatItStores) {
+  for_each_case([](const Data& data, at::ScalarType) {
+    detail::PixelSums sums;
+    const torch::Tensor y = detail::winograd_convolve(data.x, data.weight, false, &sums);
+    const torch::Tensor rows = detail::pixel_rows(y).to(at::kDouble);
+    ASSERT_EQ(sums.values.size(1), static_cast<int64_t>(sums.count.size()));
+    torch::Tensor total = torch::zeros({y.size(1)}, at::kDouble), squares = total.clone();
+    double pixels = 0;
+    for (std::size_t block = 0; block < sums.count.size(); ++block) {
+      const auto count = static_cast<double>(sums.count[block]);
+      const torch::Tensor own = sums.values.select(1, static_cast<int64_t>(block)).to(at::kDouble);
+      total += own[0] * count + own[1];
+      squares += own[2] + 2 * own[0] * own[1] + own[0] * own[0] * count;
+      pixels += count;
+    }
+    EXPECT_EQ(pixels, static_cast<double>(rows.size(0)));
+    // Sums of up to 1,024 distances from the first value in fp32, of which most cancels.
+    EXPECT_TENSORS_CLOSE(total, rows.sum(0), 5e-5);
+    EXPECT_TENSORS_CLOSE(squares, rows.square().sum(0), 1e-5);
+  });
+}
+
+TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
+  TestParameters p({{64, 64, 3, 3}, {64, 32, 3, 3}, {64, 64, 1, 1}});
+  for_each_isa([&] {
+    const std::string isa = kernels().isa;
+    if (isa == "generic" || isa == "avx2") {
+      EXPECT_FALSE(detail::takes_winograd({p[0], 1, 1}, at::kFloat));
+    }
+    for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      EXPECT_FALSE(detail::takes_winograd({p[0], 2, 1}, type));
+      EXPECT_FALSE(detail::takes_winograd({p[0], 1, 0}, type));
+      EXPECT_FALSE(detail::takes_winograd({p[1], 1, 1}, type));
+      EXPECT_FALSE(detail::takes_winograd({p[2], 1, 0}, type));
+    }
+    EXPECT_FALSE(detail::takes_winograd({p[0], 1, 1}, at::kHalf));
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
