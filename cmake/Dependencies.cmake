@@ -29,6 +29,7 @@ find_library(SENTENCEPIECE_TRAIN sentencepiece_train REQUIRED)
 # shadowed by it.
 add_library(lockstep_fmt STATIC "${CMAKE_SOURCE_DIR}/cmake/fmt_functions.cpp")
 target_include_directories(lockstep_fmt SYSTEM PRIVATE "${LOCKSTEP_TORCH_HOME}/include")
+set_target_properties(lockstep_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)  # modules have it too
 
 # What every file is compiled with.
 add_library(lockstep_flags INTERFACE)
