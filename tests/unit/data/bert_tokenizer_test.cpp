@@ -168,7 +168,7 @@ TEST_F(BertTokenizers, EqualTransformersOnRandomText) {
     write((name + "/tokenizer_config.json").c_str(), configs[i]);
     for (int most : {512, 16, 17}) {
       Json lines = Json::array();
-      for (int k = 0; k < 400; ++k) {
+      for (int k = 0; k < 200; ++k) {
         Json first = random_text(random, static_cast<int>(random() % 24));
         if (k % 3 == 0) first = Json{first, random_text(random, static_cast<int>(random() % 24))};
         lines.push_back(first);

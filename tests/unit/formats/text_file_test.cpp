@@ -116,7 +116,7 @@ TEST_F(TextFiles, SaysWhatIsDamaged) {
   expect(0, "LSTOKENS", "not a file of texts");
   expect(8, "\x02", "format version 2, this program reads version 1");
   expect(16, "\x03", "damaged: has");           // examples
-  expect(40, "\x07", "labels of kind");         // no such kind
+  expect(36, "\x07", "labels of kind");         // no such kind
   expect(80 + 24, "\x01", "damaged: example");  // where the first example ends
   expect(80 + 24 + 8, "\x09", "its second text 9");
   expect(80 + 24 + 12, "\x02", "has the label 2 of 2 classes");
