@@ -31,6 +31,7 @@ constexpr std::array<StorageType, 10> kStorages = {{
 }};
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2";
+constexpr std::string_view kTagged = "torch.jit._pickle.restore_type_tag";  // of libtorch's C++
 constexpr std::string_view kParameter = "torch._utils._rebuild_parameter";
 
 std::optional<DType> storage_type(std::string_view name) {
@@ -41,7 +42,8 @@ std::optional<DType> storage_type(std::string_view name) {
 }
 
 bool is_known(std::string_view name) {
-  return name == kOrderedDict || name == kTensor || name == kParameter || storage_type(name);
+  return name == kOrderedDict || name == kTensor || name == kParameter || name == kTagged ||
+         storage_type(name);
 }
 
 // Opcodes by Python's pickletools.
@@ -230,6 +232,10 @@ class Machine {
     const auto& items = as<PickleList>(arguments, "arguments").items;
     const std::string& name = as<PickleGlobal>(function, "a function").name;
     if (name == kOrderedDict && items.empty()) return push(PickleDict{});
+    if (name == kTagged && items.size() == 2) {
+      stack_.push_back(items[0]);
+      return true;
+    }
     if (name == kParameter && !items.empty()) {
       stack_.push_back(items[0]);
       as<PickleTensor>(items[0], "a tensor");

@@ -140,7 +140,7 @@ NamedWeights name_weights(const WeightFiles& files) {
     throw error;
   }
   // "module.bert." -> outer "module."; what a model without a head lacks is put before its names.
-  const bool has_base = prefix->ends_with("bert.");
+  const bool has_base = *prefix == "bert." || prefix->ends_with(".bert.");
   const std::string outer = has_base ? prefix->substr(0, prefix->size() - 5) : *prefix;
   NamedWeights out;
   for (const TensorEntry& entry : files.entries()) {

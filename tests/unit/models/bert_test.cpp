@@ -40,7 +40,7 @@ TEST(Bert, FusedEqualsPlain) {
     EXPECT_LT(relative_difference(fused.gradients, plain.gradients), 1e-4);
     const Pass low = run(tiny, texts, {.numerics = {at::kBFloat16}, .training = true});
     EXPECT_LT(relative_difference(low.logits, plain.logits), 5e-2);
-    EXPECT_LT(relative_difference(low.gradients, plain.gradients), 5e-2);
+    EXPECT_LT(relative_difference(low.gradients, plain.gradients), 1e-1);
   }
 }
 

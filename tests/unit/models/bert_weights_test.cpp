@@ -153,7 +153,9 @@ TEST_F(BertFolders, OfAnotherNetworkAreRefusedBeforeAnythingChanges) {
                                  }),
                                  other.parameters),
                DataError, "bert.encoder.layer.3.output.dense.bias has no place in this network");
-  EXPECT_ERROR(read_bert_weights(renamed([](const std::string& name) { return "x" + name; }),
+  EXPECT_ERROR(read_bert_weights(renamed([](const std::string& name) {
+                                   return replaced(name, "word_embeddings", "letters");
+                                 }),
                                  other.parameters),
                DataError, "the weights of no BERT");
   BertShape wide = kTinyBert;
