@@ -49,11 +49,22 @@ std::optional<AnyValue> value_of(const toml::node& node) {
   return list;
 }
 
+// Numbers with as few digits as make them out: toml++ would write 0.1 with 17.
 WrittenValue written(const toml::node& node) {
-  std::ostringstream out;
-  out << toml::toml_formatter(node);
-  auto text = node.value_exact<std::string>();
-  return {out.str(), text ? *text : out.str()};
+  if (auto text = node.value_exact<std::string>()) return {toml_text(&*text), *text};
+  std::string toml;
+  if (auto number = node.value_exact<double>()) {
+    toml = toml_text(&*number);
+  } else if (const toml::array* array = node.as_array()) {
+    std::vector<std::string> parts;
+    for (const toml::node& item : *array) parts.push_back(written(item).toml);
+    toml = "[" + join(parts, ", ") + "]";
+  } else {
+    std::ostringstream out;
+    out << toml::toml_formatter(node);
+    toml = out.str();
+  }
+  return {toml, toml};
 }
 
 WrittenEntry written_entry(const toml::node& node, const std::string& where) {

@@ -24,7 +24,8 @@ figcaption{margin-top:4px}
 a{color:var(--s0)}
 li{margin:2px 0}
 @page{size:A4 landscape;margin:12mm}
-@media print{main{max-width:none;padding:0}figure{max-width:165mm;margin:5mm 0}.links{display:none}body{font-size:12px}
+@media print{main{max-width:none;padding:0}figure{max-width:165mm;margin:5mm 0}
+ .links{display:none}body{font-size:12px}
  table{font-size:9px}th,td{padding:3px 4px}.scroll{overflow:visible}}
 )";
 
