@@ -190,6 +190,23 @@ struct TilePlace {
   int64_t out_column;   // where it is in `out`
 };
 
+// What most products of training end with: nothing but the sums.
+template <int kRows, int kVectors, class Sum, class T>
+inline void store_tile(const Sum (&sum)[kRows][kVectors], T* out, int64_t stride) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r, out += stride) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Lanes y = as_floats(sum[r][v]);
+      if constexpr (sizeof(T) == 2) {
+        *reinterpret_cast<HalfLanes*>(out + v * kLanes) = rounded(y);
+      } else {
+        *reinterpret_cast<Lanes*>(out + v * kLanes) = y;
+      }
+    }
+  }
+}
+
 template <class Dot, int kRows, int kVectors>
 inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   typename Dot::Sum sum[kRows][kVectors] = {};
@@ -208,6 +225,14 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
       for (int v = 0; v < kVectors; ++v) Dot::add(sum[r][v], input, weights[v]);
     }
   }
+  const int64_t at = place.row * a.out_stride + place.out_column;
+  const bool whole = place.column + kVectors * kLanes <= a.outputs;
+  if (whole && a.bias == nullptr && a.end == ProductEnd::kStore && !a.out_is_bf16) {
+    return store_tile<kRows, kVectors>(sum, static_cast<float*>(a.out) + at, a.out_stride);
+  }
+  if (whole && a.bias == nullptr && a.end == ProductEnd::kStore) {
+    return store_tile<kRows, kVectors>(sum, static_cast<Bf16*>(a.out) + at, a.out_stride);
+  }
   // Unrolled, for the sums would otherwise go through memory.
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -218,8 +243,8 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
       if (left <= 0) break;
       Lanes y = finished(a, sum[r][v], place.row + r, column);
       if (a.end == ProductEnd::kStoreRelu) y = (Lanes)((IntLanes)y & (y > Lanes{}));
-      const int64_t at = (place.row + r) * a.out_stride + place.out_column + v * kLanes;
-      left >= kLanes ? put(a, y, at) : put_part(a, y, at, left);
+      const int64_t out = at + r * a.out_stride + v * kLanes;
+      left >= kLanes ? put(a, y, out) : put_part(a, y, out, left);
     }
   }
 }

@@ -109,7 +109,7 @@ torch::Tensor conv_norm(const torch::Tensor& x, const Convolution& convolution,
   kept->convolution = convolution;
   kept->norm = norm;
   kept->mode = mode;
-  kept->used = detail::weight_for_use(convolution, compute);
+  kept->used = detail::weight_for_use(convolution, x);
   kept->relu = end.relu;
   std::optional<torch::Tensor> residual;
   if (end.residual.defined()) residual = end.residual;

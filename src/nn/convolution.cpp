@@ -160,10 +160,11 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
 
 }  // namespace
 
-torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute) {
+torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor& x) {
+  const at::ScalarType compute = x.scalar_type();
   const torch::Tensor weight = convolution.weight->as(compute).detach();
   const int64_t taps = weight.size(2) * weight.size(3), inputs = weight.size(1);
-  if (taps == 1 || uses_tiles(convolution, compute) || takes_winograd(convolution, compute)) {
+  if (taps == 1 || uses_tiles(convolution, compute) || takes_winograd(convolution, x)) {
     return weight;
   }
   RECORD_FUNCTION("lockstep::weight_for_use", {});
@@ -188,7 +189,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
   if (uses_tiles(convolution, x.scalar_type()) && x.numel() > 0) {
     return convolve_tiles(x, used, {convolution.stride, false}, sums);
   }
-  if (takes_winograd(convolution, x.scalar_type()) && x.numel() > 0) {
+  if (takes_winograd(convolution, x)) {
     return winograd_convolve(x, used, false, sums);
   }
   if (is_product(convolution)) {
@@ -215,7 +216,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
   if (convolution.stride == 1 && uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
     return convolve_tiles(d_y, used, {1, true}, nullptr);
   }
-  if (takes_winograd(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
+  if (takes_winograd(convolution, d_y)) {
     return winograd_convolve(d_y, used, true, nullptr);
   }
   if (is_product(convolution)) {
@@ -247,7 +248,7 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
                                  {x.size(0), x.size(2), x.size(3), 3, convolution.stride})) {
     return;
   }
-  if (takes_winograd(convolution, x.scalar_type()) && x.numel() > 0) {
+  if (takes_winograd(convolution, x)) {
     add_winograd_gradient(gradient, d_y, x);
     return;
   }

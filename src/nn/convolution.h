@@ -32,9 +32,9 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
 
 namespace detail {
 
-// The weight in the compute type as the pieces below read it, [out, in, kernel, kernel]: a copy
-// with the inputs last in memory where libtorch convolves.
-torch::Tensor weight_for_use(const Convolution& convolution, at::ScalarType compute);
+// The weight in the type of x [n, in, height, width] as the pieces below read it for x, [out, in,
+// kernel, kernel]: a copy with the inputs last in memory where libtorch convolves.
+torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor& x);
 
 // Of blocks of pixels the values of the first one, and the sums over all of them of (value - first)
 // and of its square.

@@ -96,14 +96,40 @@ void pack_columns(const torch::Tensor& t, int64_t first, int64_t rows, int64_t b
   packing_of(t.scalar_type())(args, 0, panels_of(args.outputs));
 }
 
-// The rows are done in chunks, of which a panel stays in the cache beside the sums.
+constexpr int64_t kCachedBytes = 1 << 18;  // of either side: both stay in the cache
+
+struct PackedChunk {
+  at::ScalarType type;
+  const void* left;  // the panels of d_y
+  int64_t groups, outputs, inputs;
+  float* gradient;
+};
+
+// As many panels of d_y as stay in the cache meet all those of x, one after the other.
+void multiply_panels(PackedProductArgs args, const PackedChunk& chunk) {
+  const int64_t panel_bytes = chunk.groups * kPanelOutputs * 4;
+  const int64_t block = std::max<int64_t>(1, kCachedBytes / panel_bytes) * kPanelOutputs;
+  const PackedProductFunction kernel = product_of(chunk.type);
+  args.groups = chunk.groups;
+  for (int64_t first = 0; first < chunk.outputs; first += block) {
+    const int64_t last = std::min(chunk.outputs, first + block);
+    for (int64_t panel = 0; panel < panels_of(chunk.inputs); ++panel) {
+      for (int64_t o = first; o < last; o += kPanelOutputs) {
+        args.x = static_cast<const char*>(chunk.left) + o * chunk.groups * 4;
+        args.out = chunk.gradient + o * args.out_stride + panel * kPanelOutputs;
+        kernel(args, {0, std::min(kPanelOutputs, last - o), panel, panel + 1});
+      }
+    }
+  }
+}
+
+// The rows are done in chunks, of which a panel of x stays in the cache.
 void add_part(const GradientPart& part) {
-  constexpr int64_t kPanelBytes = 1 << 18;
   const at::ScalarType type = part.x.scalar_type();
   const int64_t rows = part.x.size(0), inputs_of_row = part.x.size(1);
   const int64_t outputs = part.output_end - part.output_begin;
   const int64_t inputs = part.input_end - part.input_begin;
-  const int64_t most = kPanelBytes / (kPanelOutputs * part.x.element_size());
+  const int64_t most = kCachedBytes / (kPanelOutputs * part.x.element_size());
   const int64_t chunk = std::min(most, rows);
   const torch::Tensor left = memory_for(outputs, chunk, type);
   const torch::Tensor right = memory_for(inputs, chunk, type);
@@ -114,7 +140,6 @@ void add_part(const GradientPart& part) {
   args.outputs = inputs;
   args.end = ProductEnd::kAdd;
   args.out_stride = inputs_of_row;
-  const PackedProductFunction kernel = product_of(type);
   float* gradient =
       pointer<float>(part.gradient) + part.output_begin * inputs_of_row + part.input_begin;
   for (int64_t first = 0; first < rows; first += chunk) {
@@ -123,14 +148,8 @@ void add_part(const GradientPart& part) {
                  {nullptr, outputs, 0, 0, 0, left.data_ptr()});
     pack_columns(part.x, first, count, part.input_begin,
                  {nullptr, inputs, 0, 0, 0, right.data_ptr()});
-    args.groups = groups_of(count, type);
-    for (int64_t panel = 0; panel < panels_of(inputs); ++panel) {
-      for (int64_t o = 0; o < outputs; o += kPanelOutputs) {
-        args.x = static_cast<const char*>(left.const_data_ptr()) + o * args.groups * 4;
-        args.out = gradient + o * inputs_of_row + panel * kPanelOutputs;
-        kernel(args, {0, std::min(kPanelOutputs, outputs - o), panel, panel + 1});
-      }
-    }
+    multiply_panels(
+        args, {type, left.const_data_ptr(), groups_of(count, type), outputs, inputs, gradient});
   }
 }
 

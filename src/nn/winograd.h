@@ -8,10 +8,10 @@
 
 namespace lockstep::detail {
 
-// Whether they were measured to be faster here than libtorch's (docs/experiments.md), for x and
-// results of `type`, and whether there are kernels for this convolution: 3 x 3, stride 1, one pixel
-// of zeros around, channels in multiples of 64.
-bool takes_winograd(const Convolution& convolution, at::ScalarType type);
+// Whether there are kernels for this convolution of x [n, in, height, width]: 3 x 3, stride 1, one
+// pixel of zeros around, channels in multiples of 64, fp32 or bf16; and whether they were measured
+// to be faster here than libtorch's (docs/experiments.md).
+bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
 // The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense;
 // `backward`: of d_y [n, out, height, width], to the gradient of x [n, in, height, width].

@@ -1,6 +1,7 @@
 #include "nn/winograd.h"
 
 #include "nn/fused.h"
+#include "nn/own_product.h"
 #include "op_testing.h"
 
 namespace lockstep {
@@ -107,19 +108,29 @@ TEST(Winograd, MeasuresWhatItStores) {
 }
 
 TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
-  TestParameters p({{64, 64, 3, 3}, {64, 32, 3, 3}, {64, 64, 1, 1}});
+  TestParameters p({{64, 64, 3, 3}, {64, 32, 3, 3}, {64, 64, 1, 1}, {512, 512, 3, 3}});
+  auto takes = [](const Convolution& convolution, int64_t size, at::ScalarType type) {
+    return detail::takes_winograd(convolution,
+                                  torch::empty({1, convolution.inputs(), size, size}, type));
+  };
   for_each_isa([&] {
     const std::string isa = kernels().isa;
-    if (isa == "generic" || isa == "avx2") {
-      EXPECT_FALSE(detail::takes_winograd({p[0], 1, 1}, at::kFloat));
-    }
+    const bool can = detail::own_products_pay(at::kFloat);
+    if (isa == "generic" || isa == "avx2") EXPECT_FALSE(can);
+    EXPECT_EQ(takes({p[0], 1, 1}, 8, at::kFloat), can);
+    EXPECT_EQ(takes({p[3], 1, 1}, 7, at::kFloat), can);
+    const bool can_round = detail::own_products_pay(at::kBFloat16);
+    EXPECT_EQ(takes({p[0], 1, 1}, 8, at::kBFloat16), can_round);
+    EXPECT_FALSE(takes({p[3], 1, 1}, 60, at::kBFloat16));  // 225 squares
+    EXPECT_EQ(takes({p[3], 1, 1}, 64, at::kBFloat16), can_round);
     for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      EXPECT_FALSE(detail::takes_winograd({p[0], 2, 1}, type));
-      EXPECT_FALSE(detail::takes_winograd({p[0], 1, 0}, type));
-      EXPECT_FALSE(detail::takes_winograd({p[1], 1, 1}, type));
-      EXPECT_FALSE(detail::takes_winograd({p[2], 1, 0}, type));
+      EXPECT_FALSE(takes({p[0], 2, 1}, 8, type));
+      EXPECT_FALSE(takes({p[0], 1, 0}, 8, type));
+      EXPECT_FALSE(takes({p[1], 1, 1}, 8, type));
+      EXPECT_FALSE(takes({p[2], 1, 0}, 8, type));
+      EXPECT_FALSE(takes({p[0], 1, 1}, 0, type));
     }
-    EXPECT_FALSE(detail::takes_winograd({p[0], 1, 1}, at::kHalf));
+    EXPECT_FALSE(takes({p[0], 1, 1}, 8, at::kHalf));
   });
 }
 
