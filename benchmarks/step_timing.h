@@ -102,6 +102,14 @@ class Profile {
       frame->flops = 2.0 * static_cast<double>(a[0] * a[1] * b[0]);
       frame->name += fmt::format(" {} x {}^T", shape(a), shape(b));
     }
+    // The kernels of nn/own_product.h: x W^T, d_y W, d_y^T x.
+    const bool by_weight = frame->name == "lockstep::product_transposed";
+    const bool of_weight = frame->name == "lockstep::weight_product";
+    if ((by_weight || of_weight || frame->name == "lockstep::product") && shapes.size() >= 2) {
+      const auto &a = shapes[0], &b = shapes[1];
+      frame->flops = 2.0 * static_cast<double>(a[0] * a[1] * (by_weight ? b[0] : b[1]));
+      frame->name += fmt::format(" {} x {}", shape(a), shape(b));
+    }
     frame->outer = innermost_;
     innermost_ = frame.get();
     frame->start = std::chrono::steady_clock::now();

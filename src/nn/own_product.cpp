@@ -7,7 +7,7 @@
 namespace lockstep::detail {
 namespace {
 
-constexpr int64_t kFewRows = 32;  // fewer are cut by outputs, and leave the packing to libtorch
+constexpr int64_t kFewRows = 32;  // of a thread: fewer are cut by outputs
 
 bool is_amd() {
 #if defined(__x86_64__)
@@ -170,10 +170,12 @@ bool own_products_pay(at::ScalarType type) {
          (type == at::kBFloat16 && isa == "avx512_dot");
 }
 
-bool takes_own_product(const torch::Tensor& x, int64_t inputs) {
+bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight) {
+  constexpr int64_t kManyWeights = int64_t{1} << 22;
   const at::ScalarType type = x.scalar_type();
-  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && x.size(0) >= kFewRows &&
-         inputs % inputs_in_group(type) == 0;
+  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && weight.is_contiguous() &&
+         x.size(0) >= kFewRows && x.size(1) % inputs_in_group(type) == 0 &&
+         weight.numel() <= kManyWeights;
 }
 
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {

@@ -10,9 +10,10 @@ namespace lockstep::detail {
 // fp32 on AMD's CPUs with AVX-512, in bf16 on those with its dot products.
 bool own_products_pay(at::ScalarType type);
 
-// The products below take dense matrices, alike fp32 or bf16; a bf16 product over an odd number of
-// `inputs` would need a copy, and a few rows do not repay the packing.
-bool takes_own_product(const torch::Tensor& x, int64_t inputs);
+// The products below take dense matrices, alike fp32 or bf16. They do not pay for a few rows, which
+// are not worth the packing, nor for weights that leave the cache between two rows: output tables.
+// A bf16 product over an odd number of inputs would need a copy. `weight`: or its gradient.
+bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
 
 // x W^T: x [rows, in], weight [out, in] -> [rows, out].
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight);

@@ -43,17 +43,13 @@ torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
 
 torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {
   if (widens(x)) return product_transposed(wide(x), wide(weight)).to(at::kHalf);
-  if (takes_own_product(x, x.size(1)) && weight.is_contiguous()) {
-    return own_product_transposed(x, weight);
-  }
+  if (takes_own_product(x, weight)) return own_product_transposed(x, weight);
   return prefers_onednn(x) ? onednn_linear(x, weight) : at::mm(x, weight.t());
 }
 
 torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight) {
   if (widens(d_y)) return product(wide(d_y), wide(weight)).to(at::kHalf);
-  if (takes_own_product(d_y, d_y.size(1)) && weight.is_contiguous()) {
-    return own_product(d_y, weight);
-  }
+  if (takes_own_product(d_y, weight)) return own_product(d_y, weight);
   return prefers_onednn(d_y) ? onednn_linear(d_y, weight.t()) : at::mm(d_y, weight);
 }
 

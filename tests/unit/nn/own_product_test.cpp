@@ -103,16 +103,20 @@ TEST(OwnProduct, InfinityAndNanPassThrough) {
 
 TEST(OwnProduct, IsTakenWhereItWasMeasuredToPay) {
   const torch::Tensor fp32 = torch::zeros({64, 64}), bf16 = fp32.to(at::kBFloat16);
+  const torch::Tensor table = torch::empty({66000, 64});
   for_each_isa([&] {
     const std::string isa = kernels().isa;
-    if (isa == "generic" || isa == "avx2") {
-      EXPECT_FALSE(detail::takes_own_product(fp32, 64));
+    if (isa == "generic" || isa == "avx2") EXPECT_FALSE(detail::own_products_pay(at::kFloat));
+    if (isa != "avx512_dot") EXPECT_FALSE(detail::own_products_pay(at::kBFloat16));
+    EXPECT_FALSE(detail::own_products_pay(at::kHalf));
+    for (const torch::Tensor& x : {fp32, bf16}) {
+      const bool pays = detail::own_products_pay(x.scalar_type());
+      EXPECT_EQ(detail::takes_own_product(x, x), pays);
+      EXPECT_FALSE(detail::takes_own_product(x.narrow(0, 0, 4), x));
+      EXPECT_FALSE(detail::takes_own_product(x, x.t().narrow(1, 0, 33)));
+      EXPECT_FALSE(detail::takes_own_product(x, table));
     }
-    if (isa != "avx512_dot") EXPECT_FALSE(detail::takes_own_product(bf16, 64));
-    EXPECT_FALSE(detail::takes_own_product(bf16, 63));
-    EXPECT_FALSE(detail::takes_own_product(bf16.narrow(0, 0, 4), 64));
-    EXPECT_FALSE(detail::takes_own_product(fp32.t().narrow(1, 0, 33), 64));
-    EXPECT_FALSE(detail::takes_own_product(fp32.to(at::kHalf), 64));
+    EXPECT_FALSE(detail::takes_own_product(torch::empty({64, 63}, at::kBFloat16), bf16));
   });
 }
 
