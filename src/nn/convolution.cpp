@@ -190,7 +190,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     return convolve_tiles(x, used, {convolution.stride, false}, sums);
   }
   if (takes_winograd(convolution, x)) {
-    return winograd_convolve(x, used, false, sums);
+    return winograd_convolve(x, used.contiguous(), false, sums);  // a copy of widened fp16 only
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
@@ -217,7 +217,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
     return convolve_tiles(d_y, used, {1, true}, nullptr);
   }
   if (takes_winograd(convolution, d_y)) {
-    return winograd_convolve(d_y, used, true, nullptr);
+    return winograd_convolve(d_y, used.contiguous(), true, nullptr);
   }
   if (is_product(convolution)) {
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));

@@ -79,15 +79,15 @@ Result run(Built& built, const Inputs& in, bool relu, const BatchNormMode& mode)
 }
 
 const std::array<Layer, 10> kLayers = {{{64, 64, 1, 1, 9, 7, true, false},
-                                       {64, 128, 1, 2, 8, 8, false, false},
-                                       {32, 64, 3, 1, 9, 7, true, true},
-                                       {64, 32, 3, 2, 9, 12, true, false},
-                                       {3, 64, 7, 2, 23, 20, true, false},
-                                       {3, 64, 3, 1, 12, 10, true, false},
-                                       {5, 7, 3, 1, 6, 5, true, true},
-                                       {256, 64, 1, 1, 14, 14, true, true},
-                                       {64, 160, 3, 1, 28, 30, true, false},
-                                       {64, 128, 3, 1, 9, 7, true, true}}};
+                                        {64, 128, 1, 2, 8, 8, false, false},
+                                        {32, 64, 3, 1, 9, 7, true, true},
+                                        {64, 32, 3, 2, 9, 12, true, false},
+                                        {3, 64, 7, 2, 23, 20, true, false},
+                                        {3, 64, 3, 1, 12, 10, true, false},
+                                        {5, 7, 3, 1, 6, 5, true, true},
+                                        {256, 64, 1, 1, 14, 14, true, true},
+                                        {64, 160, 3, 1, 28, 30, true, false},
+                                        {64, 128, 3, 1, 9, 7, true, true}}};
 
 TEST(ConvNorm, PlainEqualsTorchsModules) {
   for (const Layer& layer : kLayers) {
