@@ -1,6 +1,7 @@
 // tests/support/archive_server.py for the time of a test: it ends with this object or this process.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
