@@ -196,9 +196,9 @@ class SeriesDrawer {
                                ? fmt::format("{:g}", p.x)
                                : panel_.x.names.at(static_cast<std::size_t>(p.x));
     const std::string error = p.error > 0 ? fmt::format(" ± {:.3g}", p.error) : "";
-    return fmt::format("<g><title>{}: {} at {}{}</title>{}</g>\n", escape_xml(series.name),
-                       fmt::format("{:.5g}{}", p.y, error), escape_xml(at), "",
-                       element.substr(0, element.size() - 1));
+    element.pop_back();  // its line end
+    return fmt::format("<g><title>{}: {:.5g}{} at {}</title>{}</g>\n", escape_xml(series.name), p.y,
+                       error, escape_xml(at), element);
   }
 
   std::string line(const std::vector<PlotPoint>& points, const Look& look) const {

@@ -34,7 +34,7 @@ TEST(Plot, DrawsLinesMarkersErrorBarsTicksAndALegend) {
   EXPECT_EQ(count(svg, "<path"), 2u) << "error bars: only where there is an error";
   EXPECT_EQ(count(svg, "<circle"), 3u) << "two points and the legend's; no point for NaN";
   for (const char* part : {"Time &amp; &lt;size&gt;", ">16</text>", ">time (s)</text>",
-                           ">1x1</text>", ">2x1</text>", "1x1: 10 at 1 ± 1"}) {
+                           ">1x1</text>", ">2x1</text>", "1x1: 10 ± 1 at 1"}) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(svg.find("nan"), std::string::npos);
@@ -71,7 +71,7 @@ TEST(Plot, BarsStandBesideEachOther) {
                   {.name = "b", .points = {{0, 90}, {1, 70}}, .shape = PlotShape::kBars}}});
   const std::string svg = figure_svg(figure, SvgColors::kFile);
   EXPECT_EQ(count(svg, "<rect"), 4u + 2u + 1u) << "bars, legend, background";
-  EXPECT_EQ(figure_csv(figure).substr(0, 42), "panel,series,x,y,error\n,a,1x1,100,0\n,a,2x");
+  EXPECT_TRUE(figure_csv(figure).starts_with("panel,series,x,y,error\n,a,1x1,100,0\n,a,2x1,80,"));
 }
 
 TEST(Plot, CsvQuotesWhatItMust) {

@@ -197,9 +197,10 @@ TEST_F(Sweeps, WhatWasRunWithOtherValuesIsNotMixed) {
   write_file(sweep.config(failed[1].record.name), "[optimizer]\nlr = 7\n");
   find_former(sweep, again = cells(text));
   EXPECT_EQ(again[1].record.attempts, 0) << "it left nothing that could be mixed";
-  auto changed = cells("[set]\n'training.epochs' = 3\n" + text);
-  EXPECT_ERROR(find_former(sweep, changed), ConfigError,
-               "lr-1_1x1_seed-1: was run with other values: training.epochs was 0, is now 3");
+  auto changed = cells("[set]\n'training.clip_norm' = 3\n" + text);
+  EXPECT_ERROR(
+      find_former(sweep, changed), ConfigError,
+      "lr-1_1x1_seed-1: was run with other values: training.clip_norm was 1.0, is now 3.0");
 }
 
 }  // namespace
