@@ -16,6 +16,8 @@ namespace lockstep {
 
 namespace {
 
+constexpr const char* kCommandLine = "command line";
+
 using AnyValue =
     std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>>;
 
@@ -157,7 +159,7 @@ void ConfigSource::override_with(const std::string& word) {
   if (equals == std::string::npos || equals == 0) {
     throw ConfigError("command line: \"{}\": expected key=value, as in optimizer.lr=1e-3", word);
   }
-  set(word.substr(0, equals), word.substr(equals + 1), "command line");
+  set(word.substr(0, equals), word.substr(equals + 1), kCommandLine);
 }
 
 void ConfigSource::set(const std::string& key, const std::string& value, const std::string& where) {
@@ -214,6 +216,12 @@ bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
   if (auto out = std::get_if<double*>(&target)) {
     if (auto whole = std::get_if<int64_t>(&entry.value)) {
       **out = static_cast<double>(*whole);
+      return true;
+    }
+  }
+  if (auto out = std::get_if<std::string*>(&target)) {  // texts.positive=1
+    if (entry.where == kCommandLine && std::holds_alternative<int64_t>(entry.value)) {
+      **out = entry.written.value.text;
       return true;
     }
   }

@@ -202,6 +202,7 @@ std::string some_of(const std::vector<std::string>& names) {
 }  // namespace
 
 std::unique_ptr<ImageSet> open_image_set(const fs::path& data, const std::string& split) {
+  if (data.empty()) throw ConfigError("images.data: expected a folder of images or shards");
   if (!fs::is_directory(data)) {
     throw DataError("{}: no such folder", data.string());
   }

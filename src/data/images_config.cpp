@@ -5,7 +5,6 @@
 namespace lockstep {
 
 void check_images_config(const ImagesConfig& config) {
-  if (config.data.empty()) throw ConfigError("images.data: expected a folder of images or shards");
   if (config.mean.size() != 3 || config.std.size() != 3) {
     throw ConfigError("images.mean and images.std: expected 3 numbers each, got {} and {}",
                       config.mean.size(), config.std.size());

@@ -198,9 +198,12 @@ fs::path find_base(ConfigSource& source, const SweepConfig& config) {
                      "expected a configuration, as \"configs/images/cifar10-vit.toml\"");
     return {};
   }
-  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
   std::vector<fs::path> tried = {name, config.file.parent_path() / name};
-  for (const fs::path& root : {fs::path("."), program.parent_path()}) {
+  std::vector<fs::path> roots = {"."};  // and the folders that the program is in
+  for (fs::path at = fs::read_symlink("/proc/self/exe"); at != at.root_path();) {
+    roots.push_back(at = at.parent_path());
+  }
+  for (const fs::path& root : roots) {
     tried.push_back(root / "configs" / (name + ".toml"));
     if (name.ends_with(".toml")) tried.push_back(root / name);
   }

@@ -55,10 +55,11 @@ TEST_F(Images, TwoRanksWithSharedStatisticsLearnAsOne) {
   ASSERT_EQ(one_steps.size(), 6u);
   ASSERT_EQ(two_steps.size(), 6u);
   for (std::size_t step = 1; step <= 6; ++step) {
-    // Sums in another order; later steps amplify their rounding through ReLUs and batch norms, as
-    // libtorch's own operations do.
-    const double tolerance = step == 1 ? 1e-4 : 0.03;
+    // Sums in another order; gradients, and later steps, amplify their rounding through ReLUs and
+    // batch norms, as libtorch's own operations do.
     for (const char* tag : {"train/loss", "train/gradient_norm"}) {
+      const bool is_loss = tag == std::string("train/loss");
+      const double tolerance = step > 1 ? 0.03 : is_loss ? 1e-4 : 2e-3;
       const double expected = figure(one_steps, step, tag);
       EXPECT_NEAR(figure(two_steps, step, tag), expected, tolerance * expected)
           << tag << " of step " << step;

@@ -157,8 +157,7 @@ TEST_F(Texts, SayWhatDoesNotFit) {
   expect("model.source= model.hidden_size=30 model.num_attention_heads=4", 2,
          "hidden_size 30 does not divide into 4 heads");
   fs::path other = folder_->path() / "other";
-  fs::create_directories(other);
-  fs::copy(folder_->path() / "model", other, fs::copy_options::overwrite_existing);
+  fs::copy(folder_->path() / "model", other, fs::copy_options::recursive);
   auto json = nlohmann::json::parse(read_file(other / "config.json"));
   json["vocab_size"] = 40;
   write_file(other / "config.json", json.dump());

@@ -161,7 +161,7 @@ TEST_F(Sweeps, MistakesAreSaidWithTheirPlace) {
 }
 
 TEST_F(Sweeps, ShippedConfigurationsAreFoundByName) {
-  // The program of the tests is build/NAME, beside which configs/ lies as beside build/lockstep.
+  // The program of the tests is build/tests/NAME, configs/ lies beside build/.
   const SweepConfig c = config("", {"sweep.base=images/resnet18-tiny"});
   EXPECT_EQ(c.base.filename(), "resnet18-tiny.toml");
 }
