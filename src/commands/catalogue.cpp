@@ -14,6 +14,7 @@
 #include "commands/prepare.h"
 #include "commands/probe.h"
 #include "commands/reference.h"
+#include "commands/report.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
 #include "commands/sweep.h"
@@ -37,6 +38,7 @@ const Catalogue<Command>& commands() {
     c.add("watch", watch, "what every rank of a run does right now, or their logs");
     c.add("sweep", sweep, "many runs: a grid of values, set-ups and networks, with repeats");
     c.add("compare", compare, "runs and sweeps side by side, in tables and plots");
+    c.add("report", report, "what a run did and how well: a page, Markdown and JSON");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("classify", classify, "the most probable classes of images by a run's model");

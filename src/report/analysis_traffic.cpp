@@ -1,0 +1,46 @@
+#include "report/analysis_traffic.h"
+
+#include <algorithm>
+
+#include "report/analysis_series.h"
+
+namespace lockstep {
+
+double ring_bytes(double bytes, int hosts) {
+  return hosts < 2 ? 0 : 2.0 * (hosts - 1) / hosts * bytes;
+}
+
+double ring_seconds(double bytes, int hosts, double bytes_per_second, double latency_seconds) {
+  if (hosts < 2 || bytes_per_second <= 0) return 0;
+  return ring_bytes(bytes, hosts) / bytes_per_second + 2.0 * (hosts - 1) * latency_seconds;
+}
+
+std::vector<WhatIf> what_if(double step_seconds, double wait_seconds) {
+  const double compute = step_seconds - wait_seconds;
+  const double all = step_seconds / compute, half = step_seconds / (compute + wait_seconds / 2);
+  const double twice = 2 * step_seconds / (2 * compute + wait_seconds);
+  const double four = 4 * step_seconds / (4 * compute + wait_seconds);
+  return {{"a network without cost", "the wait goes, computing stays", 1, all},
+          {"bf16 on the wire", "half the bytes; at least half of the wait goes", half, all},
+          {"accumulation of 2", "one exchange for twice the batch; changes what is learned", twice,
+           twice},
+          {"accumulation of 4", "one exchange for four times the batch; changes what is learned",
+           four, four}};
+}
+
+std::optional<WaitSplit> split_wait(const std::vector<RankTimes>& ranks) {
+  if (ranks.size() < 2) return std::nullopt;
+  auto least = std::min_element(ranks.begin(), ranks.end(),
+                                [](const auto& a, const auto& b) { return a.wait < b.wait; });
+  WaitSplit out{.exchange = least->wait, .of_first = ranks.front().wait, .slowest = least->rank};
+  std::vector<double> others;
+  for (const RankTimes& r : ranks) {
+    out.for_others += (r.wait - least->wait) / static_cast<double>(ranks.size());
+    if (r.rank != least->rank) others.push_back(r.compute + r.data);
+  }
+  const double usual = median_of(others);
+  if (usual > 0) out.factor = (least->compute + least->data) / usual;
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// What a step should send and how long that should take, against what was measured; and how much a
+// better network, fewer bytes or accumulation could give at most. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace lockstep {
+
+// The least that each of n hosts must send, and receive, to sum S bytes over all: 2 (n - 1)/n S
+// (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms", section 3). 0 for one host.
+double ring_bytes(double bytes, int hosts);
+
+// bytes over bandwidth + delays x latency; a ring of n hosts has 2 (n - 1) delays.
+double ring_seconds(double bytes, int hosts, double bytes_per_second, double latency_seconds = 0);
+
+// A step is C + W, of which W waits for the exchange. Bounds, because how much of the exchange is
+// hidden behind computing is not known: see `gain_low` and `gain_high` of each.
+struct WhatIf {
+  const char* name;
+  const char* reason;
+  double low = 1, high = 1;  // times as many targets a second
+};
+// REQUIRES: 0 <= wait < step.
+// - a network of no cost: the wait goes, no more.
+// - half the bytes (bf16): of an exchange of E >= W seconds E/2 >= W/2 go, at most all of W.
+// - twice the work for one exchange (accumulation): 2C + W at most; overlap of the last pass is as
+//   before, so that is both bounds.
+std::vector<WhatIf> what_if(double step_seconds, double wait_seconds);
+
+// How ranks spent the newest steps: the wait that all have is the exchange's; what the others wait
+// longer, they wait for the slowest.
+struct RankTimes {
+  int rank = 0;
+  double step = 0, compute = 0, wait = 0, data = 0;  // seconds
+};
+struct WaitSplit {
+  double exchange = 0;    // shortest wait of any rank: even the last one waits for the network
+  double for_others = 0;  // mean wait beyond it
+  double of_first = 0;  // wait of the first of `ranks`: rank 0, whose waits the whole run recorded
+  int slowest = -1;     // rank with the shortest wait
+  double factor = 1;    // its compute + data over the median of the other ranks'
+};
+std::optional<WaitSplit> split_wait(const std::vector<RankTimes>& ranks);  // two ranks or more
+
+}  // namespace lockstep

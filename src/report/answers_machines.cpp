@@ -1,0 +1,297 @@
+// Questions 4 and 5: were the processors used, was the network the bottleneck.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/analysis_flops.h"
+#include "report/analysis_series.h"
+#include "report/analysis_steps.h"
+#include "report/analysis_traffic.h"
+#include "report/answers.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::json;
+
+double number(const Json& json, const char* key) {
+  auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::optional<WaitSplit> wait_split(const Run& run) {
+  std::vector<RankTimes> times;
+  for (const RankLive& r : ranks_of(run.facts)) {
+    times.push_back({r.rank, r.step, r.compute, r.wait, r.data});
+  }
+  return split_wait(times);
+}
+
+ComparisonTable rank_table(const std::vector<RankLive>& ranks) {
+  ComparisonTable table{
+      {"rank", "host", "step", "compute", "wait", "data", "cores busy", "machine busy", "memory"},
+      {},
+      "rlrrrrrrr"};
+  for (const RankLive& r : ranks) {
+    table.rows.push_back({std::to_string(r.rank), r.host, milliseconds(r.step),
+                          milliseconds(r.compute), milliseconds(r.wait), milliseconds(r.data),
+                          fmt::format("{:.1f} of {:.0f}", r.cores, r.machine_cores),
+                          percent(r.machine_share), short_bytes(r.memory_bytes)});
+  }
+  return table;
+}
+
+// How often warnings about slow ranks stand in the log, and the newest.
+void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
+  std::vector<std::string> lines;
+  for (const std::string& line : run.facts.warnings) {
+    if (line.find("as slow as the others") != std::string::npos) lines.push_back(line);
+  }
+  const Json slowest =
+      run.facts.live.is_object() ? run.facts.live.value("slowest", Json(nullptr)) : Json(nullptr);
+  constexpr double kSlow = 1.15;  // as docs/run-folder.md
+  std::string text;
+  if (!lines.empty()) {
+    text = lines.back();
+    out.evidence.push_back(fmt::format("The run warned {} time{} of a slow rank; the newest: {}",
+                                       lines.size(), lines.size() == 1 ? "" : "s", lines.back()));
+  } else if (slowest.is_object() && number(slowest, "factor") >= kSlow) {
+    text =
+        fmt::format("rank {} is {:.2f} times as slow as the others: {}", slowest.value("rank", -1),
+                    number(slowest, "factor"), slowest.value("guess", "no cause known"));
+    out.evidence.push_back("In the newest 20 seconds " + text + ".");
+  } else if (auto split = wait_split(run); split && split->factor >= kSlow) {
+    text =
+        fmt::format("rank {} is {:.2f} times as slow as the others", split->slowest, split->factor);
+    out.evidence.push_back("In the newest 20 seconds " + text + ".");
+  }
+  out.facts["slow_rank"] = !text.empty();
+  if (!text.empty()) findings.push_back({"slow_rank", text});
+}
+
+}  // namespace
+
+std::vector<RankLive> ranks_of(const RunFacts& facts) {
+  std::vector<RankLive> out;
+  if (!facts.live.is_object() || !facts.live.contains("ranks")) return out;
+  for (const Json& rank : facts.live["ranks"]) {
+    if (number(rank, "step_seconds") <= 0) continue;
+    const Json usage = rank.value("usage", Json::object());
+    out.push_back({.rank = rank.value("rank", 0),
+                   .host = rank.value("host", ""),
+                   .step = number(rank, "step_seconds"),
+                   .compute = number(rank, "compute_seconds"),
+                   .wait = number(rank, "wait_seconds"),
+                   .data = number(rank, "data_seconds"),
+                   .cores = number(usage, "cores"),
+                   .machine_cores = number(usage, "machine_cores"),
+                   .machine_share = number(usage, "machine_share"),
+                   .memory_bytes = number(usage, "memory_bytes"),
+                   .in_bytes = number(usage, "in_bytes_per_second"),
+                   .out_bytes = number(usage, "out_bytes_per_second"),
+                   .link_bytes = number(usage, "link_bytes_per_second"),
+                   .retransmits = number(usage, "retransmits_per_second"),
+                   .interface = usage.value("interface", "")});
+  }
+  return out;
+}
+
+Answer answer_processors(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "processors", .question = "Were the processors fully used?"};
+  const RunHistory& h = run.history;
+  if (h.steps.empty()) {
+    out.verdict = "No step was recorded.";
+    return out;
+  }
+  const StepTimes t = step_times(h);
+  const double busy = t.mean > 0 ? t.compute / t.mean : 0;
+  out.facts["computing_share_of_step"] = busy;
+  out.verdict = fmt::format(
+      "Rank 0 was computing for {} of a step's time; {} it waited for others "
+      "and the network, {} for data.",
+      percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
+      percent(t.mean > 0 ? t.data / t.mean : 0));
+  if (t.data > 0.1 * t.mean) {
+    findings.push_back(
+        {"data_wait", fmt::format("a step waits {} for data", percent(t.data / t.mean))});
+  }
+  std::vector<double> targets, sources, items;
+  for (const StepRow& row : h.steps) {
+    targets.push_back(row.targets);
+    sources.push_back(row.sources);
+    items.push_back(row.items);
+  }
+  const StepWork work{mean_of(targets), mean_of(sources), mean_of(items),
+                      run.facts.number("images.size")};
+  const auto count =
+      run.facts.weights ? count_flops(run.facts.weights->tensors, work) : std::nullopt;
+  if (count && t.mean > 0) {
+    const double rate = count->flops / t.mean;
+    out.facts["flops_a_step"] = count->flops;
+    out.facts["flops_per_second"] = rate;
+    out.evidence.push_back(fmt::format("{} flop a step ({}) in {}: {}flop/s of {} rank{}.",
+                                       short_number(count->flops), count->formula,
+                                       milliseconds(t.mean), short_number(rate), run.facts.ranks(),
+                                       run.facts.ranks() == 1 ? "" : "s"));
+    if (options.peak_tflops > 0) {
+      const double mfu = rate / (options.peak_tflops * 1e12);
+      out.facts["mfu"] = mfu;
+      out.verdict += fmt::format(" That is {} of the peak of {:g} Tflop/s (MFU).", percent(mfu),
+                                 options.peak_tflops);
+    }
+    out.method = fmt::format(
+        "Flop from the shapes of the weights: two a multiply-add, the backward pass twice the "
+        "forward "
+        "pass (Kaplan et al. 2020, section 2.1). Not counted: {}.",
+        count->omits);
+  } else {
+    out.not_measured.push_back({"floating-point operations",
+                                run.facts.weights
+                                    ? "the step's work is not known for this network"
+                                    : "there is no complete checkpoint to count weights in",
+                                "keep a checkpoint"});
+  }
+  if (options.peak_tflops <= 0) {
+    out.facts["mfu"] = nullptr;
+    out.not_measured.push_back(
+        {"share of the peak (MFU)", "the processors' peak is not in the run folder",
+         "lockstep report --peak-tflops N; `lockstep doctor` measures what the machines reach"});
+  }
+  const std::vector<RankLive> ranks = ranks_of(run.facts);
+  if (!ranks.empty()) {
+    out.evidence.emplace_back(
+        "Each rank over the newest 20 seconds of the run, as its heartbeat told:");
+    out.tables.push_back(rank_table(ranks));
+  }
+  add_slow_ranks(run, out, findings);
+  out.not_measured.push_back(
+      {"use of each core and GPU over time, memory, power, clocks",
+       "only rank 0's step times cover the whole run; the rest is known of its "
+       "newest 20 seconds",
+       "a sampler on every host, which runs do not have yet"});
+  Figure figure{.name = "speed",
+                .title = "Speed",
+                .caption =
+                    "Of all ranks, during steps; means of neighbours where there are more than "
+                    "400."};
+  PlotPanel panel{.x = {.title = "step", .whole = true},
+                  .y = {.title = run.facts.unit() + "/s", .from = 0.0}};
+  RunHistory speeds;
+  speeds.steps = h.steps;
+  for (StepRow& row : speeds.steps) row.targets = row.seconds > 0 ? row.targets / row.seconds : NAN;
+  panel.series = {series_of("speed", speeds, &StepRow::targets)};
+  figure.panels.push_back(panel);
+  out.figures.push_back(figure);
+  return out;
+}
+
+Answer answer_network(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "network", .question = "Was the network the bottleneck?"};
+  const int ranks = run.facts.ranks(), hosts = run.facts.hosts();
+  out.facts["ranks"] = ranks;
+  out.facts["hosts"] = hosts;
+  if (run.history.steps.empty() || ranks < 2) {
+    out.verdict =
+        ranks < 2 ? "No: there was one rank, so nothing was exchanged." : "No step was recorded.";
+    out.facts["bottleneck"] = false;
+    return out;
+  }
+  const StepTimes t = step_times(run.history);
+  const double share = t.mean > 0 ? t.wait / t.mean : 0;
+  const auto split = wait_split(run);
+  // Of what rank 0 waited over the run, the part that the slowest rank waits as well.
+  double exchange = t.wait;
+  if (split) {
+    const double of_first = split->of_first > 0 ? split->exchange / split->of_first : 1;
+    if (split->factor >= 1.15) exchange = t.wait * of_first;
+    out.evidence.push_back(fmt::format(
+        "In the newest 20 seconds the shortest wait of any rank was {} a step: so much is the "
+        "exchange itself. On average ranks waited {} longer than that, for the slowest (rank {}).",
+        milliseconds(split->exchange), milliseconds(split->for_others), split->slowest));
+    out.facts["exchange_wait_seconds"] = split->exchange;
+    out.facts["wait_for_slowest_seconds"] = split->for_others;
+  }
+  constexpr double kMuch = 0.15;
+  const bool bound = exchange > kMuch * t.mean;
+  out.facts["wait_share"] = share;
+  out.facts["bottleneck"] = bound && hosts > 1;
+  const char* path = hosts > 1 ? "the network" : "shared memory of the one machine";
+  if (bound) {
+    out.verdict = fmt::format(
+        "Yes: {} of a step is communication through {} that computing does "
+        "not hide.",
+        percent(exchange / t.mean), path);
+    findings.push_back({hosts > 1 ? "network_bound" : "exchange_bound", out.verdict});
+  } else if (share > kMuch) {
+    out.verdict =
+        fmt::format("No: {} of a step is waiting, but mostly for a slower rank.", percent(share));
+  } else {
+    out.verdict =
+        fmt::format("No: {} of a step is waiting for others and {}.", percent(share), path);
+  }
+  if (hosts == 1) {
+    out.evidence.emplace_back(
+        "All ranks ran on one machine and exchanged through its memory; no "
+        "network was in use.");
+  }
+  ComparisonTable links{
+      {"host", "interface", "in", "out", "link", "used", "retransmits"}, {}, "llrrrrr"};
+  std::vector<std::string> seen;
+  for (const RankLive& r : ranks_of(run.facts)) {
+    if (r.interface.empty() || std::count(seen.begin(), seen.end(), r.host) > 0) continue;
+    seen.push_back(r.host);
+    const double used = std::max(r.in_bytes, r.out_bytes);
+    links.rows.push_back({r.host, r.interface, short_bytes(r.in_bytes) + "/s",
+                          short_bytes(r.out_bytes) + "/s",
+                          r.link_bytes > 0 ? short_bytes(r.link_bytes) + "/s" : "does not say",
+                          r.link_bytes > 0 ? percent(used / r.link_bytes) : "-",
+                          fmt::format("{:.1f}/s", r.retransmits)});
+    if (r.retransmits > 10) {
+      findings.push_back({"retransmits", fmt::format("{} sends {:.0f} TCP segments again a second",
+                                                     r.host, r.retransmits)});
+    }
+  }
+  if (hosts > 1 && !links.rows.empty()) {
+    out.evidence.emplace_back(
+        "Used against available over the newest 20 seconds, all programs of the "
+        "machine:");
+    out.tables.push_back(links);
+  }
+  if (exchange > 0 && exchange < t.mean) {
+    ComparisonTable table{{"if", "because", "speed-up"}, {}, "llr"};
+    for (const WhatIf& w : what_if(t.mean, exchange)) {
+      table.rows.push_back({w.name, w.reason,
+                            w.high - w.low < 0.005
+                                ? fmt::format("{:.2f} x", w.high)
+                                : fmt::format("{:.2f} to {:.2f} x", w.low, w.high)});
+      out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
+    }
+    out.evidence.emplace_back(
+        "What other choices could give, as bounds from compute and wait alone:");
+    out.tables.push_back(table);
+  }
+  if (run.facts.value("comm.strategy", "every_step") != "every_step") {
+    out.evidence.push_back(
+        fmt::format("Ranks met every {} steps only ({}): waits at meetings were {} in all.",
+                    run.facts.value("comm.local_steps"), run.facts.value("comm.strategy"),
+                    short_duration(run.history.meeting_seconds)));
+  }
+  out.not_measured.push_back(
+      {"communication hidden behind the backward pass",
+       "the run records only what computing does not hide",
+       "`lockstep plan` measures when each bucket is ready and predicts it"});
+  out.not_measured.push_back({"bytes through each network interface over the whole run",
+                              "known of the newest 20 seconds only",
+                              "a sampler on every host, which runs do not have yet"});
+  out.method = fmt::format(
+      "Waiting begins when the backward pass has ended, on rank 0. Above {} of a "
+      "step it counts as a bottleneck; where a rank is slower than the others by "
+      "15 % or more, what the others wait for it is taken off first.",
+      percent(kMuch));
+  return out;
+}
+
+}  // namespace lockstep

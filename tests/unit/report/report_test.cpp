@@ -1,0 +1,247 @@
+// Whole reports of invented runs: what their JSON finds, and what it does not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "report/report_page.h"
+#include "report/report_text.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InventedStep {
+  double compute = 0.8, wait = 0.05, data = 0.01;
+};
+
+struct InventedRun {
+  int steps = 200, every = 20, hosts = 2;
+  double slow_rank = 1;  // rank 1's compute over rank 0's
+  InventedStep step;
+  int killed_at = 0;  // resumed from the evaluation before; 0: never
+  bool overfits = false, levels = true;
+  std::string end = "steps";
+};
+
+class ReportTest : public ::testing::Test {
+ protected:
+  fs::path make(const InventedRun& run) {
+    const fs::path folder = folder_.path() / "nmt";
+    fs::create_directories(folder / "logs");
+    write_file(
+        folder / "config.toml",
+        "[task]\nname = \"translation\"\n[model]\nd_model = 64\n[optimizer]\nname = \"adam\"\n"
+        "lr = 2.0\n[schedule]\nname = \"noam\"\nwarmup_steps = 50\n"
+        "[evaluation]\nmetrics = [\"bleu\"]\n[comm]\nhook = \"none\"\n");
+    write_file(folder / "version.txt", "lockstep 0.1.0\nhost a\n");
+    write_file(folder / "logs/rank00.log",
+               "2026-11-22 05:08:22.288 eval at step 200: bleu 30.00  (1.0 s)\n"
+               "  source     a <b>\n  reference  c\n  output     d | e\n");
+    write_file(folder / "metrics.jsonl", metrics(run));
+    write_file(folder / "live.json", live(run).dump());
+    return folder;
+  }
+
+  Json report_of(const fs::path& folder, const ReportOptions& options = {}) {
+    report_ = make_report({folder}, options);
+    return report_json(report_);
+  }
+
+  static std::set<std::string> findings(const Json& report) {
+    std::set<std::string> out;
+    for (const Json& finding : report["findings"]) out.insert(finding["id"]);
+    return out;
+  }
+  static Json answer(const Json& report, const std::string& id) {
+    for (const Json& one : report["answers"]) {
+      if (one["id"] == id) return one;
+    }
+    ADD_FAILURE() << id;
+    return nullptr;
+  }
+
+  Report report_;
+
+ private:
+  std::string metrics(const InventedRun& run) {
+    double time = 1000;
+    std::string out;
+    auto line = [&](Json json) {
+      json["time"] = time;
+      out += json.dump() + "\n";
+    };
+    line({{"event", "start"}, {"first_step", 1}, {"total_steps", run.steps}});
+    for (int step = 1; step <= run.steps; ++step) {
+      add_step(run, step, time, out);
+      if (step == run.killed_at) {
+        const int back = step / run.every * run.every;
+        time += 30;
+        line({{"event", "resume"}, {"first_step", back + 1}, {"total_steps", run.steps}});
+        for (int again = back + 1; again <= step; ++again) add_step(run, again, time, out);
+      }
+      if (step % run.every != 0) continue;
+      time += 1;
+      const double x = static_cast<double>(step) / run.steps;
+      const double bleu = run.levels ? 30 - 25 * std::exp(-12 * x) : 30 * x;
+      const double nll = run.overfits ? 3 - 2 * x + 2.5 * x * x : 2 + std::exp(-12 * x);
+      line({{"event", "evaluation"},
+            {"step", step},
+            {"epoch", 0},
+            {"seconds", 1.0},
+            {"improved", {"bleu"}},
+            {"eval/bleu", bleu + 0.01 * (step / run.every % 2)},
+            {"eval/nll", nll}});
+    }
+    line({{"event", "end"}, {"reason", run.end}});
+    return out;
+  }
+
+  static void add_step(const InventedRun& run, int step, double& time, std::string& out) {
+    const InventedStep& s = run.step;
+    const double seconds = s.compute + s.wait + s.data;
+    time += seconds;
+    const double rate =
+        2.0 / std::sqrt(64.0) * std::min(1 / std::sqrt(step), step * std::pow(50, -1.5));
+    out += Json{{"event", "step"},
+                {"time", time},
+                {"step", step},
+                {"epoch", 0},
+                {"train/loss", 4.0 - 2.0 * step / run.steps},
+                {"train/nll", 4.0 - 2.0 * step / run.steps},
+                {"train/learning_rate", rate},
+                {"batch/targets", 1000},
+                {"batch/sources", 900},
+                {"batch/items", 40},
+                {"time/step_seconds", seconds},
+                {"time/compute_seconds", s.compute},
+                {"time/wait_seconds", s.wait},
+                {"time/data_seconds", s.data},
+                {"comm/sent_bytes", 4'000'000}}
+               .dump() +
+           "\n";
+  }
+
+  static Json live(const InventedRun& run) {
+    Json ranks = Json::array();
+    const double step = run.step.compute + run.step.wait + run.step.data;
+    for (int rank = 0; rank < 2; ++rank) {
+      const double compute = run.step.compute * (rank == 1 ? run.slow_rank : 1);
+      ranks.push_back(
+          {{"rank", rank},
+           {"host", rank < run.hosts ? std::string(1, static_cast<char>('a' + rank)) : "a"},
+           {"step_seconds", step},
+           {"compute_seconds", compute},
+           {"wait_seconds", std::max(0.0, step - compute - run.step.data)},
+           {"data_seconds", run.step.data},
+           {"usage",
+            {{"cores", 1.0},
+             {"machine_cores", 2},
+             {"machine_share", 0.5},
+             {"memory_bytes", 1e9},
+             {"interface", "eth0"},
+             {"in_bytes_per_second", 4.2e6 / step},
+             {"out_bytes_per_second", 4.2e6 / step},
+             {"link_bytes_per_second", 125e6}}}});
+    }
+    return {{"version", 1},  {"state", "ended"},   {"size", 2},
+            {"unit", "tok"}, {"slowest", nullptr}, {"ranks", ranks}};
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReportTest, AHealthyRunHasNoFindings) {
+  const Json report = report_of(make({}));
+  EXPECT_EQ(findings(report), std::set<std::string>{});
+  EXPECT_EQ(answer(report, "trained")["facts"]["trend"], "level");
+  EXPECT_EQ(answer(report, "overfitting")["facts"]["overfitting"], "none");
+  EXPECT_EQ(answer(report, "network")["facts"]["bottleneck"], false);
+  EXPECT_EQ(report["answers"].size(), 16u);
+  EXPECT_EQ(report["answers"][10]["number"], 11);
+}
+
+TEST_F(ReportTest, AKilledAndResumedRunSaysSo) {
+  const Json report = report_of(make({.killed_at = 130}));
+  EXPECT_EQ(findings(report), std::set<std::string>{"interrupted"});
+  const Json facts = answer(report, "failures")["facts"];
+  EXPECT_EQ(facts["attempts"], 2);
+  EXPECT_EQ(facts["repeated_steps"], 10);
+  EXPECT_NEAR(answer(report, "duration")["facts"]["parts"]["interrupted"].get<double>(), 30, 1e-6);
+}
+
+TEST_F(ReportTest, ASlowRankIsNotTakenForTheNetwork) {
+  const Json report =
+      report_of(make({.slow_rank = 1.6, .step = {.compute = 0.5, .wait = 0.32, .data = 0.01}}));
+  EXPECT_TRUE(findings(report).contains("slow_rank"));
+  EXPECT_FALSE(findings(report).contains("network_bound"));
+}
+
+TEST_F(ReportTest, ASlowNetworkIsTheBottleneck) {
+  const Json report = report_of(make({.step = {.compute = 0.4, .wait = 0.6, .data = 0.01}}));
+  EXPECT_EQ(findings(report), std::set<std::string>{"network_bound"});
+  const Json facts = answer(report, "network")["facts"];
+  EXPECT_NEAR(facts["what_if"]["a network without cost"]["high"].get<double>(), 1.01 / 0.41, 1e-6);
+}
+
+TEST_F(ReportTest, TheRingFormulaStandsBesideTheMeasuredBytes) {
+  const Json facts = answer(report_of(make({})), "traffic")["facts"];
+  EXPECT_DOUBLE_EQ(facts["predicted_bytes"].get<double>(), 4e6);
+  EXPECT_NEAR(facts["measured_bytes"].get<double>(), 4.2e6, 1);
+}
+
+TEST_F(ReportTest, OverfittingAndARunThatIsNotDoneAreFound) {
+  EXPECT_TRUE(findings(report_of(make({.overfits = true}))).contains("overfitting"));
+  EXPECT_TRUE(findings(report_of(make({.levels = false}))).contains("still_improving"));
+}
+
+TEST_F(ReportTest, TheRecordedLearningRateIsThatOfTheFormula) {
+  const Json facts = answer(report_of(make({})), "learning_rate")["facts"];
+  EXPECT_EQ(facts["compared_steps"], 200);
+  EXPECT_LT(facts["largest_deviation"].get<double>(), 1e-9);
+}
+
+TEST_F(ReportTest, WhatIsNotMeasuredIsNullAndSaidSo) {
+  const Json without = report_of(make({}));
+  EXPECT_TRUE(answer(without, "cost")["facts"]["cost"].is_null());
+  EXPECT_TRUE(answer(without, "processors")["facts"]["mfu"].is_null());
+  EXPECT_FALSE(answer(without, "processors")["not_measured"].empty());
+  const Json with = report_of(make({}), {.price_per_hour = 3.6, .watts = 100});
+  const double hours = answer(with, "cost")["facts"]["host_hours"];
+  EXPECT_NEAR(answer(with, "cost")["facts"]["cost"].get<double>(), 3.6 * hours, 1e-9);
+  EXPECT_NEAR(answer(with, "cost")["facts"]["energy_kwh"].get<double>(), 0.1 * hours, 1e-9);
+}
+
+TEST_F(ReportTest, ARunThatHasHardlyBegunAndOneWithoutMetricsAreReported) {
+  const fs::path folder = make({.steps = 2});
+  EXPECT_EQ(answer(report_of(folder), "trained")["facts"]["trend"], "not_measured");
+  fs::remove(folder / "metrics.jsonl");
+  fs::remove(folder / "live.json");
+  EXPECT_NE(
+      answer(report_of(folder), "duration")["answer"].get<std::string>().find("did not begin"),
+      std::string::npos);
+  report_page(report_);
+  EXPECT_THROW(make_report({folder / "nothing"}, {}), ConfigError);
+}
+
+TEST_F(ReportTest, ThePageNeedsNoNetworkAndItsTextIsSafe) {
+  report_of(make({}));
+  const std::string page = report_page(report_);
+  EXPECT_NE(page.find("a &lt;b&gt;"), std::string::npos);
+  EXPECT_EQ(page.find("<link"), std::string::npos);
+  EXPECT_EQ(page.find("<script src"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  const std::string markdown = report_markdown(report_);
+  EXPECT_NE(markdown.find("| a <b> | c | d \\| e |"), std::string::npos);
+  EXPECT_NE(markdown.find("## 11. "), std::string::npos);
+  if (!chart_library().script.empty()) {
+    EXPECT_NE(page.find("id=\"chart-loss\""), std::string::npos);
+    EXPECT_NE(page.find("Vanderkam"), std::string::npos) << "the licence goes with the library";
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
