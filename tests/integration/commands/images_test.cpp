@@ -134,6 +134,11 @@ TEST_F(Images, AreClassifiedByName) {
       std::regex_match(text.output, std::regex(R"(\S+000\.jpeg\n( +\d+\.\d{3} %  c\d\n){4})")))
       << text.output;
 
+  const ProgramResult none =
+      run_lockstep(fmt::format("classify {} none.jpeg", run("use").string()));
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_NE(none.errors.find("none.jpeg: there is no such file"), std::string::npos) << none.errors;
+
   const fs::path bad = folder_->path() / "odd.jpeg";
   write_file(bad, "no image");
   const ProgramResult json =
