@@ -47,3 +47,4 @@ add_library(lockstep_torch STATIC "${CMAKE_SOURCE_DIR}/cmake/torch_header.cpp")
 target_link_libraries(lockstep_torch PUBLIC lockstep_flags torch OpenMP::OpenMP_CXX)
 target_include_directories(lockstep_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 target_precompile_headers(lockstep_torch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_header.h")
+target_compile_options(lockstep_torch PUBLIC -fpch-preprocess)  # without it ccache keeps nothing
