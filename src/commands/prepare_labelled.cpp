@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "data/hub.h"
 
 namespace lockstep {
 
