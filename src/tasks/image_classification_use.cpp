@@ -1,6 +1,6 @@
 // What a network that classifies images is used for: evaluations, and classifying files.
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>

@@ -16,7 +16,7 @@ namespace {
 // In a run folder; config.json is what marks an exported model.
 const char* const kNetworkFile = "bert.json";
 
-struct LossSection {
+struct TextLossSection {
   TextClassificationConfig& config;
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
@@ -54,7 +54,7 @@ void TextModelConfig::describe(Fields& f) {
 void TextClassification::describe(Fields& f) {
   f.section("texts", config_.texts, "what it learns from");
   f.section("model", config_.model, "the BERT");
-  LossSection loss{config_};
+  TextLossSection loss{config_};
   f.section("loss", loss, "what is minimised");
   f.section("batch", config_.batch, "what makes a step");
 }

@@ -24,7 +24,7 @@ struct DataSection {
   }
 };
 
-struct LossSection {
+struct TranslationLossSection {
   TranslationConfig& config;
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
@@ -84,7 +84,7 @@ void Translation::describe(Fields& f) {
   DataSection data{config_};
   f.section("data", data, "what it learns from");
   f.section("model", config_.model, "the Transformer");
-  LossSection loss{config_};
+  TranslationLossSection loss{config_};
   f.section("loss", loss, "what is minimised");
   f.section("batch", config_.batch, "what makes a step");
   f.section("decoding", config_.decoding, "beam search");
