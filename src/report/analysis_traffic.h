@@ -29,6 +29,14 @@ struct WhatIf {
 //   before, so that is both bounds.
 std::vector<WhatIf> what_if(double step_seconds, double wait_seconds);
 
+// The same where hidden communication is known: of a step, `exposed` seconds of the exchange are
+// waited for and `hidden` lie behind computing. With 1/k of the bytes, or k times the bandwidth, at
+// least max(0, (exposed + hidden)/k - hidden) is left to be waited for (as much is hidden as now),
+// at most exposed/k (what is waited for are the last buckets). `halved`: 16 bits are on the wire
+// already. REQUIRES: 0 <= exposed < step.
+std::vector<WhatIf> what_if_measured(double step_seconds, double exposed, double hidden,
+                                     bool halved);
+
 // How ranks spent the newest steps: the wait that all have is the exchange's; what the others wait
 // longer, they wait for the slowest.
 struct RankLoad {
