@@ -43,10 +43,10 @@ std::pair<int64_t, int64_t> read_steps(const std::string& text) {
 std::pair<int64_t, int64_t> record(const TraceArguments& a) {
   SpanRequest request{.steps = a.live, .limit = a.wait};
   // Five times a second it is told; where lines stay, that would be many.
-  request.on_progress = [calls = 0, each = isatty(STDERR_FILENO) == 1 ? 5 : 50](
-                            const std::string& line) mutable {
-    if (calls++ % each == 0) show_progress(line);
-  };
+  request.on_progress =
+      [calls = 0, each = isatty(STDERR_FILENO) == 1 ? 5 : 50](const std::string& line) mutable {
+        if (calls++ % each == 0) show_progress(line);
+      };
   const fs::path file = request_spans(a.run, request);
   end_progress();
   const SpanFile spans = read_span_file(file);

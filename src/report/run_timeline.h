@@ -35,7 +35,8 @@ Timeline make_timeline(const fs::path& run, const TimelineOptions& options);
 // The parts, each a source of events; places: process 1 is the run, rank r is process r + 2.
 inline constexpr int kRunProcess = 1;
 inline int process_of_rank(int rank) { return rank + 2; }
-enum TraceThread : int { kPhasesThread = 1, kBackgroundThread = 2, kExchangeThread = 10 };
+// Rows of a rank; the order on the page, with further rows (100 times as much) at the end.
+enum TraceThread : int { kPhasesThread = 1, kExchangeThread = 2, kBackgroundThread = 3 };
 
 struct TimeRange {
   double begin = 0, end = 0;  // seconds since 1970

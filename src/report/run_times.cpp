@@ -126,7 +126,9 @@ class Collector {
     RankPhases out;
     std::vector<RankPhases> ranks;
     for (const StepTimes& s : samples_) {
-      if (rank < s.ranks.size()) ranks.push_back(phases_of(s.ranks[rank]));
+      if (rank >= s.ranks.size()) continue;
+      const RankPhases one = phases_of(s.ranks[rank]);
+      if (one.steps > 0) ranks.push_back(one);
     }
     if (ranks.empty()) return out;
     out.steps = 1;
@@ -219,6 +221,8 @@ std::optional<SlowRank> slow_stretch(const RunTimes& times) {
 }  // namespace
 
 void RankPhases::add(const RankTimes& t) {
+  // Ranks of another group are zero in local steps: rank 0 does not hear of them.
+  if (t.data + t.forward + t.backward + t.wait + t.optimizer + t.other <= 0) return;
   steps += 1;
   data += t.data;
   forward += t.forward;
@@ -343,6 +347,7 @@ std::optional<std::string> cause_by_phases(const StepTimes& step, const RunTimes
   double most = excess / 2;
   for (std::size_t r = 0; r < std::min(step.ranks.size(), times.usual.size()); ++r) {
     const RankPhases now = phases_of(step.ranks[r]);
+    if (now.steps == 0) continue;
     for (const Phase& phase : kAll) {
       if (phase.field == &RankPhases::peers) continue;  // someone else's work
       if (phase.field == &RankPhases::hidden) break;    // and what follows is no part of the sum

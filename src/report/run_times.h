@@ -31,7 +31,7 @@ struct RankPhases {
   double wait() const { return exchange + peers; }
   double computing() const { return forward + backward + optimizer; }
   double working() const { return data + computing(); }
-  void add(const RankTimes& times);
+  void add(const RankTimes& times);  // nothing for a rank that is not known in that step
   void add(const RankPhases& phases);
   RankPhases mean() const;  // of a step; all zero without steps
 };

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "report/answers.h"
 #include "report/svg.h"
 #include "report/ticks.h"
 
@@ -257,9 +258,8 @@ std::string caption_of(const SpanFile& file, const TimelineDrawing& drawing) {
       "a step.";
   if (shown < file.ranks.size()) out += fmt::format(" {} of {} ranks.", shown, file.ranks.size());
   if (offset > 0) {
-    out += fmt::format(
-        " Clocks are brought to rank 0's: they were up to {:.3g} ms apart, known to {:.2g} ms.",
-        offset * 1e3, uncertainty * 1e3);
+    out += fmt::format(" Clocks are brought to rank 0's: they were up to {} apart, known to {}.",
+                       milliseconds(offset), milliseconds(uncertainty));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ struct TimelineContext {
   const TimelineOptions& options;
   TraceEvents& events;
   std::vector<std::string>& notes;
-  std::vector<SpanFile> spans;  // those whose steps are asked for
-  std::set<int> ranks = {};     // that have events: they need names
+  std::vector<SpanFile> spans;                       // those whose steps are asked for
+  std::set<int> ranks = {};                          // that have events: they need names
+  std::map<int, std::vector<TimeRange>> exact = {};  // by rank: what spans show of its phases
 
   bool wants(int64_t step) const {
     return !options.steps || (step >= options.steps->first && step <= options.steps->second);

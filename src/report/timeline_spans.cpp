@@ -33,12 +33,12 @@ class RankRows {
     for (const Span& span : rank_.spans) {
       if (context_.wants(span.step)) add(span);
     }
-    const int process = process_of_rank(rank_.rank);
-    for (std::size_t lane = 1; lane < exchange_.used(); ++lane) {
-      const int thread = kExchangeThread + static_cast<int>(lane);
-      context_.events.name_thread({process, thread}, fmt::format("exchanges ({})", lane + 1),
-                                  thread);
+    if (phases_end_ > phases_begin_) {
+      context_.exact[rank_.rank].push_back({phases_begin_, phases_end_});
     }
+    name_more("phases", kPhasesThread, phases_);
+    name_more("background", kBackgroundThread, background_);
+    name_more("exchanges", kExchangeThread, exchange_);
   }
 
  private:
@@ -49,13 +49,15 @@ class RankRows {
     TracePlace place{process_of_rank(rank_.rank), 0};
     switch (span.row) {
       case SpanRow::kPhases:
-        place.thread = thread_in(phases_, kPhasesThread, begin, end);
+        phases_begin_ = std::min(phases_begin_, begin);
+        phases_end_ = std::max(phases_end_, end);
+        place.thread = row_of(kPhasesThread, phases_.place(begin, end));
         break;
       case SpanRow::kBackground:
-        place.thread = thread_in(background_, kBackgroundThread, begin, end);
+        place.thread = row_of(kBackgroundThread, background_.place(begin, end));
         break;
       case SpanRow::kExchange:
-        place.thread = kExchangeThread + static_cast<int>(exchange_.place(begin, end));
+        place.thread = row_of(kExchangeThread, exchange_.place(begin, end));
         break;
     }
     Json args = {{"step", span.step}};
@@ -66,16 +68,23 @@ class RankRows {
     meetings_[{span.step, name, before}].push_back({place, begin});
   }
 
-  // What overlaps by a rounding goes into a row of its own: two digits of lanes, of each kind.
-  static int thread_in(TraceLanes& lanes, int thread, double begin, double end) {
-    const auto lane = static_cast<int>(lanes.place(begin, end));
-    return lane == 0 ? thread : 1000 * thread + lane;
+  // What overlaps without lying within each other has a row of its own, below the first.
+  static int row_of(int thread, std::size_t lane) {
+    return lane == 0 ? thread : 100 * thread + static_cast<int>(lane);
+  }
+  void name_more(const char* name, int thread, const TraceLanes& lanes) {
+    for (std::size_t lane = 1; lane < lanes.used(); ++lane) {
+      const int row = row_of(thread, lane);
+      context_.events.name_thread({process_of_rank(rank_.rank), row},
+                                  fmt::format("{} ({})", name, lane + 1), row);
+    }
   }
 
   TimelineContext& context_;
   const RankSpans& rank_;
   Meetings& meetings_;
   TraceLanes phases_, background_, exchange_;
+  double phases_begin_ = std::numeric_limits<double>::max(), phases_end_ = 0;
   std::map<std::pair<int64_t, int32_t>, int> seen_;
 };
 

@@ -45,6 +45,19 @@ struct TimedStep {
   std::vector<Phases> ranks;
 };
 
+// Spans are exact: what is placed by less than that ends where they begin.
+void make_room(const std::vector<TimeRange>& exact, double& begin, double& end) {
+  for (const TimeRange& taken : exact) {
+    if (end <= taken.begin || begin >= taken.end) continue;
+    if (begin < taken.begin) {
+      end = taken.begin;
+    } else {
+      begin = taken.end;
+      end = std::max(begin, end);
+    }
+  }
+}
+
 // Gathers steps into stretches of `width` and draws them.
 class StretchWriter {
  public:
@@ -79,16 +92,18 @@ class StretchWriter {
  private:
   void draw(std::size_t rank) {
     const Phases& phases = sums_[rank];
+    const double total = sum_of(phases), steps = static_cast<double>(count_);
+    if (total <= 0) return;  // of another group, in local steps
     double begin = begin_, end = end_;
     if (width_ == 1 && rank > 0) {
       // Its begin is not recorded; all come out of the exchange together.
       begin += sum_of(sums_.front(), kBeforeOptimizer) - sum_of(phases, kBeforeOptimizer);
       end = begin + sum_of(phases);
     }
+    make_room(context_.exact[static_cast<int>(rank)], begin, end);
     rows_[rank].follow(begin, end);
     context_.ranks.insert(static_cast<int>(rank));
     const TracePlace place{process_of_rank(static_cast<int>(rank)), kPhasesThread};
-    const double total = sum_of(phases), steps = static_cast<double>(count_);
     const std::string name =
         count_ == 1 ? fmt::format("step {}", first_)
                     : fmt::format("steps {} to {}", with_commas(first_), with_commas(last_));
@@ -104,7 +119,7 @@ class StretchWriter {
       context_.events.slice(place, names_[p], at, until, share);
       at = until;
     }
-    if (total > 0 && drawn_[rank]++ % curve_every_ == 0) {
+    if (drawn_[rank]++ % curve_every_ == 0) {
       const double waited = names_[3][0] == '\0' ? phases[2] : phases[3] + phases[4];
       context_.events.counter(place.process, "waiting, share of the step", begin, waited / total);
     }
