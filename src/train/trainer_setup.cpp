@@ -167,8 +167,10 @@ void Trainer::start_observers() {
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   observers_.push_back(std::move(log));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
-  observers_.push_back(std::make_unique<LiveFile>(
-      world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
+  observers_.push_back(std::make_unique<LiveFile>(world_, folder_,
+                                                  LiveOptions{.unit = task_.unit(),
+                                                              .minutes = config_.training.minutes,
+                                                              .threads = at::get_num_threads()}));
 }
 
 void Trainer::start_batches() {
