@@ -105,7 +105,8 @@ TEST_F(FindingsTest, AKilledAndResumedRunSaysSo) {
                  said("killed"));
   const json live = wait_for_steps(run("killed"), 25);
   ASSERT_TRUE(live.is_object()) << read_file(said("killed"));
-  ASSERT_EQ(kill(live["ranks"][1]["process"], SIGKILL), 0);
+  const pid_t victim = live["ranks"][1]["process"];
+  ASSERT_EQ(kill(victim, SIGKILL), 0);
   ASSERT_EQ(job.wait(60), 0) << read_file(said("killed"));
   const json report = report_of("killed");
   const auto found = findings(report);
@@ -121,8 +122,9 @@ TEST_F(FindingsTest, ASlowRankIsNamedWithItsHost) {
   Background job("launch -n 2 -- train " + words("slow", "training.steps=120"), said("slow"));
   const json live = wait_for_steps(run("slow"), 2);
   ASSERT_TRUE(live.is_object()) << read_file(said("slow"));
+  const pid_t victim = live["ranks"][1]["process"];
   {
-    const HalfSpeed slow(live["ranks"][1]["process"]);
+    const HalfSpeed slow(victim);
     ASSERT_EQ(job.wait(90), 0) << read_file(said("slow"));
   }
   const json report = report_of("slow");
