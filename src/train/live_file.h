@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,8 @@ namespace lockstep {
 struct LiveOptions {
   std::string unit;    // of targets: "tok"
   double minutes = 0;  // the run's time limit; 0: none
+  // Called once a second, by a thread that may wait for the disk; may be empty.
+  std::function<void()> look = {};
 };
 
 class LiveFile : public Observer {
