@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -36,18 +37,22 @@ struct StepTimes {
 // Appends; buffers up to 64 kB. Throws MachineError when the disk refuses.
 class StepTimesWriter {
  public:
-  // A file of its own for each attempt: attempt_N.bin with the first free N in `folder`, which is
-  // made. The file itself is created with the first step.
+  // A file of its own for each attempt: attempt_N.bin in `folder`, N one above the highest there
+  // (the first is 1). Folder and file are made with the first step that is added.
   StepTimesWriter(fs::path folder, int ranks);
   ~StepTimesWriter();  // writes what is left; a failure is logged, not thrown
   StepTimesWriter(const StepTimesWriter&) = delete;
   StepTimesWriter& operator=(const StepTimesWriter&) = delete;
 
+  // std::invalid_argument where `ranks` are not as many as were announced.
   void add(int64_t step, double begin, std::span<const RankTimes> ranks);
+  // What the disk refused is dropped, so that the file stays one of whole steps.
   void flush();
 
  private:
-  fs::path folder_;
+  void create();
+
+  fs::path folder_, path_;
   int ranks_;
   int descriptor_ = -1;
   std::string pending_;
