@@ -78,6 +78,38 @@ Header read_header(const fs::path& file, std::span<const std::byte> bytes) {
   return header;
 }
 
+// A file in memory. Without steps where its writer was killed before it had written one.
+class Table {
+ public:
+  explicit Table(const fs::path& file) : mapped_(file) {
+    const std::span<const std::byte> bytes = mapped_.bytes();
+    if (bytes.size() >= sizeof(Header)) {
+      ranks_ = read_header(file, bytes).ranks;
+      steps_ = (bytes.size() - sizeof(Header)) / step_bytes();
+      return;
+    }
+    const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (kMagic.starts_with(start.substr(0, kMagic.size()))) return;
+    throw DataError("{}: not a file of step times: it has {} bytes", file.string(), bytes.size());
+  }
+
+  std::size_t ranks() const { return ranks_; }
+  std::size_t steps() const { return steps_; }
+  // REQUIRES: out.ranks has room for all.
+  void copy(std::size_t i, StepTimes& out) const {
+    const std::byte* from = mapped_.bytes().data() + sizeof(Header) + i * step_bytes();
+    std::memcpy(&out.step, from, sizeof out.step);
+    std::memcpy(&out.begin, from + sizeof out.step, sizeof out.begin);
+    std::memcpy(out.ranks.data(), from + kStepHead, ranks_ * sizeof(RankTimes));
+  }
+
+ private:
+  std::size_t step_bytes() const { return kStepHead + ranks_ * sizeof(RankTimes); }
+
+  MappedFile mapped_;
+  std::size_t ranks_ = 0, steps_ = 0;
+};
+
 }  // namespace
 
 StepTimesWriter::StepTimesWriter(fs::path folder, int ranks)
@@ -158,27 +190,28 @@ std::vector<fs::path> step_times_files(const fs::path& folder) {
 }
 
 int64_t read_step_times(const fs::path& file, const std::function<void(const StepTimes&)>& f) {
-  const MappedFile mapped(file);
-  std::span<const std::byte> bytes = mapped.bytes();
-  if (bytes.size() < sizeof(Header)) {  // its writer was killed before it had written a step
-    const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (kMagic.starts_with(start.substr(0, kMagic.size()))) return 0;
-    throw DataError("{}: not a file of step times: it has {} bytes", file.string(), bytes.size());
-  }
-  const Header header = read_header(file, bytes);
+  const Table table(file);
   StepTimes step;
-  step.ranks.resize(header.ranks);
-  const std::size_t rank_bytes = header.ranks * sizeof(RankTimes);
-  const std::size_t step_bytes = kStepHead + rank_bytes;
-  const std::size_t steps = (bytes.size() - sizeof header) / step_bytes;
-  const std::byte* from = bytes.data() + sizeof header;
-  for (std::size_t i = 0; i < steps; ++i, from += step_bytes) {
-    std::memcpy(&step.step, from, sizeof step.step);
-    std::memcpy(&step.begin, from + sizeof step.step, sizeof step.begin);
-    std::memcpy(step.ranks.data(), from + kStepHead, rank_bytes);
+  step.ranks.resize(table.ranks());
+  for (std::size_t i = 0; i < table.steps(); ++i) {
+    table.copy(i, step);
     f(step);
   }
-  return static_cast<int64_t>(steps);
+  return static_cast<int64_t>(table.steps());
+}
+
+std::optional<StepTimesExtent> step_times_extent(const fs::path& file) {
+  const Table table(file);
+  if (table.steps() == 0) return std::nullopt;
+  StepTimes step;
+  step.ranks.resize(table.ranks());
+  StepTimesExtent out{.ranks = static_cast<int>(table.ranks()),
+                      .steps = static_cast<int64_t>(table.steps())};
+  table.copy(0, step);
+  out.first = step.step;
+  table.copy(table.steps() - 1, step);
+  out.last = step.step;
+  return out;
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,5 +65,12 @@ std::vector<fs::path> step_times_files(const fs::path& folder);
 // Calls `f` for every step of a file, in its order, with the same StepTimes each time; returns how
 // many. A last step that was cut short is passed over. DataError for what is not such a file.
 int64_t read_step_times(const fs::path& file, const std::function<void(const StepTimes&)>& f);
+
+// What a file holds, from its first and last step; nothing for a file without steps.
+struct StepTimesExtent {
+  int ranks = 0;
+  int64_t steps = 0, first = 0, last = 0;
+};
+std::optional<StepTimesExtent> step_times_extent(const fs::path& file);
 
 }  // namespace lockstep

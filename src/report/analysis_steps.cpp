@@ -45,7 +45,7 @@ double start_seconds(const RunHistory& history) {
   return out;
 }
 
-std::string cause_of(const StepRow& row, const StepTimes& usual, double usual_targets,
+std::string cause_of(const StepRow& row, const StepDurations& usual, double usual_targets,
                      const RunHistory& history, const std::set<int64_t>& interrupted) {
   const double excess = row.seconds - usual.median;
   if (warms_up(row, history)) return "first steps of an attempt";
@@ -88,15 +88,15 @@ std::vector<TimePart> time_parts(const RunHistory& history) {
   return out;
 }
 
-StepTimes step_times(const RunHistory& history) {
+StepDurations step_durations(const RunHistory& history) {
   if (history.steps.empty()) return {};
   const std::vector<StepRow> steps = steady_steps(history);
   std::vector<double> seconds = values_of(steps, &StepRow::seconds);
-  StepTimes out{.count = steps.size(),
-                .mean = mean_of(seconds),
-                .compute = mean_of(values_of(steps, &StepRow::compute)),
-                .wait = mean_of(values_of(steps, &StepRow::wait)),
-                .data = mean_of(values_of(steps, &StepRow::data))};
+  StepDurations out{.count = steps.size(),
+                    .mean = mean_of(seconds),
+                    .compute = mean_of(values_of(steps, &StepRow::compute)),
+                    .wait = mean_of(values_of(steps, &StepRow::wait)),
+                    .data = mean_of(values_of(steps, &StepRow::data))};
   std::sort(seconds.begin(), seconds.end());
   out.median = quantile(seconds, 0.5);
   out.p95 = quantile(seconds, 0.95);
@@ -111,7 +111,7 @@ Outliers find_outliers(const RunHistory& history) {
   if (history.steps.empty()) return out;
   const std::vector<StepRow> steps = steady_steps(history);
   const std::vector<double> seconds = values_of(steps, &StepRow::seconds);
-  StepTimes usual = step_times(history);
+  StepDurations usual = step_durations(history);
   usual.data = median_of(values_of(steps, &StepRow::data));
   usual.wait = median_of(values_of(steps, &StepRow::wait));
   const double usual_targets = median_of(values_of(steps, &StepRow::targets));

@@ -19,13 +19,13 @@ struct TimePart {
 std::vector<TimePart> time_parts(const RunHistory& history);
 
 // Times of a step in seconds. Without the first steps of each attempt, which warm up.
-struct StepTimes {
+struct StepDurations {
   std::size_t count = 0;
   double mean = 0, median = 0, p95 = 0, p99 = 0, longest = 0, shortest = 0;
   double compute = 0, wait = 0, data = 0;  // means
 };
 inline constexpr int64_t kWarmUpSteps = 3;  // of an attempt
-StepTimes step_times(const RunHistory& history);
+StepDurations step_durations(const RunHistory& history);
 
 // A step that took longer than `limit` of find_outliers().
 struct SlowStep {

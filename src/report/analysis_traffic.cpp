@@ -28,13 +28,13 @@ std::vector<WhatIf> what_if(double step_seconds, double wait_seconds) {
            four, four}};
 }
 
-std::optional<WaitSplit> split_wait(const std::vector<RankTimes>& ranks) {
+std::optional<WaitSplit> split_wait(const std::vector<RankLoad>& ranks) {
   if (ranks.size() < 2) return std::nullopt;
   auto least = std::min_element(ranks.begin(), ranks.end(),
                                 [](const auto& a, const auto& b) { return a.wait < b.wait; });
   WaitSplit out{.exchange = least->wait, .of_first = ranks.front().wait, .slowest = least->rank};
   std::vector<double> others;
-  for (const RankTimes& r : ranks) {
+  for (const RankLoad& r : ranks) {
     out.for_others += (r.wait - least->wait) / static_cast<double>(ranks.size());
     if (r.rank != least->rank) others.push_back(r.compute + r.data);
   }

@@ -31,7 +31,7 @@ std::vector<WhatIf> what_if(double step_seconds, double wait_seconds);
 
 // How ranks spent the newest steps: the wait that all have is the exchange's; what the others wait
 // longer, they wait for the slowest.
-struct RankTimes {
+struct RankLoad {
   int rank = 0;
   double step = 0, compute = 0, wait = 0, data = 0;  // seconds
 };
@@ -42,6 +42,6 @@ struct WaitSplit {
   int slowest = -1;     // rank with the shortest wait
   double factor = 1;    // its compute + data over the median of the other ranks'
 };
-std::optional<WaitSplit> split_wait(const std::vector<RankTimes>& ranks);  // two ranks or more
+std::optional<WaitSplit> split_wait(const std::vector<RankLoad>& ranks);  // two ranks or more
 
 }  // namespace lockstep

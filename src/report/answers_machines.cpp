@@ -23,7 +23,7 @@ double number(const Json& json, const char* key) {
 }
 
 std::optional<WaitSplit> wait_split(const Run& run) {
-  std::vector<RankTimes> times;
+  std::vector<RankLoad> times;
   for (const RankLive& r : ranks_of(run.facts)) {
     times.push_back({r.rank, r.step, r.compute, r.wait, r.data});
   }
@@ -106,7 +106,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
     out.verdict = "No step was recorded.";
     return out;
   }
-  const StepTimes t = step_times(h);
+  const StepDurations t = step_durations(h);
   const double busy = t.mean > 0 ? t.compute / t.mean : 0;
   out.facts["computing_share_of_step"] = busy;
   out.verdict = fmt::format(
@@ -199,7 +199,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.facts["bottleneck"] = false;
     return out;
   }
-  const StepTimes t = step_times(run.history);
+  const StepDurations t = step_durations(run.history);
   const double share = t.mean > 0 ? t.wait / t.mean : 0;
   const auto split = wait_split(run);
   // Of what rank 0 waited over the run, the part that the slowest rank waits as well.

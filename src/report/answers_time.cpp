@@ -111,7 +111,7 @@ Answer answer_step_time(const Run& run, Findings& findings) {
     out.verdict = "No step was recorded.";
     return out;
   }
-  const StepTimes t = step_times(h);
+  const StepDurations t = step_durations(h);
   const Outliers slow = find_outliers(h);
   out.verdict = fmt::format("{} on average: median {}, 95 % of them take {} or less.",
                             milliseconds(t.mean), milliseconds(t.median), milliseconds(t.p95));

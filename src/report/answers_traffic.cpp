@@ -60,7 +60,7 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
     return out;
   }
   const double wire = handed * hook_factor(run.facts);
-  const StepTimes t = step_times(run.history);
+  const StepDurations t = step_durations(run.history);
   if (hosts < 2) {
     out.verdict = fmt::format(
         "All {} ranks share one machine: {} a step go through its memory, none "

@@ -51,7 +51,7 @@ std::string markdown_table(const ComparisonTable& table) {
 
 void add_summary(const Run& run, Report& out) {
   const RunHistory& h = run.history;
-  const StepTimes t = step_times(h);
+  const StepDurations t = step_durations(h);
   auto add = [&](const char* name, const std::string& value) {
     out.summary.emplace_back(name, value);
   };

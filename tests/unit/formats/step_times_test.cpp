@@ -70,6 +70,12 @@ TEST_F(StepTimesOnDisk, RoundTrips) {
   EXPECT_EQ(r.peers, 3);
   EXPECT_EQ(r.sent_bytes, 4096);
   EXPECT_EQ(r.received_bytes, 8192);
+  const std::optional<StepTimesExtent> extent = step_times_extent(files[0]);
+  ASSERT_TRUE(extent);
+  EXPECT_EQ(extent->ranks, 3);
+  EXPECT_EQ(extent->steps, 3000);
+  EXPECT_EQ(extent->first, 1);
+  EXPECT_EQ(extent->last, 3000);
 }
 
 TEST_F(StepTimesOnDisk, EveryAttemptHasAFileInTheirOrder) {
@@ -114,6 +120,7 @@ TEST_F(StepTimesOnDisk, PassesOverWhatAKilledWriterLeft) {
   for (std::size_t n : {15, 8, 3, 0}) {
     write_file(file, whole.substr(0, n));
     EXPECT_TRUE(read(file).empty()) << n;
+    EXPECT_FALSE(step_times_extent(file)) << n;
   }
 }
 

@@ -58,7 +58,7 @@ TEST(AnalysisSteps, TimeBetweenAttemptsCountsAsInterrupted) {
 TEST(AnalysisSteps, StepsThatWarmUpAreNotInTheTimes) {
   RunHistory history = steady();
   history.steps[0].seconds = 50;
-  const StepTimes times = step_times(history);
+  const StepDurations times = step_durations(history);
   EXPECT_EQ(times.count, 97u);
   EXPECT_DOUBLE_EQ(times.mean, 1);
   EXPECT_DOUBLE_EQ(times.longest, 1);
