@@ -150,7 +150,7 @@ double StepAccount::hidden_seconds() const {
       merged.back().end = std::max(merged.back().end, i.end);
     }
   }
-  return seconds(overlap(merged, computing_) - overlap(merged, still));
+  return std::max(0.0, seconds(overlap(merged, computing_) - overlap(merged, still)));
 }
 
 }  // namespace lockstep

@@ -32,10 +32,10 @@ double seconds_of(const RankTimes& t) {
 class Accounting : public TinyRuns {
  protected:
   void expect_like_metrics(const RankTimes& times, const json& line) const {
-    EXPECT_NEAR(times.data, line.at("time/data_seconds"), 1e-3);
+    EXPECT_NEAR(times.data, line.at("time/data_seconds"), 5e-3);
     EXPECT_NEAR(times.forward, line.at("time/forward_seconds"), 1e-6);
     EXPECT_NEAR(times.backward, line.at("time/backward_seconds"), 1e-6);
-    EXPECT_NEAR(times.wait, line.at("time/wait_seconds"), 1e-3);
+    EXPECT_NEAR(times.wait, line.at("time/wait_seconds"), 5e-3);
     EXPECT_NEAR(times.optimizer, line.at("time/optimizer_seconds"), 1e-6);
     EXPECT_GE(times.other, line.at("time/other_seconds").get<double>() - 1e-4) << "and listeners";
     EXPECT_NEAR(times.hidden, line.at("time/hidden_seconds"), 1e-6);
@@ -106,7 +106,7 @@ TEST_F(Accounting, EveryStepOfEveryRankAddsUp) {
       EXPECT_EQ(t.received_bytes, bytes);
     }
     if (i == 0) continue;
-    EXPECT_NEAR(s.begin - steps[i - 1].begin, seconds_of(steps[i - 1].ranks[0]), 1e-3)
+    EXPECT_NEAR(s.begin - steps[i - 1].begin, seconds_of(steps[i - 1].ranks[0]), 5e-3)
         << "nothing is left out between steps " << i << " and " << i + 1;
   }
   EXPECT_NEAR(totals[1], totals[0], 0.2 * totals[0] + 0.05) << "ranks in lockstep";
@@ -153,9 +153,8 @@ TEST_F(Accounting, OtherGroupsOfLocalStepsAreZero) {
     // Those of a step travel with the next one; the last ones at the end.
     const bool is_told = s.step < 5 || s.step == 15;
     EXPECT_EQ(s.ranks[1].forward > 0, is_told) << s.step;
-  }
-  for (int64_t meeting : {10, 15}) {
-    EXPECT_GT(steps[static_cast<std::size_t>(meeting - 1)].ranks[0].wait, 0) << "at the meeting";
+    const bool exchanges = s.step <= 5 || s.step % 5 == 0;
+    EXPECT_EQ(s.ranks[0].received_bytes > 0, exchanges) << s.step;
   }
 }
 

@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "dist/gradient_reducer.h"
 #include "dist/progress.h"
 #include "support/ranks.h"
 
@@ -141,8 +140,7 @@ TEST(AccountOfExchanges, KnowsThemByNameAndWhatTheBackwardPassHides) {
           progress.enter(Phase::kOther);
           const RankTimes times = account.so_far();
           EXPECT_GT(times.hidden, 0);
-          EXPECT_LT(times.hidden, 0.15) << "the sum was over before the pass";
-          EXPECT_LE(times.hidden, times.backward);
+          EXPECT_LT(times.hidden, times.backward) << "the sum was over before the pass";
           EXPECT_EQ(names_of_exchanges(world),
                     (std::vector<std::string>{"figures of a step", "gradient bucket 0"}));
         },
