@@ -55,6 +55,7 @@ void StepAccount::begin_step(int64_t step, Time now) {
   if (step == step_.load(std::memory_order_relaxed)) return;
   close();
   step_.store(step, std::memory_order_relaxed);
+  is_open_ = true;
   begin_ = seconds(std::chrono::system_clock::now().time_since_epoch());
   recorder_.begin_step(step);
 }
@@ -62,13 +63,12 @@ void StepAccount::begin_step(int64_t step, Time now) {
 void StepAccount::end_step(Time now) {
   enter(phase_.load(std::memory_order_relaxed), now);
   close();
-  step_.store(0, std::memory_order_relaxed);
 }
 
 void StepAccount::close() {
   const int64_t step = step_.load(std::memory_order_relaxed);
-  if (step != 0)
-    ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds(busy_)};
+  if (is_open_) ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds(busy_)};
+  is_open_ = false;
   spent_ = {};
   busy_ = {};
   sent_ = received_ = 0;

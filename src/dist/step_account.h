@@ -69,6 +69,7 @@ class StepAccount {
   Time waited_until_{};
   Clock::duration busy_{};
   std::atomic<int64_t> step_{0};
+  bool is_open_ = false;  // the step has not ended
   double begin_ = 0;
   MovedBytes moved_;
   int64_t seen_sent_ = 0, seen_received_ = 0;  // of moved_, when the phase began

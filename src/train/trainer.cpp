@@ -237,10 +237,10 @@ int Trainer::run() {
   }
   if (writes) {
     tell_last_times();
-    windows_->finish(position_.step);
     if (reason != "signal" && config_.evaluation.is_on()) evaluate();
     save();
     check_weights();
+    windows_->finish(position_.step);
   }
   progress.enter(Phase::kEnding);
   for (auto& o : observers_) o->on_end(reason);
