@@ -1,4 +1,4 @@
-// The built program in the background, for tests that do something to it while it runs.
+// A run of the built program in the background, and what its run folder says meanwhile.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,6 +27,8 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
 // `lockstep ARGUMENTS` in the background; what is left of it is killed by its number.
 class Background {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Background(const std::string& arguments, const fs::path& output) {
     std::string command = fmt::format("OMP_NUM_THREADS=1 exec '{}' {} >'{}' 2>&1 </dev/null",
                                       LOCKSTEP_PROGRAM, arguments, output.string());
@@ -47,9 +49,10 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
+  pid_t process() const { return process_; }
   // Its exit code, if it ends within that time.
   std::optional<int> wait(double seconds) {
-    auto start = std::chrono::steady_clock::now();
+    auto start = Clock::now();
     int status = 0;
     while (!code_ && seconds_since(start) < seconds) {
       if (waitpid(process_, &status, WNOHANG) == process_) {

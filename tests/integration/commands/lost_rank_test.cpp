@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <thread>
 
 #include "support/background.h"
