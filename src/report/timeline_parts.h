@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/span_file.h"
@@ -23,6 +24,8 @@ struct TimelineContext {
   std::vector<SpanFile> spans;                       // those whose steps are asked for
   std::set<int> ranks = {};                          // that have events: they need names
   std::map<int, std::vector<TimeRange>> exact = {};  // by rank: what spans show of its phases
+
+  std::set<std::pair<int, int>> further_rows = {};  // process and thread, named so far
 
   bool wants(int64_t step) const {
     return !options.steps || (step >= options.steps->first && step <= options.steps->second);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -74,9 +75,9 @@ class RankRows {
   }
   void name_more(const char* name, int thread, const TraceLanes& lanes) {
     for (std::size_t lane = 1; lane < lanes.used(); ++lane) {
-      const int row = row_of(thread, lane);
-      context_.events.name_thread({process_of_rank(rank_.rank), row},
-                                  fmt::format("{} ({})", name, lane + 1), row);
+      const int row = row_of(thread, lane), process = process_of_rank(rank_.rank);
+      if (!context_.further_rows.insert({process, row}).second) continue;
+      context_.events.name_thread({process, row}, fmt::format("{} ({})", name, lane + 1), row);
     }
   }
 

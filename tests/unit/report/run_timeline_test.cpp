@@ -103,6 +103,11 @@ TEST_F(RunTimelineTest, SpansAreExactAndTheirClocksAreRankZeros) {
       << "3 s between the clocks are gone";
   EXPECT_EQ(first[0]["args"]["bytes"], 2'000'000);
   EXPECT_NEAR(first[0]["ts"].get<double>(), 1'050'000, 2) << "1.05 s after the run's begin";
+
+  write_span_file(run() / "trace" / "steps_31-32.json", invented_spans(31, 32, 1003));
+  make();
+  EXPECT_TRUE(noted("Steps 31 to 32 are exact"));
+  EXPECT_EQ(named("optimizer", process_of_rank(1)).size(), 100u);
 }
 
 TEST_F(RunTimelineTest, ALongRunIsSummarisedAndSaysSo) {
