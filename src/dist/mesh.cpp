@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -50,6 +51,7 @@ struct Mesh::Sum {
   std::vector<const void*> inputs;
   std::size_t added = 0;  // of end - begin
   Clock::time_point started = Clock::now();
+  std::function<void()> finished;
   std::promise<void> promise;
 
   std::size_t slice(int member) const { return cuts[member + 1] - cuts[member]; }
@@ -116,8 +118,10 @@ void Mesh::give_up() {
   wake();
 }
 
-std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation) {
+std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation,
+                                         std::function<void()> finished) {
   auto sum = std::make_shared<Sum>();
+  sum->finished = std::move(finished);
   sum->data = data;
   sum->summation = summation;
   std::shared_future<void> done = sum->promise.get_future().share();
@@ -377,9 +381,20 @@ void Mesh::finish_done() {
       continue;
     }
     spare_.push_back(std::move((*sum)->buffer));
+    tell_finished(**sum);
     (*sum)->promise.set_value();
     sum = running_.erase(sum);
   }
+}
+
+void Mesh::tell_finished(const Sum& s) {
+  auto total = [](const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+    return static_cast<int64_t>(std::reduce(a.begin(), a.end()) + std::reduce(b.begin(), b.end()));
+  };
+  if (MovedBytes* moved = moved_) {
+    moved->add(total(s.sent0, s.sent1), total(s.received0, s.received1));
+  }
+  if (s.finished) s.finished();
 }
 
 void Mesh::look_at_clock() {

@@ -43,8 +43,8 @@ double seconds_since(RankProgress::Clock::duration::rep since) {
 
 const char* name_of(Phase phase) {
   static constexpr std::array<const char*, kPhases> kNames = {
-      "starting",  "data",       "forward",    "backward", "wait",
-      "optimizer", "evaluation", "checkpoint", "ending"};
+      "starting",  "data",  "forward",    "backward",   "wait",
+      "optimizer", "other", "evaluation", "checkpoint", "ending"};
   auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -60,11 +60,14 @@ std::string OperationRecord::text() const {
 }
 
 void RankProgress::enter(Phase phase) {
+  const Clock::time_point now = Clock::now();
+  account_.enter(phase, now);
   phase_.store(phase, std::memory_order_relaxed);
-  phase_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  phase_since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 void RankProgress::begin_step(int64_t step, int64_t epoch) {
+  account_.begin_step(step, Clock::now());
   step_.store(step, std::memory_order_relaxed);
   epoch_.store(epoch, std::memory_order_relaxed);
 }
@@ -94,6 +97,14 @@ uint64_t RankProgress::start_operation(std::string_view name, int64_t numel,
 void RankProgress::begin_wait(uint64_t sequence) {
   waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   waiting_.store(sequence, std::memory_order_relaxed);
+}
+
+void RankProgress::end_wait() {
+  waiting_.store(0, std::memory_order_relaxed);
+  const Phase phase = phase_.load(std::memory_order_relaxed);
+  if (phase != Phase::kForward && phase != Phase::kBackward) return;
+  const Clock::duration since(waiting_since_.load(std::memory_order_relaxed));
+  account_.stood_still(Clock::time_point(since), Clock::now());
 }
 
 ProgressView RankProgress::view() const {

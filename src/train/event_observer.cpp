@@ -34,6 +34,13 @@ void EventObserver::on_step(const StepRecord& r) {
   writer_.scalar("time/compute_seconds", r.step, r.compute_seconds);
   writer_.scalar("time/wait_seconds", r.step, r.wait_seconds);
   writer_.scalar("time/data_seconds", r.step, r.data_seconds);
+  writer_.scalar("time/forward_seconds", r.step, r.forward_seconds);
+  writer_.scalar("time/backward_seconds", r.step, r.backward_seconds);
+  writer_.scalar("time/optimizer_seconds", r.step, r.optimizer_seconds);
+  writer_.scalar("time/other_seconds", r.step, r.other_seconds);
+  writer_.scalar("time/hidden_seconds", r.step, r.hidden_seconds);
+  writer_.scalar("comm/payload_sent_bytes", r.step, static_cast<double>(r.payload_sent_bytes));
+  writer_.scalar("comm/received_bytes", r.step, static_cast<double>(r.received_bytes));
 }
 
 void EventObserver::on_evaluation(const EvaluationRecord& r) {

@@ -149,6 +149,7 @@ void LiveFile::look() {
   auto now = std::chrono::steady_clock::now();
   stragglers_.add(world_.heartbeat().ranks(), now);
   disk_free_ = free_disk_bytes(folder_.path().string());
+  if (options_.look) options_.look();
   for (const std::string& warning : world_.heartbeat().take_warnings()) {
     log_warning("{}", warning);
   }

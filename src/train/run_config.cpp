@@ -174,6 +174,7 @@ void RunConfig::describe(Fields& f) {
   f.section("checkpoint", checkpoint, "saving during training");
   f.section("logging", logging, "what the console shows");
   f.section("comm", comm, "between ranks");
+  f.section("trace", trace, "steps whose timeline is recorded");
 }
 
 std::string RunConfig::to_toml() {

@@ -17,6 +17,7 @@
 #include "tasks/task.h"
 #include "train/divergence.h"
 #include "train/local_steps.h"
+#include "train/trace_windows.h"
 #include "train/validation.h"
 
 namespace lockstep {
@@ -100,6 +101,7 @@ struct RunConfig {
   CheckpointSection checkpoint;
   LoggingSection logging;
   CommSection comm;
+  TraceSection trace;
   std::string task_name = "translation";
   std::string optimizer_name = "adam";
   std::unique_ptr<Task> task;

@@ -45,6 +45,8 @@ struct StepOutcome {
   StepRecord record;  // of an updated step
   LocalStep left;     // of any step that counts
   StopWish stop;      // of any rank of the group; equal on every one
+  // Of the step before, by rank; on rank 0 (rank_times.h).
+  std::vector<RankTimes> times_before;
 };
 
 // step counts from 1. `wish` is this rank's. The gradient is the mean over the targets of all

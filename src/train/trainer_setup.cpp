@@ -13,6 +13,7 @@
 #include "train/metrics_log.h"
 #include "train/plan_check.h"
 #include "train/progress_line.h"
+#include "train/times_file.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -147,6 +148,10 @@ void Trainer::restore(const SharedCheckpoint& checkpoint) {
 
 void Trainer::start_observers() {
   if (keeps_folder_) task_.save_assets(folder_.path());
+  if (options_.benchmark_steps == 0) {
+    windows_ =
+        std::make_unique<TraceWindows>(world_, folder_.trace(), config_.trace, position_.step);
+  }
   if (!world_.is_leader()) return;
   const std::string style = config_.log_style();
   if (style == "imagenet") {
@@ -167,10 +172,13 @@ void Trainer::start_observers() {
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   observers_.push_back(std::move(log));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
-  observers_.push_back(std::make_unique<LiveFile>(world_, folder_,
-                                                  LiveOptions{.unit = task_.unit(),
-                                                              .minutes = config_.training.minutes,
-                                                              .threads = at::get_num_threads()}));
+  observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
+  observers_.push_back(
+      std::make_unique<LiveFile>(world_, folder_,
+                                 LiveOptions{.unit = task_.unit(),
+                                             .minutes = config_.training.minutes,
+                                             .threads = at::get_num_threads(),
+                                             .look = [this] { windows_->look(); }}));
 }
 
 void Trainer::start_batches() {
