@@ -173,11 +173,12 @@ void Trainer::start_observers() {
   observers_.push_back(std::move(log));
   observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
   observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
-  observers_.push_back(std::make_unique<LiveFile>(
-      world_, folder_,
-      LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes, .look = [this] {
-                    windows_->look();
-                  }}));
+  observers_.push_back(
+      std::make_unique<LiveFile>(world_, folder_,
+                                 LiveOptions{.unit = task_.unit(),
+                                             .minutes = config_.training.minutes,
+                                             .threads = at::get_num_threads(),
+                                             .look = [this] { windows_->look(); }}));
 }
 
 void Trainer::start_batches() {
