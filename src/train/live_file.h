@@ -18,12 +18,9 @@ namespace lockstep {
 struct LiveOptions {
   std::string unit;    // of targets: "tok"
   double minutes = 0;  // the run's time limit; 0: none
-<<<<<<< HEAD
+  int threads = 0;     // of each rank; 0: not known
   // Called once a second, by a thread that may wait for the disk; may be empty.
   std::function<void()> look = {};
-=======
-  int threads = 0;     // of each rank; 0: not known
->>>>>>> c394a586fe723968c004b5e70824bc8960940819
 };
 
 class LiveFile : public Observer {
