@@ -69,6 +69,11 @@ struct LoggingSection {
   void describe(Fields& f);
 };
 
+struct MonitorSection {
+  double every_seconds = 5;
+  void describe(Fields& f);
+};
+
 struct CheckpointSection {
   int64_t every = 1000;
   int64_t keep = 2;
@@ -99,6 +104,7 @@ struct RunConfig {
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
   LoggingSection logging;
+  MonitorSection monitor;
   CommSection comm;
   std::string task_name = "translation";
   std::string optimizer_name = "adam";
