@@ -20,9 +20,8 @@ CpuEnergy::CpuEnergy(const std::string& root) {
     const std::string path = entry.path().string() + "/energy_uj";
     const std::string now = small_file(path);
     if (now.empty()) continue;
-    packages_.push_back(
-        {path, parse_number(now),
-         parse_number(small_file(entry.path().string() + "/max_energy_range_uj"))});
+    packages_.push_back({path, parse_number(now),
+                         parse_number(small_file(entry.path().string() + "/max_energy_range_uj"))});
   }
 }
 
@@ -32,8 +31,9 @@ double CpuEnergy::joules() {
     if (text.empty()) continue;
     const uint64_t now = parse_number(text);
     const uint64_t passed =
-        now >= package.last ? now - package.last
-                            : now + (package.range > package.last ? package.range - package.last : 0);
+        now >= package.last
+            ? now - package.last
+            : now + (package.range > package.last ? package.range - package.last : 0);
     package.last = now;
     joules_ += static_cast<double>(passed) * 1e-6;
   }

@@ -22,13 +22,13 @@ struct Utilization {
 struct Memory {
   unsigned long long total, free, used;  // bytes
 };
-constexpr int kCoreTemperature = 0;                 // NVML_TEMPERATURE_GPU
-constexpr int kSmClock = 1, kMemoryClock = 2;       // NVML_CLOCK_SM, NVML_CLOCK_MEM
-constexpr unsigned long long kPowerCap = 0x4;       // nvmlClocksThrottleReasonSwPowerCap
-constexpr unsigned long long kSlowDown = 0x8        // ...HwSlowdown
-                                         | 0x20     // ...SwThermalSlowdown
-                                         | 0x40     // ...HwThermalSlowdown
-                                         | 0x80;    // ...HwPowerBrakeSlowdown
+constexpr int kCoreTemperature = 0;               // NVML_TEMPERATURE_GPU
+constexpr int kSmClock = 1, kMemoryClock = 2;     // NVML_CLOCK_SM, NVML_CLOCK_MEM
+constexpr unsigned long long kPowerCap = 0x4;     // nvmlClocksThrottleReasonSwPowerCap
+constexpr unsigned long long kSlowDown = 0x8      // ...HwSlowdown
+                                         | 0x20   // ...SwThermalSlowdown
+                                         | 0x40   // ...HwThermalSlowdown
+                                         | 0x80;  // ...HwPowerBrakeSlowdown
 
 struct Functions {
   Result (*init)() = nullptr;
@@ -38,13 +38,13 @@ struct Functions {
   Result (*name)(Device, char*, unsigned) = nullptr;
   Result (*utilization)(Device, Utilization*) = nullptr;
   Result (*memory)(Device, Memory*) = nullptr;
-  Result (*power)(Device, unsigned*) = nullptr;               // milliwatts
-  Result (*limit)(Device, unsigned*) = nullptr;               // milliwatts
-  Result (*energy)(Device, unsigned long long*) = nullptr;    // millijoules since the driver loaded
-  Result (*temperature)(Device, int, unsigned*) = nullptr;    // degrees Celsius
-  Result (*clock)(Device, int, unsigned*) = nullptr;          // MHz
-  Result (*most_clock)(Device, int, unsigned*) = nullptr;     // MHz
-  Result (*reasons)(Device, unsigned long long*) = nullptr;   // why clocks are below the highest
+  Result (*power)(Device, unsigned*) = nullptr;              // milliwatts
+  Result (*limit)(Device, unsigned*) = nullptr;              // milliwatts
+  Result (*energy)(Device, unsigned long long*) = nullptr;   // millijoules since the driver loaded
+  Result (*temperature)(Device, int, unsigned*) = nullptr;   // degrees Celsius
+  Result (*clock)(Device, int, unsigned*) = nullptr;         // MHz
+  Result (*most_clock)(Device, int, unsigned*) = nullptr;    // MHz
+  Result (*reasons)(Device, unsigned long long*) = nullptr;  // why clocks are below the highest
 };
 
 template <typename Function>

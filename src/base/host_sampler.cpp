@@ -83,8 +83,7 @@ HostSampler::~HostSampler() {
   state_->stopping = true;
   state_->changed.notify_all();
   constexpr std::chrono::seconds kPatience{2};
-  const bool ended =
-      state_->changed.wait_for(lock, kPatience, [this] { return state_->ended; });
+  const bool ended = state_->changed.wait_for(lock, kPatience, [this] { return state_->ended; });
   std::thread thread = std::move(state_->thread);
   lock.unlock();
   if (ended) {

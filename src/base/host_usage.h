@@ -31,9 +31,9 @@ struct HostFigures {
   int64_t available_bytes = 0;  // of the machine: could be had without swapping
   int64_t memory_bytes = 0;     // of the machine
   char interface[16] = {};      // watched; empty: none
-  double in_bytes_per_second = 0, out_bytes_per_second = 0;  // of the interface
-  double link_bytes_per_second = 0;                          // its speed; 0: it does not say
-  double retransmits_per_second = 0;                         // TCP segments, of the machine
+  double in_bytes_per_second = 0, out_bytes_per_second = 0;        // of the interface
+  double link_bytes_per_second = 0;                                // its speed; 0: it does not say
+  double retransmits_per_second = 0;                               // TCP segments, of the machine
   double read_bytes_per_second = 0, written_bytes_per_second = 0;  // by this process, of disks
 };
 

@@ -33,7 +33,7 @@ struct MachineFigures {
   double cpu_watts = -1;                  // of all processor packages; below 0: not readable
   double cpu_joules = 0;                  // since the sampler began
   int64_t memory_bytes = 0, available_bytes = 0;
-  char interface[16] = {};  // watched; empty: none
+  char interface[16] = {};           // watched; empty: none
   double link_bytes_per_second = 0;  // its speed; 0: it does not say
   double in_bytes_per_second = 0, out_bytes_per_second = 0;
   double in_packets_per_second = 0, out_packets_per_second = 0;

@@ -67,7 +67,8 @@ std::string rank_line(const Json& rank, const Json& live) {
       rate(out), percent(std::max(in, out), link), state_of(rank, live));
 }
 
-// "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ..." below the rank that samples them; empty: none.
+// "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ..." below the rank that samples them; empty:
+// none.
 std::string gpu_line(const Json& rank) {
   std::string out;
   int index = 0;

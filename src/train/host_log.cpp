@@ -74,7 +74,11 @@ void HostLog::write(int64_t step) {
   }
 }
 
-void HostLog::on_start(int64_t first_step, int64_t) { write(first_step - 1); }
+// Writes nothing: the line that tells of the start comes first.
+void HostLog::on_start(int64_t first_step, int64_t) {
+  std::scoped_lock lock(mutex_);
+  step_ = first_step - 1;
+}
 
 void HostLog::on_step(const StepRecord& record) { write(record.step); }
 

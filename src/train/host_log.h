@@ -29,8 +29,8 @@ class HostLog : public Observer {
   HostLog(const HostLog&) = delete;
   HostLog& operator=(const HostLog&) = delete;
 
-  // Lines that are due are written at each of these.
   void on_start(int64_t first_step, int64_t total_steps) override;
+  // Lines that are due are written at each of these.
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;

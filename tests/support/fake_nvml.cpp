@@ -84,9 +84,7 @@ int nvmlDeviceGetClockInfo(Device, int type, unsigned* megahertz) {
   return say(megahertz, type == 1 ? (is("hot") ? 600U : 1'410U) : 5'000U);
 }
 
-int nvmlDeviceGetMaxClockInfo(Device, int, unsigned* megahertz) {
-  return say(megahertz, 1'590U);
-}
+int nvmlDeviceGetMaxClockInfo(Device, int, unsigned* megahertz) { return say(megahertz, 1'590U); }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(Device, unsigned long long* reasons) {
   if (is("old")) return kNotSupported;
