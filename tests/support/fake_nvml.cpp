@@ -1,7 +1,9 @@
 // A library with the names of NVML that lockstep uses and two invented GPUs behind them, for
 // machines without any. FAKE_NVML in the environment: "no_driver" (init fails), "old" (no energy
 // counter, no reasons for slow clocks), "hot" (clocks held down by heat), "lost" (every question
-// about a GPU fails).
+// about a GPU fails), "hangs" (it takes 6 s to answer).
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -38,7 +40,10 @@ struct Memory {
 
 extern "C" {
 
-int nvmlInit_v2() { return is("no_driver") ? kDriverNotLoaded : kSuccess; }
+int nvmlInit_v2() {
+  if (is("hangs")) sleep(6);
+  return is("no_driver") ? kDriverNotLoaded : kSuccess;
+}
 int nvmlShutdown() { return kSuccess; }
 
 int nvmlDeviceGetCount_v2(unsigned* count) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
 
 namespace lockstep {
@@ -33,6 +34,18 @@ TEST(HostSampler, EndsAtOnce) {
   const auto start = Clock::now();
   { HostSampler sampler(options(), std::chrono::seconds{60}); }
   EXPECT_LT(Clock::now() - start, milliseconds{1500});
+}
+
+TEST(HostSampler, DoesNotWaitForADriverThatHangs) {
+  setenv("FAKE_NVML", "hangs", 1);
+  const auto start = Clock::now();
+  {
+    HostSampler sampler(options(), milliseconds{50});
+    EXPECT_EQ(sampler.newest().process.samples, 0u);
+    EXPECT_LT(Clock::now() - start, milliseconds{1000}) << "nor does who asks";
+  }
+  EXPECT_LT(Clock::now() - start, milliseconds{4500});
+  unsetenv("FAKE_NVML");
 }
 
 // The limit of the design is 0.5 % (benchmarks/host_sampler.cpp measures it); processor time, so

@@ -118,7 +118,8 @@ class ReportHostsTest : public ::testing::Test {
       line["gpus"][1]["use"] = 0;
     }
     const int rank = name == "a" ? 0 : 1;
-    line["ranks"] = {{{"rank", rank}, {"cores", h.rank_cores}, {"memory_bytes", 2e9}}};
+    line["ranks"] = Json::array();
+    line["ranks"].push_back({{"rank", rank}, {"cores", h.rank_cores}, {"memory_bytes", 2e9}});
     return line.dump() + "\n";
   }
 
