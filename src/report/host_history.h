@@ -23,7 +23,7 @@ struct RankUseRow {
 
 struct HostRow {
   double time = 0, seconds = 0;  // it tells of the seconds before time
-  double cpu_share, cores, usable_cores, cpu_watts, cpu_joules;
+  double cpu_share, busiest_core, idlest_core, cores, usable_cores, cpu_watts, cpu_joules;
   double memory_bytes, memory_available_bytes;
   double in_bytes, out_bytes, link_bytes;  // a second
   double packets, drops, errors;           // a second, both ways

@@ -152,7 +152,16 @@ void HostMeans::add_cores(const MachineMeans& means, HostSummary& out) const {
         rounded(std::min(usable, static_cast<double>(means.newest.cores)), 100);
   }
   Json cores = Json::array();
-  for (const Mean& core : means.cores) cores.push_back(std::lround(core.value()));
+  double idlest = 100, busiest = 0;
+  for (const Mean& core : means.cores) {
+    cores.push_back(std::lround(core.value()));
+    idlest = std::min(idlest, core.value());
+    busiest = std::max(busiest, core.value());
+  }
+  if (!cores.empty()) {
+    put(out, "cpu_busiest_core_share", busiest / 100, 1e4);
+    put(out, "cpu_idlest_core_share", idlest / 100, 1e4);
+  }
   out.line["cpu_core_percent"] = std::move(cores);
   if (means.newest.cpu_watts < 0) return;
   put(out, "cpu_watts", means.cpu_watts.value(), 100);
