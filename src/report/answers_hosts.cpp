@@ -48,25 +48,31 @@ std::string gpu_name(const HostSeries& host, std::size_t i) {
 }
 
 void add_host_table(const Run& run, Answer& out) {
-  ComparisonTable table{{"host", "busy cores of this run", "usable", "all programs", "memory used",
-                         "free at least", "disk read", "disk written", "CPU power"},
-                        {},
-                        "lrrrrrrrr"};
+  ComparisonTable table{
+      {"host", "busy cores of this run", "usable", "all programs", "idlest core", "busiest core",
+       "memory used", "free at least", "disk read", "disk written", "CPU power"},
+      {},
+      "lrrrrrrrrrr"};
   for (const HostSeries& host : run.history.hosts.hosts) {
     const double cores = host.mean(rank_cores), share = host.mean(&HostRow::cpu_share);
     const double free = host.least(&HostRow::memory_available_bytes);
     const double usable = host.mean(&HostRow::usable_cores);
     const double used = host.most(used_share), watts = host.mean(&HostRow::cpu_watts);
+    const double idlest = host.mean(&HostRow::idlest_core);
+    const double busiest = host.mean(&HostRow::busiest_core);
     const double read = host.mean(&HostRow::disk_read_bytes);
     const double written = host.mean(&HostRow::disk_written_bytes);
     table.rows.push_back({host.name, text_of(cores, "", 1), text_of(usable, ""), share_text(share),
-                          share_text(used), short_bytes(free), short_bytes(read) + "/s",
-                          short_bytes(written) + "/s", text_of(watts, " W")});
+                          share_text(idlest), share_text(busiest), share_text(used),
+                          short_bytes(free), short_bytes(read) + "/s", short_bytes(written) + "/s",
+                          text_of(watts, " W")});
     out.facts["use_of_hosts"].push_back({{"host", host.name},
                                          {"sampled_seconds", host.seconds()},
                                          {"busy_cores", json_of(cores)},
                                          {"usable_cores", json_of(usable)},
                                          {"cpu_share", json_of(share)},
+                                         {"idlest_core_share", json_of(idlest)},
+                                         {"busiest_core_share", json_of(busiest)},
                                          {"memory_used_share", json_of(used)},
                                          {"memory_free_bytes", json_of(free)},
                                          {"disk_read_bytes_per_second", json_of(read)},
@@ -74,9 +80,8 @@ void add_host_table(const Run& run, Answer& out) {
                                          {"cpu_watts", json_of(watts)}});
   }
   out.evidence.emplace_back(
-      "Each host over the whole run, from a sample a second: means, of memory the most used and "
-      "the "
-      "least free.");
+      "Each host over the whole run, from a sample a second: means; of memory the most that was "
+      "used.");
   out.tables.push_back(table);
 }
 

@@ -39,6 +39,8 @@ HostRow host_row(const Json& line) {
       .time = number(line, "time"),
       .seconds = number(line, "seconds"),
       .cpu_share = number(line, "cpu_share"),
+      .busiest_core = number(line, "cpu_busiest_core_share"),
+      .idlest_core = number(line, "cpu_idlest_core_share"),
       .cores = number(line, "cpu_cores"),
       .usable_cores = number(line, "cpu_usable_cores"),
       .cpu_watts = number(line, "cpu_watts"),

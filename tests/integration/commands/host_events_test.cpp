@@ -101,8 +101,7 @@ TEST_F(HostEventsTest, WithoutGpusThereAreNoFieldsAndNoWarnings) {
   for (const std::string& tag : tags("plain")) {
     EXPECT_EQ(tag.find("gpu"), std::string::npos) << tag;
   }
-  const ProgramResult compared =
-      run_lockstep(fmt::format("compare {0} {0}", run("plain").string()));
+  const ProgramResult compared = run_lockstep("compare " + run("plain").string());
   EXPECT_EQ(compared.exit_code, 0) << compared.errors;
 }
 

@@ -71,6 +71,8 @@ TEST(HostMeans, AreOverTimeAndBeginAnew) {
   EXPECT_EQ(line["memory_available_bytes"], 2000) << "the least";
   EXPECT_DOUBLE_EQ(line["link_share"], 0.3);
   EXPECT_EQ(line["cpu_core_percent"], Json({100, 0, 0, 0}));
+  EXPECT_EQ(line["cpu_busiest_core_share"], 1);
+  EXPECT_EQ(line["cpu_idlest_core_share"], 0);
   EXPECT_EQ(line["cpu_usable_cores"], 4) << "both ranks share them";
   EXPECT_NEAR(line["gpus"][0]["use"], 0.8, 1e-4);
   EXPECT_EQ(line["gpus"][0]["joules"], 300);
