@@ -173,8 +173,10 @@ void Trainer::start_observers() {
   }
   observers_.push_back(std::move(log));
   observers_.push_back(std::move(events));
-  observers_.push_back(std::make_unique<LiveFile>(
-      world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
+  observers_.push_back(std::make_unique<LiveFile>(world_, folder_,
+                                                  LiveOptions{.unit = task_.unit(),
+                                                              .minutes = config_.training.minutes,
+                                                              .threads = at::get_num_threads()}));
 }
 
 void Trainer::start_batches() {
