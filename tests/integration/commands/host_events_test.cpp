@@ -31,7 +31,8 @@ class HostEventsTest : public TinyRuns {
   json answer(const std::string& name, const std::string& id) const {
     const ProgramResult said = run_lockstep("report --json " + run(name).string());
     EXPECT_EQ(said.exit_code, 0) << said.errors;
-    for (const json& one : json::parse(said.output)["answers"]) {
+    const json report = json::parse(said.output);
+    for (const json& one : report["answers"]) {
       if (one["id"] == id) return one["facts"];
     }
     return nullptr;

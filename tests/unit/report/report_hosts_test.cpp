@@ -196,10 +196,10 @@ TEST_F(ReportHostsTest, MeasuredEnergyComesBeforeWattsThatWereGiven) {
 }
 
 TEST_F(ReportHostsTest, ARunWithoutSuchLinesSaysSo) {
-  const Json report = report_of({.lines = false});
-  EXPECT_FALSE(answer(report, "processors")["facts"].contains("use_of_hosts"));
+  const Json processors = answer(report_of({.lines = false}), "processors");
+  EXPECT_FALSE(processors["facts"].contains("use_of_hosts"));
   bool said = false;
-  for (const Json& one : answer(report, "processors")["not_measured"]) {
+  for (const Json& one : processors["not_measured"]) {
     said = said || one["how"].get<std::string>().find("monitor.every_seconds") == 0;
   }
   EXPECT_TRUE(said);
@@ -216,7 +216,7 @@ TEST_F(ReportHostsTest, ManyLinesAreDrawnAsTheirSpread) {
                    {"cpu_share", 0.05 * host}});
     }
   }
-  Run run;
+  lockstep::Run run;
   run.history.hosts = history;
   std::vector<HostLine> lines;
   for (const HostSeries& host : run.history.hosts.hosts) {
