@@ -272,7 +272,9 @@ void add_processor_use(const Run& run, double computing, Answer& out, Findings& 
   for (const HostSeries& host : history.hosts) {
     const bool gpus = find_idle_gpus(host, computing, out, findings);
     const double used = host.mean(share_of_usable);
-    if (!gpus && used < kIdle && computing > kComputing && host.seconds() >= kLongEnough) {
+    const bool free_cores = host.mean(&HostRow::cpu_share) < kIdle;  // nor taken by other programs
+    if (!gpus && used < kIdle && free_cores && computing > kComputing &&
+        host.seconds() >= kLongEnough) {
       findings.push_back(
           {"cores_idle", fmt::format("the ranks on {} kept {} of its {:.0f} usable cores busy, "
                                      "though they seldom waited",

@@ -230,7 +230,8 @@ void HostMeans::add_ranks(HostSummary& out) const {
       out.scalars.emplace_back(tag + name, value);
     };
     put_figure("cores", r.cores.value(), 1e3);
-    put_figure("memory_bytes", static_cast<double>(r.most_resident_bytes), 1);
+    line["memory_bytes"] = r.most_resident_bytes;
+    out.scalars.emplace_back(tag + "memory_bytes", static_cast<double>(r.most_resident_bytes));
     put_figure("disk_read_bytes_per_second", r.read.value(), 1);
     put_figure("disk_written_bytes_per_second", r.written.value(), 1);
     all.push_back(std::move(line));
