@@ -79,7 +79,7 @@ int main() {
   constexpr int kRanks = 64;
   RankJudge judge({}, progress);
   std::vector<RankSeen> ranks(kRanks);
-  HostUsage usage("lo");
+  HostUsage usage({.interface = "lo", .machine = false, .root = "", .nvml = ""});
   double sample = nanoseconds(50, [&] { ranks[0].status.usage = usage.sample(); });
   for (int r = 0; r < kRanks; ++r) {
     ranks[r].identity.rank = r;

@@ -1,83 +1,83 @@
 #include "base/host_usage.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <cstring>
-#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 
 namespace lockstep {
 namespace {
 
-// Unlike read_file: what is not there, or says nothing (the speed of a loopback), is empty.
-std::string text_of(const std::string& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "";
-  std::string out;
-  char buffer[8192];
-  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;) {
-    out.append(buffer, static_cast<std::size_t>(n));
-  }
-  close(fd);
-  return out;
-}
-
-uint64_t number_of(std::string_view text) {
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// Words of the first line that starts with `head`; none when there is no such line.
-std::vector<std::string_view> words_after(std::string_view text, std::string_view head) {
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = trim(text.substr(at, end - at));
-    if (line.starts_with(head)) return split_words(line.substr(head.size()));
-    at = end + 1;
-  }
-  return {};
-}
-
-int64_t kilobytes(std::string_view text, std::string_view head) {
-  auto words = words_after(text, head);
-  return words.empty() ? 0 : static_cast<int64_t>(number_of(words[0])) * 1024;
-}
-
-// /proc/net/snmp has a line of names and a line of values for each protocol.
-uint64_t retransmitted_segments() {
-  std::string text = text_of("/proc/net/snmp");
-  std::size_t names_at = text.find("Tcp: "), values_at = text.find("Tcp: ", names_at + 1);
-  if (names_at == std::string::npos || values_at == std::string::npos) return 0;
-  auto names = words_after(std::string_view(text).substr(names_at), "Tcp: ");
-  auto values = words_after(std::string_view(text).substr(values_at), "Tcp: ");
-  auto at = std::find(names.begin(), names.end(), "RetransSegs") - names.begin();
-  return at < static_cast<std::ptrdiff_t>(values.size()) ? number_of(values[at]) : 0;
-}
-
-double link_speed(const std::string& interface) {
-  if (interface.empty()) return 0;
-  std::string text = text_of("/sys/class/net/" + interface + "/speed");  // Mbit/s, or -1
-  return text.starts_with('-') ? 0 : static_cast<double>(number_of(trim(text))) * 1e6 / 8;
-}
-
 double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// FNV-1a.
+uint64_t hash_of(const void* bytes, std::size_t count, uint64_t hash) {
+  for (std::size_t i = 0; i < count; ++i) {
+    hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
 }  // namespace
 
-HostUsage::HostUsage(std::string interface)
-    : interface_(std::move(interface)), before_(read_counters()) {}
+HostUsage::HostUsage(HostUsageOptions options)
+    : options_(std::move(options)),
+      energy_(options_.machine ? CpuEnergy(options_.root) : CpuEnergy("/none")),
+      gpus_(options_.machine ? options_.nvml : "") {
+  read_slow_figures();
+  before_ = read_counters();
+}
 
-HostUsage::Counters HostUsage::read_counters() const {
+void HostUsage::read_slow_figures() {
+  if (!options_.interface.empty()) {
+    const std::string text = file("/sys/class/net/" + options_.interface + "/speed");
+    link_bytes_per_second_ =  // Mbit/s, or -1
+        text.starts_with('-') ? 0 : static_cast<double>(parse_number(text)) * 1e6 / 8;
+  }
+  // "0::/user.slice/..." in version 2 of control groups; a limit may stand at any level.
+  const std::string text = file("/proc/self/cgroup");
+  const std::size_t at = text.find("0::");
+  const std::size_t begin = at == std::string::npos ? text.size() : at + 3;
+  std::string group = text.substr(begin, text.find('\n', begin) - begin);
+  core_limit_ = 0;
+  std::string limited;  // by which group
+  for (;; group.resize(std::min(group.rfind('/'), group.size() - 1))) {
+    const double limit = parse_core_limit(file("/sys/fs/cgroup" + group + "/cpu.max"));
+    if (limit > 0 && (core_limit_ == 0 || limit < core_limit_)) {
+      core_limit_ = limit;
+      limited = group;
+    }
+    if (group.empty()) break;
+  }
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  sched_getaffinity(0, sizeof mask, &mask);
+  cores_id_ = hash_of(&mask, sizeof mask, 0xcbf29ce484222325ULL);
+  if (core_limit_ > 0) cores_id_ = hash_of(limited.data(), limited.size(), cores_id_);
+}
+
+// What is made of disks (dm, md, loop) and their partitions have no device of their own.
+bool HostUsage::is_whole_disk(std::string_view name) {
+  auto found = disks_.find(name);
+  if (found == disks_.end()) {
+    std::string folder(name);
+    std::replace(folder.begin(), folder.end(), '/', '!');
+    const std::string device = options_.root + "/sys/block/" + folder + "/device";
+    found = disks_.emplace(name, access(device.c_str(), F_OK) == 0).first;
+  }
+  return found->second;
+}
+
+HostUsage::Counters HostUsage::read_counters() {
   Counters out;
   out.time = std::chrono::steady_clock::now();
   rusage usage{};
@@ -86,59 +86,97 @@ HostUsage::Counters HostUsage::read_counters() const {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
   };
   out.process_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  std::string stat = text_of("/proc/stat");
-  for (const std::string& line : split(stat, '\n')) {
-    if (!line.starts_with("cpu")) break;  // the lines of the cores come first
-    auto words = split_words(line);
-    uint64_t total = 0, idle = 0;
-    // user nice system idle iowait irq softirq steal; guest time is part of user's.
-    for (std::size_t i = 1; i < words.size() && i <= 8; ++i) {
-      total += number_of(words[i]);
-      if (i == 4 || i == 5) idle += number_of(words[i]);
-    }
-    out.total.push_back(total);
-    out.busy.push_back(total - idle);
+  out.process_disks = parse_process_io(file("/proc/self/io"));
+  out.ticks = parse_cpu_ticks(file("/proc/stat"));
+  if (!options_.interface.empty()) {
+    out.net = parse_interface(file("/proc/net/dev"), options_.interface);
   }
-  if (!interface_.empty()) {
-    auto words = words_after(text_of("/proc/net/dev"), interface_ + ":");
-    if (words.size() > 8) {
-      out.in_bytes = number_of(words[0]);
-      out.out_bytes = number_of(words[8]);
-    }
+  out.tcp = parse_tcp(file("/proc/net/snmp"));
+  if (options_.machine) {
+    out.disks = parse_disks(file("/proc/diskstats"),
+                            [this](std::string_view name) { return is_whole_disk(name); });
   }
-  out.retransmits = retransmitted_segments();
   return out;
 }
 
 HostFigures HostUsage::sample() {
+  constexpr uint64_t kSlowEvery = 30;
+  if (++samples_ % kSlowEvery == 0) read_slow_figures();
   Counters now = read_counters();
   HostFigures out;
-  std::chrono::duration<double> passed = now.time - before_.time;
-  double seconds = std::max(passed.count(), 1e-6);
+  const std::chrono::duration<double> passed = now.time - before_.time;
+  out.samples = samples_;
+  out.seconds = std::max(passed.count(), 1e-6);
   auto rate = [&](uint64_t before, uint64_t after) {
-    return after < before ? 0 : static_cast<double>(after - before) / seconds;
+    return after < before ? 0 : static_cast<double>(after - before) / out.seconds;
   };
-  out.process_cores = (now.process_seconds - before_.process_seconds) / seconds;
+  out.process_cores = (now.process_seconds - before_.process_seconds) / out.seconds;
   busy_cores_.clear();
-  for (std::size_t i = 0; i < std::min(now.total.size(), before_.total.size()); ++i) {
-    double busy = share(now.busy[i] - before_.busy[i], now.total[i] - before_.total[i]);
+  const CpuTicks &first = before_.ticks, &last = now.ticks;
+  for (std::size_t i = 0; i < std::min(last.total.size(), first.total.size()); ++i) {
+    const double busy = last.total[i] <= first.total[i] || last.busy[i] < first.busy[i]
+                            ? 0
+                            : share(last.busy[i] - first.busy[i], last.total[i] - first.total[i]);
     if (i == 0) out.machine_share = busy;
     if (i > 0) busy_cores_.push_back(busy);
   }
   out.cores = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t mask;
   out.usable_cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : out.cores;
-  out.resident_bytes = kilobytes(text_of("/proc/self/status"), "VmRSS:");
-  std::string memory = text_of("/proc/meminfo");
-  out.available_bytes = kilobytes(memory, "MemAvailable:");
-  out.memory_bytes = kilobytes(memory, "MemTotal:");
-  std::strncpy(out.interface, interface_.c_str(), sizeof out.interface - 1);
-  out.in_bytes_per_second = rate(before_.in_bytes, now.in_bytes);
-  out.out_bytes_per_second = rate(before_.out_bytes, now.out_bytes);
-  out.link_bytes_per_second = link_speed(interface_);
-  out.retransmits_per_second = rate(before_.retransmits, now.retransmits);
+  out.core_limit = core_limit_;
+  out.cores_id = cores_id_;
+  out.resident_bytes = parse_kilobytes(file("/proc/self/status"), "VmRSS:");
+  const std::string memory = file("/proc/meminfo");
+  out.available_bytes = parse_kilobytes(memory, "MemAvailable:");
+  out.memory_bytes = parse_kilobytes(memory, "MemTotal:");
+  options_.interface.copy(out.interface, sizeof out.interface - 1);
+  out.in_bytes_per_second = rate(before_.net.in_bytes, now.net.in_bytes);
+  out.out_bytes_per_second = rate(before_.net.out_bytes, now.net.out_bytes);
+  out.link_bytes_per_second = link_bytes_per_second_;
+  out.retransmits_per_second = rate(before_.tcp.retransmitted, now.tcp.retransmitted);
+  out.read_bytes_per_second = rate(before_.process_disks.read_bytes, now.process_disks.read_bytes);
+  out.written_bytes_per_second =
+      rate(before_.process_disks.written_bytes, now.process_disks.written_bytes);
+  if (options_.machine) sample_machine(out, now);
   before_ = std::move(now);
   return out;
+}
+
+// `own`: what the same sample says of this process; before_ is still that of the sample before.
+void HostUsage::sample_machine(const HostFigures& own, const Counters& now) {
+  MachineFigures& m = machine_;
+  auto rate = [&](uint64_t before, uint64_t after) {
+    return after < before ? 0 : static_cast<double>(after - before) / own.seconds;
+  };
+  m.samples = own.samples;
+  m.seconds = own.seconds;
+  m.cpu_share = own.machine_share;
+  m.cores = own.cores;
+  for (std::size_t i = 0; i < std::min<std::size_t>(kMostCores, busy_cores_.size()); ++i) {
+    m.core_percent[i] = static_cast<uint8_t>(std::lround(100 * std::min(1.0, busy_cores_[i])));
+  }
+  if (energy_.is_known()) {
+    const double joules = energy_.joules();
+    m.cpu_watts = (joules - m.cpu_joules) / own.seconds;
+    m.cpu_joules = joules;
+  }
+  m.memory_bytes = own.memory_bytes;
+  m.available_bytes = own.available_bytes;
+  std::memcpy(m.interface, own.interface, sizeof m.interface);
+  m.link_bytes_per_second = own.link_bytes_per_second;
+  m.in_bytes_per_second = own.in_bytes_per_second;
+  m.out_bytes_per_second = own.out_bytes_per_second;
+  const InterfaceCounters &first = before_.net, &last = now.net;
+  m.in_packets_per_second = rate(first.in_packets, last.in_packets);
+  m.out_packets_per_second = rate(first.out_packets, last.out_packets);
+  m.drops_per_second = rate(first.in_drops + first.out_drops, last.in_drops + last.out_drops);
+  m.errors_per_second = rate(first.in_errors + first.out_errors, last.in_errors + last.out_errors);
+  m.segments_per_second = rate(before_.tcp.sent, now.tcp.sent);
+  m.retransmits_per_second = own.retransmits_per_second;
+  m.disk_read_bytes_per_second = rate(before_.disks.read_bytes, now.disks.read_bytes);
+  m.disk_written_bytes_per_second = rate(before_.disks.written_bytes, now.disks.written_bytes);
+  m.gpus = 0;
+  for (const GpuFigures& gpu : gpus_.sample(own.seconds)) m.gpu[m.gpus++] = gpu;
 }
 
 int64_t free_disk_bytes(const std::string& folder) {

@@ -136,7 +136,7 @@ void Connections::open_heartbeat(std::chrono::milliseconds timeout) {
   } catch (const std::exception& exception) {  // the store went away with rank 0
     throw peer_error(who_, "looking for rank 0's heartbeat", exception);
   }
-  heartbeat_.start(local.interface);
+  heartbeat_.start(local.interface, environment_.local_rank == 0);
 }
 
 void Connections::join_machine(const WorldOptions& options) {

@@ -57,10 +57,11 @@ void Heartbeat::join(const std::string& meeting) {
   follower_ = std::make_unique<FollowerLink>(meeting, ranks_[rank_].identity);
 }
 
-void Heartbeat::start(const std::string& interface) {
+void Heartbeat::start(const std::string& interface, bool for_machine) {
   {
     std::scoped_lock lock(mutex_);
-    usage_.emplace(interface);
+    sampler_ = std::make_unique<HostSampler>(
+        HostUsageOptions{.interface = interface, .machine = for_machine});
     ranks_[0].seen = std::chrono::steady_clock::now();
     ranks_[0].presence = ranks_[rank_].presence = Presence::kHere;
   }
@@ -188,10 +189,7 @@ void Heartbeat::look_at_myself(Time now) {
   mine.seen = now;
   mine.presence = Presence::kHere;
   mine.operations = progress_.operations(kTravelling);
-  if (usage_ && now >= next_sample_) {
-    mine.status.usage = usage_->sample();
-    next_sample_ = now + seconds{1};
-  }
+  look_at_host(mine);
   const bool news = !new_trouble_.empty() || !new_failure_.empty();
   if (now >= next_beat_ || news) {
     if (follower_) follower_->beat(mine.status, mine.operations);
@@ -207,6 +205,16 @@ void Heartbeat::look_at_myself(Time now) {
     mine.failure_since = now;
     if (follower_) follower_->say(BeatType::kFailure, mine.failure);
   }
+}
+
+// Under the mutex; the sampler never keeps it waiting.
+void Heartbeat::look_at_host(RankSeen& mine) {
+  if (!sampler_) return;
+  const HostSample newest = sampler_->newest();
+  mine.status.usage = newest.process;
+  if (newest.machine.samples == mine.machine.samples) return;
+  mine.machine = newest.machine;
+  if (follower_) follower_->tell(mine.machine);
 }
 
 // What rank 0 cannot say of itself.

@@ -3,8 +3,8 @@
 // within seconds, by every rank alike, with what it did last - which neither Gloo nor a broken
 // connection tells (docs/launch.md, "When a rank is lost").
 //
-// One thread a process, which also samples the use of the host. The verdict is final: whatever
-// fails after it follows from it.
+// One thread a process, and one that samples the use of the host (base/host_sampler.h). The verdict
+// is final: whatever fails after it follows from it.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/host_sampler.h"
 #include "dist/rank_judge.h"
 
 namespace lockstep {
@@ -38,8 +39,8 @@ class Heartbeat {
   // On the others. MachineError.
   void join(const std::string& meeting);
   // After open or join, or alone with one rank. `interface`: whose traffic is watched; may be
-  // empty.
-  void start(const std::string& interface);
+  // empty. `for_machine`: this rank samples its machine, for all ranks there.
+  void start(const std::string& interface, bool for_machine = true);
   bool is_running() const { return thread_.joinable(); }
 
   // The verdict, once there is one. Cheap while there is none.
@@ -70,6 +71,7 @@ class Heartbeat {
   void turn(Time now);
   void wait_for_news(std::chrono::milliseconds most);
   void look_at_myself(Time now);
+  void look_at_host(RankSeen& mine);
   void judge_leader(Time now);
   void settle(RankVerdict verdict);
   void end_if_stuck(Time now);
@@ -88,12 +90,12 @@ class Heartbeat {
   std::condition_variable decided_;
   std::vector<RankSeen> ranks_;
   std::optional<RankVerdict> verdict_;
-  std::optional<HostUsage> usage_;
+  std::unique_ptr<HostSampler> sampler_;
   std::function<void(const RankVerdict&)> last_words_;
   std::string new_trouble_, new_failure_;  // to be told to rank 0
   std::vector<std::string> warnings_;      // to be taken
   bool leaving_ = false, clean_ = false;
-  Time verdict_time_{}, next_beat_{}, next_sample_{}, last_turn_{};
+  Time verdict_time_{}, next_beat_{}, last_turn_{};
 
   std::atomic<bool> is_decided_{false}, noticed_{false};
   std::mutex interrupting_;  // held while it runs

@@ -160,6 +160,10 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
     case BeatType::kFarewell:
       seen.presence = Presence::kDone;
       return;
+    case BeatType::kMachine:
+      seen.machine = body.take<MachineFigures>();
+      seen.machine.gpus = std::clamp(seen.machine.gpus, 0, kMostGpus);
+      return;
     default:
       return;
   }
@@ -221,6 +225,10 @@ void FollowerLink::beat(RankStatus status, const std::vector<OperationRecord>& n
   body.add(clock_of_the_day()).add(status).add(static_cast<uint32_t>(newest.size()));
   for (const OperationRecord& o : newest) body.add(o);
   link_.send(BeatType::kBeat, body.body());
+}
+
+void FollowerLink::tell(const MachineFigures& machine) {
+  if (!link_.has_backlog()) link_.send(BeatType::kMachine, BeatWriter().add(machine).body());
 }
 
 void FollowerLink::say(BeatType type, std::string_view text) {

@@ -59,6 +59,7 @@ class FollowerLink {
 
   void add_to(std::vector<pollfd>& wanted) const;
   void beat(RankStatus status, const std::vector<OperationRecord>& newest);
+  void tell(const MachineFigures& machine);  // may be left out where the network is slow
   void say(BeatType type, std::string_view text);
   // Hears rank 0; returns the verdict that it sent, if it did.
   std::optional<RankVerdict> serve(std::vector<RankSeen>& ranks, Time now);

@@ -32,8 +32,9 @@ std::string address_text(const sockaddr_storage& address, socklen_t length) {
 
 uint32_t wire_layout() {
   uint32_t layout = 1;  // counts up when the meaning of anything changes
-  for (std::size_t size : {sizeof(BeatGreeting), sizeof(RankStatus), sizeof(BeatAnswer),
-                           sizeof(BeatTableEntry), sizeof(OperationRecord)}) {
+  for (std::size_t size :
+       {sizeof(BeatGreeting), sizeof(RankStatus), sizeof(BeatAnswer), sizeof(BeatTableEntry),
+        sizeof(OperationRecord), sizeof(MachineFigures)}) {
     layout = layout * 31 + static_cast<uint32_t>(size);
   }
   return layout;

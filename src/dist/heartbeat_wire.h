@@ -23,6 +23,7 @@ enum class BeatType : uint32_t {
   kFailure,       // to rank 0: this rank ends for a reason of its own
   kFarewell,      // both ways: done, an end of the connection means nothing
   kVerdict,       // to the others
+  kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
 };
 
 struct BeatFrame {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/host_usage.h"
+#include "base/machine_figures.h"
 #include "dist/progress.h"
 
 namespace lockstep {
@@ -43,6 +44,7 @@ struct RankSeen {
   Time trouble_since{};
   std::string failure;  // it ends for a reason of its own, which this says
   Time failure_since{};
+  MachineFigures machine;  // its newest, known on rank 0; samples = 0: another rank has them
 
   std::string name() const;   // "rank 2 on node1 (10.0.0.2)"
   std::string place() const;  // "step 1,234, backward; started NAME (operation 567)"

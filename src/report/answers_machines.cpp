@@ -10,6 +10,7 @@
 #include "report/analysis_steps.h"
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
+#include "report/answers_hosts.h"
 #include "report/answers_phases.h"
 
 namespace lockstep {
@@ -172,11 +173,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   }
   if (run.times) add_rank_phases(run, out);
   add_slow_ranks(run, out, findings);
-  out.not_measured.push_back(
-      {"use of each core and GPU over time, memory, power, clocks",
-       "only rank 0's step times cover the whole run; the rest is known of its "
-       "newest 20 seconds",
-       "a sampler on every host, which runs do not have yet"});
+  add_processor_use(run, busy, out, findings);
   Figure figure{.name = "speed",
                 .title = "Speed",
                 .caption =
@@ -299,9 +296,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
          "train with this version; `lockstep plan` predicts it"});
   }
   add_timeline(run, out);
-  out.not_measured.push_back({"bytes through each network interface over the whole run",
-                              "known of the newest 20 seconds only",
-                              "a sampler on every host, which runs do not have yet"});
+  if (hosts > 1) add_link_use(run, options, out, findings);
   out.method = fmt::format(
       "{} Above {} of a "
       "step it counts as a bottleneck; where a rank is slower than the others by "

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "report/answers.h"
+#include "report/answers_hosts.h"
 #include "report/comparison.h"
 #include "report/comparison_plots.h"
 
@@ -108,15 +109,18 @@ Answer answer_cost(const Run& run, const ReportOptions& options) {
     out.facts["cost"] = nullptr;
     out.not_measured.push_back({"cost", "no price was given", "lockstep report --price 0.526/h"});
   }
+  const bool measured = add_measured_energy(run, out);
   if (options.watts > 0) {
     const double kwh = hours * options.watts / 1000;
-    out.facts["energy_kwh"] = kwh;
+    out.facts[measured ? "energy_given_kwh" : "energy_kwh"] = kwh;
+    if (!measured) out.facts["energy_source"] = "given";
     out.verdict += fmt::format(" At {:g} W a host, as given and not measured: {:.3g} kWh.",
                                options.watts, kwh);
-  } else {
+  } else if (!measured) {
     out.facts["energy_kwh"] = nullptr;
-    out.not_measured.push_back({"energy", "the run folder has no power readings",
-                                "lockstep report --watts N, read from a meter"});
+    out.not_measured.push_back(
+        {"energy", "no host of the run has power readings: GPUs, or processors' counters (RAPL)",
+         "lockstep report --watts N, read from a meter"});
   }
   out.evidence.emplace_back(
       "From the first line of the run to its newest; setting machines up and "

@@ -67,6 +67,24 @@ std::string rank_line(const Json& rank, const Json& live) {
       rate(out), percent(std::max(in, out), link), state_of(rank, live));
 }
 
+// "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ..." below the rank that samples them; empty:
+// none.
+std::string gpu_line(const Json& rank) {
+  std::string out;
+  int index = 0;
+  for (const Json& gpu : rank.value("gpus", Json::array())) {
+    out += fmt::format("{} gpu {}", out.empty() ? "    " : ";", index++);
+    if (gpu.contains("use")) out += fmt::format(" {:.0f}%", 100 * number(gpu, "use"));
+    if (gpu.contains("memory_bytes")) {
+      out += fmt::format(" {:.1f}/{:.1f} GB", number(gpu, "memory_used_bytes") * 1e-9,
+                         number(gpu, "memory_bytes") * 1e-9);
+    }
+    if (gpu.contains("watts")) out += fmt::format(" {:.0f} W", number(gpu, "watts"));
+    if (gpu.contains("temperature")) out += fmt::format(" {:.0f} C", number(gpu, "temperature"));
+  }
+  return out;
+}
+
 std::string title_line(const Json& live, const LiveViewOptions& options) {
   auto step = static_cast<int64_t>(number(live, "step")),
        total = static_cast<int64_t>(number(live, "total_steps"));
@@ -168,6 +186,7 @@ std::string live_table(const Json& live, const LiveViewOptions& options) {
     bool ok = state == "ok" || state == "done";
     const char* color = state.ends_with("slow") ? kBold : ok ? "" : kRed;
     out += painted(color, line);
+    if (const std::string gpus = gpu_line(rank); !gpus.empty()) out += painted(kFaint, gpus);
   }
   for (const std::string& remark : remarks(live)) out += painted("", remark);
   return out;

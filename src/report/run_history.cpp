@@ -83,6 +83,8 @@ class HistoryReader {
     } else if (event == "meeting") {
       out_.meeting_seconds += number(line, "time/wait_seconds");
       if (!out_.steps.empty()) out_.steps.back().meeting = true;
+    } else if (event == "host") {
+      out_.hosts.add(line);
     } else if (event == "plan") {
       out_.plan = line;
     } else if (event == "end" && !out_.attempts.empty()) {

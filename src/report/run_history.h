@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "report/host_history.h"
 
 namespace lockstep {
 
@@ -57,6 +58,7 @@ struct RunHistory {
   double evaluation_seconds = 0, checkpoint_seconds = 0;  // of all attempts
   double meeting_seconds = 0;                             // of groups that take local steps
   nlohmann::json plan;                                    // the line of the event; null: none
+  HostHistory hosts;                                      // of all attempts
 
   bool ended() const { return !attempts.empty() && !attempts.back().end.empty(); }
   double wall_seconds() const {

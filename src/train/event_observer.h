@@ -17,6 +17,10 @@ class EventObserver : public Observer {
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_end(const std::string& reason) override;
+  // One point that another observer measured.
+  void scalar(const std::string& tag, int64_t step, double value, double wall_time) {
+    writer_.scalar(tag, step, value, wall_time);
+  }
 
  private:
   EventWriter writer_;

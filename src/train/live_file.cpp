@@ -25,6 +25,23 @@ double unix_seconds() {
 
 double rounded(double value, double digits = 1e4) { return std::round(value * digits) / digits; }
 
+// What the driver says, of one GPU.
+Json gpu_json(const GpuFigures& gpu) {
+  Json out = {{"name", gpu.name}};
+  auto put = [&](const char* name, double value, double digits) {
+    if (value >= 0) out[name] = rounded(value, digits);
+  };
+  put("use", gpu.use, 100);
+  if (gpu.memory_bytes > 0) {
+    out["memory_used_bytes"] = gpu.memory_used_bytes;
+    out["memory_bytes"] = gpu.memory_bytes;
+  }
+  put("watts", gpu.watts, 10);
+  put("temperature", gpu.temperature, 1);
+  put("sm_megahertz", gpu.sm_megahertz, 1);
+  return out;
+}
+
 Json usage_json(const HostFigures& u) {
   return {{"cores", rounded(u.process_cores, 100)},
           {"machine_cores", u.cores},
@@ -78,6 +95,7 @@ Json rank_json(const RankSeen& r, const StepShares& shares, RankSeen::Time now) 
               {"round_trip_seconds", rounded(r.status.round_trip_seconds, 1e6)}};
   if (!r.operations.empty()) out["operation_name"] = r.operations.back().name;
   out["usage"] = usage_json(r.status.usage);
+  for (int i = 0; i < r.machine.gpus; ++i) out["gpus"].push_back(gpu_json(r.machine.gpu[i]));
   return out;
 }
 

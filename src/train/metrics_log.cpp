@@ -112,6 +112,12 @@ void MetricsLog::on_epoch(const nlohmann::ordered_json& figures) {
   write(line.dump());
 }
 
+void MetricsLog::on_host(double time, int64_t step, const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json line = {{"event", "host"}, {"time", time}, {"step", step}};
+  line.update(figures);
+  write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void MetricsLog::on_end(const std::string& reason) {
   write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}, {"reason", reason}}
             .dump());

@@ -26,6 +26,8 @@ class MetricsLog : public Observer {
   void on_plan(const nlohmann::ordered_json& comparison);
   // What an epoch gave (train/epoch_table.h).
   void on_epoch(const nlohmann::ordered_json& figures);
+  // What a host did in the seconds before `time` (train/host_log.h).
+  void on_host(double time, int64_t step, const nlohmann::ordered_json& figures);
 
  private:
   void write(const std::string& line);

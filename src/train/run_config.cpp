@@ -134,6 +134,12 @@ void LoggingSection::describe(Fields& f) {
     "beside lockstep's; auto: imagenet for images, else lockstep");
 }
 
+void MonitorSection::describe(Fields& f) {
+  f("every_seconds", &every_seconds, AtLeast{0},
+    "between two lines of each host in metrics.jsonl and TensorBoard: use of cores, GPUs, memory, "
+    "network, disks, power; 0: none");
+}
+
 void CommSection::describe(Fields& f) {
   hooks.describe(f);
   f("bucket_megabytes", &bucket_megabytes, Above{0}, "gradients exchanged at a time");
@@ -173,6 +179,7 @@ void RunConfig::describe(Fields& f) {
   f.section("evaluation", evaluation, "measuring during training");
   f.section("checkpoint", checkpoint, "saving during training");
   f.section("logging", logging, "what the console shows");
+  f.section("monitor", monitor, "figures of the hosts");
   f.section("comm", comm, "between ranks");
   f.section("trace", trace, "steps whose timeline is recorded");
 }

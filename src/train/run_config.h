@@ -70,6 +70,11 @@ struct LoggingSection {
   void describe(Fields& f);
 };
 
+struct MonitorSection {
+  double every_seconds = 5;
+  void describe(Fields& f);
+};
+
 struct CheckpointSection {
   int64_t every = 1000;
   int64_t keep = 2;
@@ -100,6 +105,7 @@ struct RunConfig {
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
   LoggingSection logging;
+  MonitorSection monitor;
   CommSection comm;
   TraceSection trace;
   std::string task_name = "translation";

@@ -6,6 +6,7 @@
 #include "train/agreement.h"
 #include "train/epoch_table.h"
 #include "train/event_observer.h"
+#include "train/host_log.h"
 #include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
 #include "train/live_file.h"
@@ -169,9 +170,14 @@ void Trainer::start_observers() {
   std::vector<std::string> metrics;
   for (const MetricKind& kind : task_.metrics()) metrics.push_back(kind.name);
   auto epochs = std::make_unique<EpochTable>(folder_.epochs(), std::move(metrics), *log);
+  auto events = std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style);
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
+  if (const double seconds = config_.monitor.every_seconds; seconds > 0) {
+    HostLog::Logs logs{*log, *events};
+    observers_.push_back(std::make_unique<HostLog>(world_, logs, seconds));
+  }
   observers_.push_back(std::move(log));
-  observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
+  observers_.push_back(std::move(events));
   observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
   observers_.push_back(
       std::make_unique<LiveFile>(world_, folder_,

@@ -46,6 +46,22 @@ std::string table(const nlohmann::json& live, const LiveViewOptions& options) {
   return live_table(live, options);
 }
 
+TEST(LiveView, ShowsGpusBelowTheRankThatSamplesThem) {
+  nlohmann::json live = example();
+  live["ranks"][2]["gpus"] = {{{"name", "x"},
+                               {"use", 0.87},
+                               {"memory_used_bytes", 12e9},
+                               {"memory_bytes", 16e9},
+                               {"watts", 61.5},
+                               {"temperature", 64}},
+                              {{"name", "x"}, {"use", 0}}};
+  const std::string text = table(live, {.run = "r", .now = 1001});
+  const std::size_t gpus = text.find("     gpu 0 87% 12.0/16.0 GB 62 W 64 C; gpu 1 0%\n");
+  ASSERT_NE(gpus, std::string::npos) << text;
+  EXPECT_LT(text.find("silent 3 s"), gpus);
+  EXPECT_GT(text.find("1.31x slow"), gpus);
+}
+
 TEST(LiveView, ShowsEveryRankInAHundredColumns) {
   std::string text = table(example(), {.run = "runs/nmt", .now = 1001});
   for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 100u) << line;
