@@ -178,8 +178,8 @@ void Trainer::look_after_weights(const StopWish& stop) {
 }
 
 int Trainer::run() {
-  Engine engine{task_,   world_,  *reducer_,    *update_, frozen_,
-                *guard_, *local_, *statistics_, config_,  total_steps_};
+  Engine engine{task_,   world_,       *reducer_, *update_,     frozen_,          *guard_,
+                *local_, *statistics_, config_,   total_steps_, histograms_.get()};
   for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
@@ -237,7 +237,9 @@ void Trainer::evaluate() {
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
-                                     .samples = section.samples});
+                                     .samples = section.samples,
+                                     .confusion = config_.logging.pictures,
+                                     .pictures = config_.logging.pictures});
   }
   Verdict verdict = note_evaluation(position_.validation, position_.step, result, task_.metrics(),
                                     config_.validation_rules());

@@ -6,6 +6,7 @@
 #include "train/agreement.h"
 #include "train/epoch_table.h"
 #include "train/event_observer.h"
+#include "train/hyper_fields.h"
 #include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
 #include "train/live_file.h"
@@ -21,6 +22,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
                  const TrainerOptions& options)
     : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
   check_same_text(world, "the configuration", config.to_toml());
+  if (options_.benchmark_steps == 0) caches_cleared_ = clear_caches(config, world);
   if (options_.benchmark_steps == 0) open_folder();
   std::optional<SharedCheckpoint> checkpoint;
   if (options_.resume) checkpoint = choose_checkpoint();
@@ -166,7 +168,19 @@ void Trainer::start_observers() {
   auto epochs = std::make_unique<EpochTable>(folder_.epochs(), std::move(metrics), *log);
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   observers_.push_back(std::move(log));
-  observers_.push_back(std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style));
+  if (config_.logging.histograms_every > 0) {
+    histograms_ =
+        std::make_unique<WeightHistograms>(task_.parameters(), config_.logging.histograms_every);
+  }
+  observers_.push_back(std::make_unique<EventObserver>(
+      folder_.events(), EventContent{.config = config_.to_toml(),
+                                     .style = style,
+                                     .hyper = hyper_parameters(config_),
+                                     .histograms = histograms_.get()}));
+  if (config_.logging.mlperf) {
+    observers_.push_back(std::make_unique<MlperfLog>(
+        folder_.path(), describe_mlperf_run(config_, world_, caches_cleared_)));
+  }
   observers_.push_back(std::make_unique<LiveFile>(
       world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
 }
