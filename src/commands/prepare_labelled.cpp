@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "data/hub.h"
 
 namespace lockstep {
 
@@ -46,7 +47,7 @@ void PrepareLabelledCommand::add_source_options() {
   command_->add_option("--out", options_.out, "folder to write into")->required();
   command_
       ->add_option("--vocab", options_.vocabulary,
-                   "vocab.txt or tokenizer.json of a BERT, or the folder with it")
+                   "vocab.txt or tokenizer.json of a BERT, the folder with it, or hf:OWNER/NAME")
       ->required();
   CLI::Option* cased =
       command_->add_flag("--cased", cased_, "neither lower-cased nor stripped of accents");
@@ -114,6 +115,8 @@ void PrepareLabelledCommand::finish_options() {
 
 int PrepareLabelledCommand::run() {
   finish_options();
+  const std::string vocabulary = options_.vocabulary.string();
+  if (hub_reference(vocabulary)) options_.vocabulary = find_model(vocabulary);
   const auto start = std::chrono::steady_clock::now();
   const TextManifest manifest = prepare_labelled(options_);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -70,16 +70,24 @@ socklen_t length_of(const sockaddr* address) {
   return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-std::string interface_of(const std::string& address) {
+// Calls `f` for every internet address of an interface; MachineError when there is no list.
+template <typename Visitor>
+void each_address(const Visitor& f) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return "";
+  if (getifaddrs(&list) != 0) throw MachineError("no interfaces: {}", std::strerror(errno));
   std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  for (ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     const sockaddr* a = entry->ifa_addr;
-    if (a == nullptr || (a->sa_family != AF_INET && a->sa_family != AF_INET6)) continue;
-    if (numeric(a, length_of(a)) == address) return entry->ifa_name;
+    if (a != nullptr && (a->sa_family == AF_INET || a->sa_family == AF_INET6)) f(*entry, a);
   }
-  return "";
+}
+
+std::string interface_of(const std::string& address) {
+  std::string out;
+  each_address([&](const ifaddrs& entry, const sockaddr* a) {
+    if (out.empty() && numeric(a, length_of(a)) == address) out = entry.ifa_name;
+  });
+  return out;
 }
 
 }  // namespace
@@ -112,27 +120,29 @@ LocalAddress local_address_towards(const std::string& host) {
 }
 
 LocalAddress address_of_interface(const std::string& name) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) throw MachineError("no interfaces: {}", std::strerror(errno));
-  std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
   LocalAddress found;
   std::vector<std::string> names;
   bool version_4 = false;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    const sockaddr* a = entry->ifa_addr;
-    bool usable = a != nullptr && (a->sa_family == AF_INET || a->sa_family == AF_INET6);
-    if (!usable) continue;
-    if (names.empty() || names.back() != entry->ifa_name) names.emplace_back(entry->ifa_name);
-    if (name != entry->ifa_name || version_4) continue;
+  each_address([&](const ifaddrs& entry, const sockaddr* a) {
+    if (names.empty() || names.back() != entry.ifa_name) names.emplace_back(entry.ifa_name);
+    if (name != entry.ifa_name || version_4) return;
     version_4 = a->sa_family == AF_INET;
-    if (!version_4 && !found.address.empty()) continue;
+    if (!version_4 && !found.address.empty()) return;
     found = {numeric(a, length_of(a)), name, is_loopback(a)};
-  }
+  });
   if (!found.address.empty()) return found;
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   throw ConfigError("no interface \"{}\" with an address on this machine{}; it has {}", name,
                     did_you_mean(name, names), join(names, ", "));
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> out;
+  each_address([&](const ifaddrs&, const sockaddr* address) {
+    if (!is_loopback(address)) out.push_back(numeric(address, length_of(address)));
+  });
+  return out;
 }
 
 std::vector<std::string> addresses_elsewhere(const std::string& host) {

@@ -23,6 +23,9 @@ LocalAddress local_address_towards(const std::string& host);
 // naming the interfaces that there are, when there is none of this name or it has no address.
 LocalAddress address_of_interface(const std::string& name);
 
+// The numeric addresses of this machine's interfaces, loopback left out.
+std::vector<std::string> own_addresses();
+
 // The numeric addresses of a host name, those of this machine itself (127.0.0.0/8, ::1) left out;
 // none when it does not resolve.
 std::vector<std::string> addresses_elsewhere(const std::string& host);

@@ -97,6 +97,7 @@ void Agent::say_hello() {
   AgentHello hello{.version = LOCKSTEP_VERSION, .libtorch = libtorch_version()};
   hello.machine = machine_key();
   hello.ssh_address = ssh_address();
+  hello.addresses = own_addresses();
   hello.cores = static_cast<int>(usable_cores().size());
   hello.gpus = count_gpus();
   hello.process = {::getpid(), start_time_of(::getpid())};

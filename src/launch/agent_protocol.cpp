@@ -18,6 +18,7 @@ void fields_of(Message& m,
   f("libtorch", m.libtorch);
   f("machine", m.machine);
   f("ssh_address", m.ssh_address);
+  f("addresses", m.addresses);
   f("cores", m.cores);
   f("gpus", m.gpus);
   f("pid", m.process.pid);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/network.h"
+#include "launch/host_address.h"
 #include "launch/host_control.h"
 #include "launch/launch_log.h"
 #include "launch/signal_queue.h"
@@ -56,7 +57,6 @@ class Launcher : HostEvents, SupervisorActions {
   void on_rank_killed(int rank) override;
   void on_idle(int host) override;
 
-  std::string known_address(int host) const;
   std::string towards(int host) const;
   bool on_one_machine() const;
   StartOrder order_for(int host, int first_rank, int port) const;
@@ -206,17 +206,6 @@ bool Launcher::on_one_machine() const {
                                        [&](int h) { return seats_[h].hello.machine == first; });
 }
 
-// At which other hosts could reach it; empty when nobody knows.
-std::string Launcher::known_address(int host) const {
-  const Seat& seat = seats_[host];
-  if (!seat.host.address.empty()) return seat.host.address;
-  const std::string& by_ssh = seat.hello.ssh_address;
-  if (!by_ssh.empty() && !by_ssh.starts_with("127.") && by_ssh != "::1") return by_ssh;
-  std::string name = seat.host.ssh_name.substr(seat.host.ssh_name.find('@') + 1);
-  std::vector<std::string> found = addresses_elsewhere(name);
-  return found.empty() ? "" : found.front();
-}
-
 // The address of another host, whose route decides which of its own a host uses.
 std::string Launcher::towards(int host) const {
   if (on_one_machine()) return "";
@@ -224,11 +213,11 @@ std::string Launcher::towards(int host) const {
   std::vector<int> others = {first};
   if (host == first) others.assign(attempt_.hosts.begin() + 1, attempt_.hosts.end());
   for (int other : others) {
-    std::string address = known_address(other);
+    std::string address = address_for_others(seats_[other].host, seats_[other].hello);
     if (!address.empty()) return address;
   }
   // This machine has many names and no ssh to tell its address: its route to the others does.
-  std::string beyond = known_address(host);
+  std::string beyond = address_for_others(seats_[host].host, seats_[host].hello);
   return beyond.empty() ? "" : local_address_towards(beyond).address;
 }
 

@@ -116,23 +116,44 @@ void add_groups(Comparison& out) {
   }
 }
 
-// Against the group of the same values that has the fewest ranks.
+// Cores that each group's runs had; ranks where one of all the runs does not tell its threads, so
+// that like is compared with like.
+void count_cores(Comparison& out) {
+  const bool known = std::all_of(out.runs.begin(), out.runs.end(), [](const ComparedRun& run) {
+    return !run.is_done() || (run.run && run.run->threads);
+  });
+  for (ComparedGroup& group : out.groups) {
+    std::set<int> cores;
+    for (std::size_t i : group.runs) {
+      const ComparedRun& run = out.runs[i];
+      if (run.is_done() && group.setup) {
+        cores.insert(group.setup->ranks() * (known ? *run.run->threads : 1));
+      }
+    }
+    if (cores.size() == 1) group.cores = *cores.begin();
+  }
+}
+
+// Against the group of the same values that has the fewest cores, of these the fewest ranks.
 void add_scaling(Comparison& out) {
   const char* speed = "items_per_second";
   for (ComparedGroup& group : out.groups) {
-    if (!group.setup || group.figures[speed].count == 0) continue;
+    if (!group.cores || group.figures[speed].count == 0) continue;
     const ComparedGroup* base = nullptr;
     bool others = false;
     for (const ComparedGroup& other : out.groups) {
-      if (other.values != group.values || !other.setup || other.figures.at(speed).count == 0) {
+      if (other.values != group.values || !other.cores || other.figures.at(speed).count == 0) {
         continue;
       }
       others |= other.setup->ranks() != group.setup->ranks();
-      if (base == nullptr || other.setup->ranks() < base->setup->ranks()) base = &other;
+      const auto size = [](const ComparedGroup& g) {
+        return std::pair(*g.cores, g.setup->ranks());
+      };
+      if (base == nullptr || size(other) < size(*base)) base = &other;
     }
     if (!others || base->figures.at(speed).mean <= 0) continue;
     group.speedup = group.figures[speed].mean / base->figures.at(speed).mean;
-    group.efficiency = *group.speedup * base->setup->ranks() / group.setup->ranks();
+    group.efficiency = *group.speedup * *base->cores / *group.cores;
   }
 }
 
@@ -244,6 +265,7 @@ Comparison compare_runs(std::vector<ComparedRun> runs) {
   }
   if (metrics.size() == 1) out.metric = *metrics.begin();
   add_groups(out);
+  count_cores(out);
   add_scaling(out);
   add_notes(out);
   if (metrics.size() > 1) {

@@ -41,8 +41,10 @@ struct ComparedGroup {
   std::optional<NetworkCondition> network;
   std::vector<std::size_t> runs;              // indices
   std::map<std::string, Spread> figures;      // over its done runs, by name of RunFigure
-  std::optional<double> speedup, efficiency;  // in items/s against the fewest ranks; efficiency is
-                                              // the speed-up over how many times the ranks
+  std::optional<double> speedup, efficiency;  // in items/s against the fewest cores; efficiency is
+                                              // the speed-up over how many times the cores
+  // Ranks x threads, equal in all of its runs; the ranks alone where threads are not known.
+  std::optional<int> cores;
 };
 
 struct Comparison {

@@ -42,6 +42,13 @@ struct Column {
   bool always = false;  // also when it says nothing
 };
 
+// A share as percent: a tenth is all that times of steps can say.
+std::string percent_text(const Spread& share) {
+  if (share.count == 0) return "-";
+  if (share.count == 1) return fmt::format("{:.1f}", 100 * share.mean);
+  return fmt::format("{:.1f} ± {:.1f}", 100 * share.mean, 100 * share.deviation);
+}
+
 Spread scaled(Spread spread, double factor) {
   spread.mean *= factor;
   spread.deviation *= factor;
@@ -90,7 +97,8 @@ std::vector<Column> columns_of(const Comparison& c) {
   figure("train_loss", "train loss");
   figure("epoch_seconds", "epoch s");
   figure("step_seconds", "step ms", 1000);
-  figure("wait_share", "wait %", 100);
+  add("wait %", 'r', false,
+      [](const ComparedGroup& g) { return percent_text(g.figures.at("wait_share")); });
   figure("items_per_second", "items/s");
   auto optional = [](const std::optional<double>& value, double factor, const char* unit) {
     return value ? fmt::format("{:.{}f}{}", *value * factor, factor == 1 ? 2 : 0, unit)

@@ -230,6 +230,7 @@ bool add_live(const fs::path& path, RunFigures& out) {
   Json live = Json::parse(read_file(path), nullptr, false);
   if (!live.is_object()) return false;
   if (whole(live, "size") > 0) out.ranks = static_cast<int>(whole(live, "size"));
+  if (whole(live, "threads") > 0) out.threads = static_cast<int>(whole(live, "threads"));
   std::set<std::string> hosts;
   for (const Json& rank : live.value("ranks", Json::array())) {
     std::string host = rank.value("host", "");

@@ -175,6 +175,7 @@ std::string LiveFile::text(const std::string& state, const std::string& reason) 
               {"reason", reason},
               {"attempt", world_.environment().attempt},
               {"size", world_.size()},
+              {"threads", options_.threads},
               {"step", newest_.step},
               {"total_steps", newest_.total_steps},
               {"epoch", newest_.epoch},

@@ -17,6 +17,7 @@ namespace lockstep {
 struct LiveOptions {
   std::string unit;    // of targets: "tok"
   double minutes = 0;  // the run's time limit; 0: none
+  int threads = 0;     // of each rank; 0: not known
 };
 
 class LiveFile : public Observer {

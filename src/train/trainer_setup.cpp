@@ -181,8 +181,10 @@ void Trainer::start_observers() {
     observers_.push_back(std::make_unique<MlperfLog>(
         folder_.path(), describe_mlperf_run(config_, world_, caches_cleared_)));
   }
-  observers_.push_back(std::make_unique<LiveFile>(
-      world_, folder_, LiveOptions{.unit = task_.unit(), .minutes = config_.training.minutes}));
+  observers_.push_back(std::make_unique<LiveFile>(world_, folder_,
+                                                  LiveOptions{.unit = task_.unit(),
+                                                              .minutes = config_.training.minutes,
+                                                              .threads = at::get_num_threads()}));
 }
 
 void Trainer::start_batches() {

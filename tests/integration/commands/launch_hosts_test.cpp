@@ -51,5 +51,21 @@ TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
   EXPECT_EQ(launch->wait(seconds(30)), 143) << launch->output();
 }
 
+// A network of delays beside the one that ssh has: it is the first that ranks are to meet in.
+TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts(
+      "[network]\ndelay_ms = 40\ncontrol = 'separate'\n[hosts]\nnames = ['a', 'b']\n");
+  auto launch =
+      hosts.start("control", launch_words("far", {}, {"training.steps=6", "evaluation.every=0"}),
+                  {"OMP_NUM_THREADS=1"});
+  ASSERT_EQ(launch->wait(seconds(90)), 0) << launch->output();
+  const std::vector<nlohmann::json> steps = metrics_of(run("far"), "step");
+  EXPECT_EQ(steps.size(), 6u);
+  for (const nlohmann::json& step : steps) {
+    EXPECT_GT(step.at("time/wait_seconds").get<double>(), 0.07) << step;  // a round trip at least
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -239,6 +239,7 @@ TEST_F(Hosts, GoOnWithFewerAndBackToAll) {
   EXPECT_EQ(word("size0-1"), "1") << console();
   fs::remove(path_ / "down-b");
   pid_in("rank1-2");
+  pid_in("rank0-2");
   EXPECT_EQ(word("size0-2"), "2") << console();
   may_go();
   EXPECT_EQ(exit_code_of(launcher), 0) << console();

@@ -17,8 +17,8 @@ struct FakeRun {
   int epochs = 2, steps = 5;  // steps an epoch
   double seconds = 0.5, items = 8;
   std::string config = "[run]\nseed = 1\n[evaluation]\nmetrics = ['acc1']\n";
-  std::string end = "epochs";  // empty: it did not end
-  int ranks = 1, hosts = 1;
+  std::string end = "epochs";             // empty: it did not end
+  int ranks = 1, hosts = 1, threads = 0;  // threads 0: live.json does not say
 };
 
 std::string step_line(int step, int epoch, double seconds, double items) {
@@ -57,8 +57,9 @@ void write_run(const fs::path& folder, const FakeRun& run) {
   nlohmann::json ranks = nlohmann::json::array();
   for (int i = 0; i < run.ranks; ++i)
     ranks.push_back({{"host", fmt::format("h{}", i % run.hosts)}});
-  write_file(folder / "live.json",
-             nlohmann::json{{"size", run.ranks}, {"ranks", ranks}, {"state", "ended"}}.dump());
+  nlohmann::json live = {{"size", run.ranks}, {"ranks", ranks}, {"state", "ended"}};
+  if (run.threads > 0) live["threads"] = run.threads;
+  write_file(folder / "live.json", live.dump());
 }
 
 TEST(RunReader, ReadsEpochsMetricsTimesAndPlace) {
@@ -160,6 +161,22 @@ TEST(Comparison, ScalesAgainstTheFewestRanks) {
   EXPECT_NEAR(*c.groups[0].speedup, 1, 1e-9);
   EXPECT_NEAR(*c.groups[1].speedup, 2, 1e-9);
   EXPECT_NEAR(*c.groups[1].efficiency, 1, 1e-9);
+}
+
+TEST(Comparison, CountsCoresWhereRunsTellTheirThreads) {
+  TemporaryFolder folder;
+  const auto speeds = [&](const std::string& name, int threads_of_one, int threads_of_two) {
+    const fs::path one = folder.path() / (name + "1"), two = folder.path() / (name + "2");
+    write_run(one, {.items = 10, .ranks = 1, .threads = threads_of_one});
+    write_run(two, {.items = 9, .ranks = 2, .threads = threads_of_two});
+    return compare_runs(read_compared({one, two})).groups;
+  };
+  const std::vector<ComparedGroup> equal = speeds("equal", 2, 1);
+  EXPECT_NEAR(*equal[1].speedup, 0.9, 1e-9);
+  EXPECT_NEAR(*equal[1].efficiency, 0.9, 1e-9) << "two cores each";
+  EXPECT_NEAR(*speeds("more", 1, 1)[1].efficiency, 0.45, 1e-9);
+  EXPECT_NEAR(*speeds("unknown", 2, 0)[1].efficiency, 0.45, 1e-9)
+      << "one does not say: ranks count";
 }
 
 TEST(Comparison, TablesHaveALineAGroup) {

@@ -1,0 +1,22 @@
+#include "launch/host_address.h"
+
+#include <algorithm>
+
+#include "dist/network.h"
+
+namespace lockstep {
+
+std::string address_for_others(const Host& host, const AgentHello& hello) {
+  if (!host.address.empty()) return host.address;
+  const std::string name = host.ssh_name.substr(host.ssh_name.find('@') + 1);
+  const std::vector<std::string> found = addresses_elsewhere(name);
+  for (const std::string& address : found) {
+    const auto& its_own = hello.addresses;
+    if (std::find(its_own.begin(), its_own.end(), address) != its_own.end()) return address;
+  }
+  const std::string& by_ssh = hello.ssh_address;
+  if (!by_ssh.empty() && !by_ssh.starts_with("127.") && by_ssh != "::1") return by_ssh;
+  return found.empty() ? "" : found.front();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// The address of a host that the others talk to.
+#pragma once
+
+#include <string>
+
+#include "launch/agent_protocol.h"
+#include "launch/host_list.h"
+
+namespace lockstep {
+
+// The address given for the host; else what its name stands for, where one of its interfaces has
+// that address; else the one that ssh came in on, for a name may stand for a gateway's address;
+// else what the name stands for. Loopback never counts. Empty when nobody knows.
+std::string address_for_others(const Host& host, const AgentHello& hello);
+
+}  // namespace lockstep
