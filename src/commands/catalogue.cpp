@@ -18,6 +18,7 @@
 #include "commands/score.h"
 #include "commands/score_pairs.h"
 #include "commands/sweep.h"
+#include "commands/tensorboard.h"
 #include "commands/tokenize.h"
 #include "commands/trace.h"
 #include "commands/train.h"
@@ -42,6 +43,7 @@ const Catalogue<Command>& commands() {
     c.add("report", report, "what a run did and how well: a page, Markdown and JSON");
     c.add("trace", trace,
           "all ranks on one timeline, for ui.perfetto.dev; also of a run under way");
+    c.add("tensorboard", tensorboard, "your TensorBoard on the events of runs");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("classify", classify, "the most probable classes of images by a run's model");

@@ -197,6 +197,11 @@ int64_t TextClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
   return train_loader_->examples_in_step(step_in_epoch);
 }
 
+double TextClassification::items_per_step() {
+  const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
+  return static_cast<double>(config_.batch.step_examples(ranks));
+}
+
 std::unique_ptr<TextBatch> TextClassification::pack(TextTensors tensors) const {
   auto batch = std::make_unique<TextBatch>();
   batch->texts = pack_texts(tensors.ids, tensors.type_ids, tensors.lengths, tensors.indices);

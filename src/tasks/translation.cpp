@@ -147,6 +147,17 @@ int64_t Translation::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
   return targets;
 }
 
+int64_t Translation::train_items() const { return corpus_->tokens.pairs(); }
+
+int64_t Translation::items_of(const std::string& split) {
+  return TokenFile(fs::path(config_.corpus) / (split + ".tokens")).pairs();
+}
+
+double Translation::items_per_step() {
+  if (config_.batch.sentences > 0) return static_cast<double>(config_.batch.sentences);
+  return static_cast<double>(train_items()) / static_cast<double>(steps_in_epoch(0));
+}
+
 std::unique_ptr<TranslationBatch> Translation::make_translation_batch(
     const TokenFile& tokens, const std::vector<int32_t>& pairs, int64_t longest) const {
   const int32_t eos = subword_->eos_id(), bos = subword_->bos_id();

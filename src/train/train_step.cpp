@@ -225,6 +225,9 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
                   .loss = outcome.updated ? pass.own_loss : 0,
                   .stop = local ? wish : outcome.stop};
   if (!outcome.updated) return outcome;
+  if (engine.histograms != nullptr && engine.histograms->is_due(step)) {
+    engine.histograms->take_gradients(1 / pass.signs.gradient_factor);
+  }
   const double lr = update_weights(engine, pass.signs);
   outcome.left.average_decay = average_decay(engine.config.training.average_decay, step);
   outcome.record = record_of(engine, batch, pass);

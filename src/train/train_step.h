@@ -11,6 +11,7 @@
 #include "train/run_config.h"
 #include "train/running_statistics.h"
 #include "train/step_guard.h"
+#include "train/weight_histograms.h"
 #include "train/weight_update.h"
 
 namespace lockstep {
@@ -34,7 +35,8 @@ struct Engine {
   LocalSteps& local;
   RunningStatistics& statistics;
   const RunConfig& config;
-  int64_t total_steps;  // of the run, for the schedule
+  int64_t total_steps;                     // of the run, for the schedule
+  WeightHistograms* histograms = nullptr;  // takes the gradients of its steps
 };
 
 struct StepOutcome {

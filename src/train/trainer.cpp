@@ -203,8 +203,8 @@ void Trainer::tell_last_times() {
 }
 
 int Trainer::run() {
-  Engine engine{task_,   world_,  *reducer_,    *update_, frozen_,
-                *guard_, *local_, *statistics_, config_,  total_steps_};
+  Engine engine{task_,   world_,       *reducer_, *update_,     frozen_,          *guard_,
+                *local_, *statistics_, config_,   total_steps_, histograms_.get()};
   for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
@@ -266,7 +266,9 @@ void Trainer::evaluate() {
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
-                                     .samples = section.samples});
+                                     .samples = section.samples,
+                                     .confusion = config_.logging.pictures,
+                                     .pictures = config_.logging.pictures});
   }
   Verdict verdict = note_evaluation(position_.validation, position_.step, result, task_.metrics(),
                                     config_.validation_rules());

@@ -7,6 +7,7 @@
 #include "train/epoch_table.h"
 #include "train/event_observer.h"
 #include "train/host_log.h"
+#include "train/hyper_fields.h"
 #include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
 #include "train/live_file.h"
@@ -23,6 +24,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
                  const TrainerOptions& options)
     : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
   check_same_text(world, "the configuration", config.to_toml());
+  if (options_.benchmark_steps == 0) caches_cleared_ = clear_caches(config, world);
   if (options_.benchmark_steps == 0) open_folder();
   std::optional<SharedCheckpoint> checkpoint;
   if (options_.resume) checkpoint = choose_checkpoint();
@@ -170,7 +172,15 @@ void Trainer::start_observers() {
   std::vector<std::string> metrics;
   for (const MetricKind& kind : task_.metrics()) metrics.push_back(kind.name);
   auto epochs = std::make_unique<EpochTable>(folder_.epochs(), std::move(metrics), *log);
-  auto events = std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style);
+  if (config_.logging.histograms_every > 0) {
+    histograms_ =
+        std::make_unique<WeightHistograms>(task_.parameters(), config_.logging.histograms_every);
+  }
+  auto events = std::make_unique<EventObserver>(
+      folder_.events(), EventContent{.config = config_.to_toml(),
+                                     .style = style,
+                                     .hyper = hyper_parameters(config_),
+                                     .histograms = histograms_.get()});
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   if (const double seconds = config_.monitor.every_seconds; seconds > 0) {
     HostLog::Logs logs{*log, *events};
@@ -178,6 +188,10 @@ void Trainer::start_observers() {
   }
   observers_.push_back(std::move(log));
   observers_.push_back(std::move(events));
+  if (config_.logging.mlperf) {
+    observers_.push_back(std::make_unique<MlperfLog>(
+        folder_.path(), describe_mlperf_run(config_, world_, caches_cleared_)));
+  }
   observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
   observers_.push_back(
       std::make_unique<LiveFile>(world_, folder_,
