@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kDirectBytes = 256 << 10;
 // What is added up at a time while more is on its way: fits the second-level cache.
 constexpr std::size_t kPieceBytes = 128 << 10;
-constexpr std::size_t kLine = 64;                            // slices begin with a cache line
+constexpr std::size_t kCacheLine = 64;                       // slices begin with a cache line
 constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // before others have their turn
 
 struct Header {
@@ -225,7 +225,7 @@ void Mesh::begin(const std::shared_ptr<Sum>& sum) {
   const auto n = static_cast<std::size_t>(members_.size());
   s.direct = n == 2 || s.data.size() <= kDirectBytes;
   for (std::size_t m = 0; m < n; ++m) {
-    s.cuts.push_back(s.data.size() / kLine * m / n * kLine);
+    s.cuts.push_back(s.data.size() / kCacheLine * m / n * kCacheLine);
   }
   s.cuts.push_back(s.data.size());
   s.begin = s.direct ? 0 : s.cuts[members_.me];
@@ -350,7 +350,7 @@ void Mesh::advance(Sum& s) {
     if (s.direct) there = std::min(there, s.sent0[m]);  // the sum takes the addend's place
   }
   if (there < s.own() && there < s.added + kPieceBytes) return;
-  add_up(s, there < s.own() ? there / kLine * kLine : there);
+  add_up(s, there < s.own() ? there / kCacheLine * kCacheLine : there);
   if (s.direct) return;
   for (Link& link : links_) send_some(link);
 }

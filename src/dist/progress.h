@@ -5,10 +5,12 @@
 // (benchmarks/progress_marks.cpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -38,6 +40,18 @@ struct StepSums {
   double compute_seconds = 0, wait_seconds = 0, data_seconds = 0;
   double seconds() const { return compute_seconds + wait_seconds + data_seconds; }
 };
+
+namespace detail {
+
+// `text` cut to fit, zeros behind it.
+template <std::size_t N>
+void copy_text(std::string_view text, char (&out)[N]) {
+  const std::size_t length = std::min(text.size(), N - 1);
+  std::memcpy(out, text.data(), length);
+  std::memset(out + length, 0, N - length);
+}
+
+}  // namespace detail
 
 struct ProgressView {  // trivially copyable: it travels
   int64_t step = 0, epoch = 0;

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace lockstep {
-namespace {
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void SpanRecorder::plan(int64_t first, int64_t last) {
   state_ = State::kPlanned;
@@ -23,8 +19,8 @@ void SpanRecorder::begin_step(int64_t step) {
   if (state_ != State::kPlanned || step < first_) return;
   first_ = step;
   std::scoped_lock lock(mutex_);
-  since_1970_ = seconds(std::chrono::system_clock::now().time_since_epoch()) -
-                seconds(Clock::now().time_since_epoch());
+  since_1970_ = seconds_of(std::chrono::system_clock::now().time_since_epoch()) -
+                seconds_of(Clock::now().time_since_epoch());
   content_ = {};
   index_.clear();
   state_ = State::kOn;
@@ -63,8 +59,8 @@ void SpanRecorder::add(Span span, std::string_view name, Clock::time_point begin
     content_.names.emplace_back(name);
   }
   span.name = found->second;
-  span.begin = since_1970_ + seconds(begin.time_since_epoch());
-  span.length = seconds(end - begin);
+  span.begin = since_1970_ + seconds_of(begin.time_since_epoch());
+  span.length = seconds_of(end - begin);
   content_.spans.push_back(span);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace lockstep {
 namespace {
 
@@ -11,10 +13,6 @@ bool computes(Phase phase) { return phase == Phase::kForward || phase == Phase::
 bool is_of_step(Phase phase) {
   return computes(phase) || phase == Phase::kData || phase == Phase::kWait ||
          phase == Phase::kOptimizer || phase == Phase::kOther;
-}
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
 }
 
 // "all-reduce of gradient bucket 3" as people call it.
@@ -56,7 +54,7 @@ void StepAccount::begin_step(int64_t step, Time now) {
   close();
   step_.store(step, std::memory_order_relaxed);
   is_open_ = true;
-  begin_ = seconds(std::chrono::system_clock::now().time_since_epoch());
+  begin_ = seconds_of(std::chrono::system_clock::now().time_since_epoch());
   recorder_.begin_step(step);
 }
 
@@ -67,7 +65,8 @@ void StepAccount::end_step(Time now) {
 
 void StepAccount::close() {
   const int64_t step = step_.load(std::memory_order_relaxed);
-  if (is_open_) ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds(busy_)};
+  if (is_open_)
+    ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds_of(busy_)};
   is_open_ = false;
   spent_ = {};
   busy_ = {};
@@ -80,7 +79,7 @@ void StepAccount::close() {
 
 RankTimes StepAccount::so_far() const {
   auto spent = [this](Phase phase) {
-    return static_cast<float>(seconds(spent_[static_cast<std::size_t>(phase)]));
+    return static_cast<float>(seconds_of(spent_[static_cast<std::size_t>(phase)]));
   };
   return {.data = spent(Phase::kData),
           .forward = spent(Phase::kForward),
@@ -150,7 +149,7 @@ double StepAccount::hidden_seconds() const {
       merged.back().end = std::max(merged.back().end, i.end);
     }
   }
-  return std::max(0.0, seconds(overlap(merged, computing_) - overlap(merged, still)));
+  return std::max(0.0, seconds_of(overlap(merged, computing_) - overlap(merged, still)));
 }
 
 }  // namespace lockstep

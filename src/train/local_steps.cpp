@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "dist/progress.h"
 #include "optim/sgd.h"
@@ -24,10 +25,6 @@ std::unique_ptr<Optimizer> make_outer(const LocalStepsConfig& config, Parameters
   sgd.momentum = is_mean ? 0 : config.outer_momentum;
   sgd.nesterov = sgd.momentum > 0;
   return sgd.make({.values = parameters.values(), .gradients = delta, .low = parameters.low()});
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

@@ -6,18 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace lockstep {
 
-namespace {
-
-double unix_seconds() {
-  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return std::round(now.count() * 1000) / 1000;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 MetricsLog::MetricsLog(const fs::path& path)
     : path_(path), file_(std::fopen(path.c_str(), "a"), std::fclose) {

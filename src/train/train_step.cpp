@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/clock.h"
 #include "dist/progress.h"
 #include "optim/larc.h"
 #include "train/rank_times.h"
@@ -12,10 +13,6 @@
 namespace lockstep {
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // What the ranks add up besides the gradients, in one small message: figures of the step, and of
 // each rank, in its own place, the times of the step before.

@@ -176,11 +176,11 @@ void Trainer::start_observers() {
     histograms_ =
         std::make_unique<WeightHistograms>(task_.parameters(), config_.logging.histograms_every);
   }
-  auto events = std::make_unique<EventObserver>(
-      folder_.events(), EventContent{.config = config_.to_toml(),
-                                     .style = style,
-                                     .hyper = hyper_parameters(config_),
-                                     .histograms = histograms_.get()});
+  auto events = std::make_unique<EventObserver>(folder_.events(),
+                                                EventContent{.config = config_.to_toml(),
+                                                             .style = style,
+                                                             .hyper = hyper_parameters(config_),
+                                                             .histograms = histograms_.get()});
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   if (const double seconds = config_.monitor.every_seconds; seconds > 0) {
     HostLog::Logs logs{*log, *events};

@@ -1,5 +1,6 @@
 #include "nn/winograd.h"
 
+#include "nn/convolution.h"
 #include "nn/fused.h"
 #include "nn/own_product.h"
 #include "op_testing.h"
@@ -19,10 +20,6 @@ const std::array<ImageShape, 6> kImageShapes = {{{1, 64, 64, 4, 4},
                                                  {5, 64, 64, 28, 28},
                                                  {2, 320, 256, 7, 7}}};
 
-torch::Tensor channels_last(const torch::Tensor& x) {
-  return x.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 // The transformations lose about three bits: up to 8e-6 of the largest result is seen, where plain
 // sums in fp32 are off by 1e-6. In bf16 the result is rounded.
 double winograd_tolerance(at::ScalarType type) { return type == at::kFloat ? 1.5e-5 : 4e-3; }
@@ -32,10 +29,12 @@ struct Data {
   torch::Tensor y, d_x, d_weight;  // by libtorch in fp64
 
   Data(const ImageShape& shape, at::ScalarType type) {
-    x = channels_last(random_tensor({shape.images, shape.inputs, shape.height, shape.width}, 1))
+    x = detail::channels_last(
+            random_tensor({shape.images, shape.inputs, shape.height, shape.width}, 1))
             .to(type);
     weight = random_tensor({shape.outputs, shape.inputs, 3, 3}, 2, type);
-    d_y = channels_last(random_tensor({shape.images, shape.outputs, shape.height, shape.width}, 3))
+    d_y = detail::channels_last(
+              random_tensor({shape.images, shape.outputs, shape.height, shape.width}, 3))
               .to(type);
     torch::Tensor x64 = x.to(at::kDouble).set_requires_grad(true);
     torch::Tensor weight64 = weight.to(at::kDouble).set_requires_grad(true);

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-int count(const std::string& text, const std::string& words) {
+int times_in(const std::string& text, const std::string& words) {
   int out = 0;
   for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++out;
   return out;
@@ -22,12 +22,12 @@ TEST(TimelineFigure, DrawsTheStepsInTheMiddleOfEveryRank) {
   EXPECT_NE(figure->caption.find("3,000 ms apart, known to 0.2 ms"), std::string::npos)
       << figure->caption;
   const std::string svg = figure_svg(*figure, SvgColors::kFile);
-  EXPECT_EQ(count(svg, ">backward of step "), 8) << "4 steps of 2 ranks";
-  EXPECT_EQ(count(svg, ">gradient bucket 1 of step 15, rank 1: 30 ms, 2.0 MB<"), 1);
-  EXPECT_EQ(count(svg, ">step 14<"), 1);
-  EXPECT_EQ(count(svg, ">rank 1<"), 1);
-  EXPECT_EQ(count(svg, ">evaluation<"), 0) << "the legend has what is drawn";
-  EXPECT_EQ(count(svg, ">optimizer<"), 1);
+  EXPECT_EQ(times_in(svg, ">backward of step "), 8) << "4 steps of 2 ranks";
+  EXPECT_EQ(times_in(svg, ">gradient bucket 1 of step 15, rank 1: 30 ms, 2.0 MB<"), 1);
+  EXPECT_EQ(times_in(svg, ">step 14<"), 1);
+  EXPECT_EQ(times_in(svg, ">rank 1<"), 1);
+  EXPECT_EQ(times_in(svg, ">evaluation<"), 0) << "the legend has what is drawn";
+  EXPECT_EQ(times_in(svg, ">optimizer<"), 1);
   EXPECT_NE(figure_svg(*figure, SvgColors::kPage).find("var(--s0)"), std::string::npos);
 }
 
@@ -42,8 +42,8 @@ TEST(TimelineFigure, OfManyRanksSomeAreShown) {
   EXPECT_EQ(figure->title, "Timeline of step 1");
   EXPECT_NE(figure->caption.find("8 of 20 ranks."), std::string::npos);
   const std::string svg = figure_svg(*figure, SvgColors::kFile);
-  EXPECT_EQ(count(svg, ">rank 0<"), 1);
-  EXPECT_EQ(count(svg, ">rank 19<"), 1);
+  EXPECT_EQ(times_in(svg, ">rank 0<"), 1);
+  EXPECT_EQ(times_in(svg, ">rank 19<"), 1);
 }
 
 TEST(TimelineFigure, IsNotThereWithoutSpans) {
