@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // {"count": 3, "names": ["forward", ...]}
 std::string describe(const RecordedSpans& recorded) {
