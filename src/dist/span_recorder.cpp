@@ -6,7 +6,6 @@
 #include "base/clock.h"
 
 namespace lockstep {
-namespace {}  // namespace
 
 void SpanRecorder::plan(int64_t first, int64_t last) {
   state_ = State::kPlanned;

@@ -14,15 +14,12 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 extern char** environ;
 
 namespace lockstep {
-
-inline double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // `lockstep ARGUMENTS` in the background; what is left of it is killed by its number.
 class Background {
