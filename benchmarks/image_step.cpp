@@ -2,15 +2,9 @@
 // between ranks, optimizer - the trainer's own train_step. Prints one JSON line, like the PyTorch
 // peers.
 //
-//   image_step [--model resnet50] [--stem imagenet|cifar] [--size PIXELS] [--batch N] [--precision
-//   bf16|fp32]
-//       [--threads N] [--steps N] [--warmup N] [--profile] [key=value ...]
+//   image_step [--model resnet50] [--stem imagenet|cifar] [--size PIXELS] [--batch N]
 //
-// key=value: settings of a run (comm.hook=bf16, run.fused=false). Ranks come from the environment,
-// as for lockstep train; each has a batch of its own.
-#include <CLI/CLI.hpp>
-
-#include "base/error.h"
+// and the options of step_run.h. Each rank has a batch of its own.
 #include "base/random.h"
 #include "models/image_model.h"
 #include "step_run.h"
@@ -22,7 +16,6 @@ struct Options {
   StepRun run;
   ImageModelConfig model;
   int64_t size = 224, batch = 16;
-  std::vector<std::string> settings;
 };
 
 constexpr int64_t kClasses = 1000;
@@ -73,24 +66,17 @@ class StepTask : public StepOnlyTask {
 };
 
 // As the peers: SGD with momentum and decay, AdamW for ViT; a constant rate, no clipping.
-RunConfig step_config(const Options& options) {
+void run(const Options& options) {
   const bool is_vit = options.model.name.rfind("vit", 0) == 0;
   const std::string optimizer =
       is_vit ? "name = \"adamw\"\nlr = 1e-4\n"
              : "name = \"sgd\"\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n";
-  ConfigSource source = ConfigSource::from_text(
-      "[optimizer]\n" + optimizer + "[schedule]\nname = \"constant\"\n[training]\nclip_norm = 0\n",
-      "image_step");
-  for (const std::string& word : options.settings) source.override_with(word);
-  source.set("run.precision", options.run.precision, "--precision");
-  return read_run_config(std::move(source));
-}
-
-void run(const Options& options) {
-  RunConfig config = step_config(options);
   StepRun run = options.run;
   run.workload = fmt::format("{}-{}", options.model.name, options.size);
-  time_steps(run, config, [&](const Numerics& numerics) {
+  RunConfig config = step_config(run, "[optimizer]\n" + optimizer +
+                                          "[schedule]\nname = \"constant\"\n[training]\n"
+                                          "clip_norm = 0\n");
+  time_steps(run, std::move(config), [&](const Numerics& numerics) {
     return std::make_unique<StepTask>(options, numerics);
   });
 }
@@ -100,24 +86,11 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   lockstep::Options options;
-  CLI::App app("Times the training step of a network for images");
+  CLI::App app("Times the training step of a network for images", "image_step");
   app.add_option("--model", options.model.name);
   app.add_option("--stem", options.model.stem)->check(CLI::IsMember({"imagenet", "cifar"}));
   app.add_option("--size", options.size);
   app.add_option("--batch", options.batch);
-  app.add_option("--precision", options.run.precision)->check(CLI::IsMember({"bf16", "fp32"}));
-  app.add_option("--threads", options.run.threads);
-  app.add_option("--steps", options.run.steps);
-  app.add_option("--warmup", options.run.warmup);
-  app.add_flag("--profile", options.run.profile, "print the time of each operation");
-  app.add_option("--tag", options.run.tag);
-  app.add_option("settings", options.settings);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    lockstep::run(options);
-  } catch (const lockstep::Error& error) {
-    fmt::print(stderr, "image_step: {}\n", error.describe());
-    return error.exit_code();
-  }
-  return 0;
+  lockstep::add_step_options(app, options.run);
+  return lockstep::step_main(app, argc, argv, [&] { lockstep::run(options); });
 }

@@ -1,9 +1,11 @@
-// What heartbeats cost a step: the marks of phases and operations, and the beats themselves.
+// What heartbeats and accounts cost a step: the marks of phases, operations and exchanges, and the
+// beats themselves.
 //
 //     build/benchmarks/progress_marks
 //
 // Prints the time of each mark, of a step's worth of them (8 phases, 16 operations with their
-// waits), and of one beat with its judgement; the last as a share of the half second between two.
+// waits and exchanges), without and with spans being recorded, and of one beat with its judgement;
+// the last as a share of the half second between two.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -42,17 +44,37 @@ int main() {
   double operation =
       nanoseconds(100000, [&] { sequence = progress.start_operation(name, 1 << 20, "fp32"); });
   double wait = nanoseconds(100000, [&] { RankProgress::Waiting waiting(progress, sequence); });
-  double step = nanoseconds(10000, [&] {
-    progress.begin_step(1, 0);
-    for (int i = 0; i < 8; ++i) progress.enter(Phase::kForward);
-    for (int i = 0; i < 16; ++i) {
-      RankProgress::Waiting waiting(progress, progress.start_operation(name, 1 << 20, "fp32"));
-    }
-    progress.end_step({.steps = 1});
+  StepAccount& account = progress.account();
+  double exchange = nanoseconds(100, [&] {
+    const auto now = Clock::now();
+    account.exchange(name, now, Clock::now(), 1 << 20);
   });
+  int64_t steps = 0;
+  constexpr Phase kStep[] = {Phase::kData,    Phase::kOther,    Phase::kForward, Phase::kBackward,
+                             Phase::kForward, Phase::kBackward, Phase::kWait,    Phase::kOptimizer};
+  auto take_step = [&] {
+    progress.begin_step(++steps, 0);
+    for (Phase p : kStep) {
+      progress.enter(p);
+      for (int i = 0; i < 2; ++i) {
+        const auto begin = Clock::now();
+        {
+          RankProgress::Waiting waiting(progress, progress.start_operation(name, 1 << 20, "fp32"));
+        }
+        account.exchange(name, begin, Clock::now(), 1 << 20);
+      }
+    }
+    static_cast<void>(account.so_far());  // as a step's record does, twice
+    static_cast<void>(account.so_far());
+    progress.end_step({.steps = 1});
+  };
+  double step = nanoseconds(10000, take_step);
+  account.recorder().plan(steps + 1, steps + 6000);
+  double recorded = nanoseconds(1000, take_step);
   fmt::print(
-      "phase {:.0f} ns, operation {:.0f} ns, wait {:.0f} ns, a step of 8 and 16: {:.2f} us\n",
-      phase, operation, wait, step / 1000);
+      "phase {:.0f} ns, operation {:.0f} ns, wait {:.0f} ns, exchange {:.0f} ns, a step of 8 and "
+      "16: {:.2f} us, while spans are recorded {:.2f} us\n",
+      phase, operation, wait, exchange, step / 1000, recorded / 1000);
 
   constexpr int kRanks = 64;
   RankJudge judge({}, progress);

@@ -1,15 +1,21 @@
 // Times the trainer's own train_step of a task with made-up batches, and prints one JSON line as
 // the PyTorch peers do. Ranks come from the environment, as for lockstep train.
+//
+// What all these programs take: [--precision bf16|fp32] [--threads N] [--steps N] [--warmup N]
+// [--profile] [--tag TEXT] [key=value ...], the last being settings of a run (comm.hook=bf16,
+// run.fused=false).
 #pragma once
 
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cpu_allocator.h"
 #include "step_timing.h"
 #include "train/train_step.h"
@@ -20,11 +26,30 @@ struct StepRun {
   std::string workload, precision = "bf16", tag;
   int threads = 1, steps = 8, warmup = 4;
   bool profile = false;
+  std::vector<std::string> settings;  // key=value
 };
+
+inline void add_step_options(CLI::App& app, StepRun& run) {
+  app.add_option("--precision", run.precision)->check(CLI::IsMember({"bf16", "fp32"}));
+  app.add_option("--threads", run.threads);
+  app.add_option("--steps", run.steps);
+  app.add_option("--warmup", run.warmup);
+  app.add_flag("--profile", run.profile, "print the time of each operation");
+  app.add_option("--tag", run.tag);
+  app.add_option("settings", run.settings);
+}
+
+// `recipe`: the settings of the peer, TOML; those of the command line override it.
+inline RunConfig step_config(const StepRun& run, const std::string& recipe) {
+  ConfigSource source = ConfigSource::from_text(recipe, run.workload);
+  for (const std::string& word : run.settings) source.override_with(word);
+  source.set("run.precision", run.precision, "--precision");
+  return read_run_config(std::move(source));
+}
 
 // Task: batch(step, world) -> StepBatch besides what train_step asks for; made by make(numerics).
 template <class Make>
-void time_steps(const StepRun& run, RunConfig& config, const Make& make) {
+void time_steps(const StepRun& run, RunConfig config, const Make& make) {
   use_caching_allocator();
   at::set_num_threads(run.threads);
   WorldOptions world_options;
@@ -66,7 +91,8 @@ void time_steps(const StepRun& run, RunConfig& config, const Make& make) {
     waits.push_back(record.wait_seconds);
     total += took.count();
     items += static_cast<double>(record.items);
-    tokens += static_cast<double>(record.sources);
+    const bool of_targets = std::string_view(task->unit()) == "tok";
+    tokens += static_cast<double>(of_targets ? record.targets : record.sources);
   }
   if (run.profile && world.is_leader()) Profile::print(run.steps);
   rusage usage{};
@@ -89,6 +115,19 @@ void time_steps(const StepRun& run, RunConfig& config, const Make& make) {
               {"process_to_first_step_s", first_step},
               {"tag", run.tag}});
   fmt::print("{}\n", out.dump());
+}
+
+// Parses the command line and calls `body`; the exit code.
+template <class Body>
+int step_main(CLI::App& app, int argc, char** argv, const Body& body) {
+  CLI11_PARSE(app, argc, argv);
+  try {
+    body();
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), error.describe());
+    return error.exit_code();
+  }
+  return 0;
 }
 
 }  // namespace lockstep

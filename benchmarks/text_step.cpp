@@ -3,16 +3,12 @@
 // peers.
 //
 //   text_step [--size base|large|minilm] [--batch N] [--length TOKENS] [--lengths FILE]
-//       [--dropout P] [--precision bf16|fp32] [--threads N] [--steps N] [--warmup N] [--profile]
-//       [key=value ...]
+//       [--dropout P]
 //
-// --lengths: a step a line, the lengths of its texts; in place of --batch and --length. With
-// several ranks each takes the lines of its own number. key=value: settings of a run
-// (run.fused=false).
-#include <CLI/CLI.hpp>
+// and the options of step_run.h. --lengths: a step a line, the lengths of its texts; in place of
+// --batch and --length. With several ranks each takes the lines of its own number.
 #include <sstream>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "models/bert.h"
 #include "step_run.h"
@@ -25,7 +21,6 @@ struct Options {
   std::string size = "base", lengths;
   int64_t batch = 16, length = 128;
   double dropout = 0.1;
-  std::vector<std::string> settings;
 };
 
 BertShape shape_of(const Options& options) {
@@ -107,22 +102,15 @@ class StepTask : public StepOnlyTask {
 };
 
 // As the peer: AdamW with decay of matrices alone, clipping at 1.
-RunConfig step_config(const Options& options) {
-  ConfigSource source = ConfigSource::from_text(
-      "[optimizer]\nname = \"adamw\"\nlr = 5e-5\nbeta2 = 0.999\nepsilon = 1e-8\n"
-      "weight_decay = 0.01\n[schedule]\nname = \"constant\"\nwarmup_steps = 0\n[training]\n"
-      "clip_norm = 1\ndecay_vectors = false\n",
-      "text_step");
-  for (const std::string& word : options.settings) source.override_with(word);
-  source.set("run.precision", options.run.precision, "--precision");
-  return read_run_config(std::move(source));
-}
-
 void run(const Options& options) {
-  RunConfig config = step_config(options);
   StepRun run = options.run;
   run.workload = "bert-" + options.size + (options.lengths.empty() ? "" : "-lengths");
-  time_steps(run, config, [&](const Numerics& numerics) {
+  RunConfig config = step_config(
+      run,
+      "[optimizer]\nname = \"adamw\"\nlr = 5e-5\nbeta2 = 0.999\nepsilon = 1e-8\n"
+      "weight_decay = 0.01\n[schedule]\nname = \"constant\"\nwarmup_steps = 0\n[training]\n"
+      "clip_norm = 1\ndecay_vectors = false\n");
+  time_steps(run, std::move(config), [&](const Numerics& numerics) {
     return std::make_unique<StepTask>(options, numerics);
   });
 }
@@ -132,25 +120,12 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   lockstep::Options options;
-  CLI::App app("Times the training step of a BERT");
+  CLI::App app("Times the training step of a BERT", "text_step");
   app.add_option("--size", options.size)->check(CLI::IsMember({"base", "large", "minilm"}));
   app.add_option("--batch", options.batch);
   app.add_option("--length", options.length);
   app.add_option("--lengths", options.lengths);
   app.add_option("--dropout", options.dropout);
-  app.add_option("--precision", options.run.precision)->check(CLI::IsMember({"bf16", "fp32"}));
-  app.add_option("--threads", options.run.threads);
-  app.add_option("--steps", options.run.steps);
-  app.add_option("--warmup", options.run.warmup);
-  app.add_flag("--profile", options.run.profile, "print the time of each operation");
-  app.add_option("--tag", options.run.tag);
-  app.add_option("settings", options.settings);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    lockstep::run(options);
-  } catch (const lockstep::Error& error) {
-    fmt::print(stderr, "text_step: {}\n", error.describe());
-    return error.exit_code();
-  }
-  return 0;
+  lockstep::add_step_options(app, options.run);
+  return lockstep::step_main(app, argc, argv, [&] { lockstep::run(options); });
 }

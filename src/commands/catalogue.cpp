@@ -18,7 +18,9 @@
 #include "commands/score.h"
 #include "commands/score_pairs.h"
 #include "commands/sweep.h"
+#include "commands/tensorboard.h"
 #include "commands/tokenize.h"
+#include "commands/trace.h"
 #include "commands/train.h"
 #include "commands/translate.h"
 #include "commands/watch.h"
@@ -39,6 +41,9 @@ const Catalogue<Command>& commands() {
     c.add("sweep", sweep, "many runs: a grid of values, set-ups and networks, with repeats");
     c.add("compare", compare, "runs and sweeps side by side, in tables and plots");
     c.add("report", report, "what a run did and how well: a page, Markdown and JSON");
+    c.add("trace", trace,
+          "all ranks on one timeline, for ui.perfetto.dev; also of a run under way");
+    c.add("tensorboard", tensorboard, "your TensorBoard on the events of runs");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
     c.add("classify", classify, "the most probable classes of images by a run's model");

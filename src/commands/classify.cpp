@@ -1,7 +1,7 @@
 #include "commands/classify.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kTogether = 32;  // images that go through the network at a time
+constexpr int64_t kImagesTogether = 32;  // images that go through the network at a time
 
 struct ClassifyArguments {
   std::vector<std::string> words;
@@ -116,8 +116,8 @@ int64_t classify_files(const ImageClassification& task, std::span<const fs::path
 void classify_images(const ImageClassification& task, const ClassifyArguments& a) {
   const std::vector<fs::path> files = files_of(a.words);
   int64_t broken = 0;
-  for (std::size_t begin = 0; begin < files.size(); begin += kTogether) {
-    const std::size_t count = std::min<std::size_t>(kTogether, files.size() - begin);
+  for (std::size_t begin = 0; begin < files.size(); begin += kImagesTogether) {
+    const std::size_t count = std::min<std::size_t>(kImagesTogether, files.size() - begin);
     broken += classify_files(task, std::span(files).subspan(begin, count), a);
   }
   if (broken > 0) {

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kTogether = 64;  // texts that go through the network at a time
+constexpr std::size_t kTextsTogether = 64;  // texts that go through the network at a time
 
 // A text and where it stands, for messages.
 struct Line {
@@ -95,9 +95,9 @@ void print_classes(const TextPair& text, const std::vector<ClassProbability>& cl
 void classify_texts(const TextClassification& task, const TextsToClassify& wanted) {
   const std::vector<Line> lines = read_texts(wanted);
   if (lines.empty()) throw ConfigError("classify: expected a run and at least one text");
-  for (std::size_t begin = 0; begin < lines.size(); begin += kTogether) {
+  for (std::size_t begin = 0; begin < lines.size(); begin += kTextsTogether) {
     std::vector<TextPair> texts;
-    for (std::size_t i = begin; i < std::min(lines.size(), begin + kTogether); ++i) {
+    for (std::size_t i = begin; i < std::min(lines.size(), begin + kTextsTogether); ++i) {
       texts.push_back(pair_of(lines[i], wanted.pairs));
     }
     if (task.bert().regression) {

@@ -177,7 +177,7 @@ int run_everywhere(const Arguments& arguments) {
                                       join(failures, "\n")));
 }
 
-const Catalogue<CommandPart>& parts() {
+const Catalogue<CommandPart>& cluster_parts() {
   static const Catalogue<CommandPart> catalogue = [] {
     Catalogue<CommandPart> c("part of cluster");
     c.add("list", list_hosts, "the hosts that the options name");
@@ -193,6 +193,6 @@ const Catalogue<CommandPart>& parts() {
 
 }  // namespace
 
-int cluster(const Arguments& arguments) { return run_part("cluster", parts(), arguments); }
+int cluster(const Arguments& arguments) { return run_part("cluster", cluster_parts(), arguments); }
 
 }  // namespace lockstep

@@ -82,7 +82,7 @@ int evaluate(const Arguments& arguments) {
   app.add_option("--limit", a.limit, "items of the split; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--samples", a.samples, "items to show with their translations")
+  app.add_option("--samples", a.samples, "items to show with what came out")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   auto source = app.add_option("--source", a.source, "a file of sentences instead (plain or .gz)");

@@ -222,7 +222,7 @@ int explain_lab(const Arguments& arguments) {
   return kExitOk;
 }
 
-const Catalogue<CommandPart>& parts() {
+const Catalogue<CommandPart>& netlab_parts() {
   static const Catalogue<CommandPart> catalogue = [] {
     Catalogue<CommandPart> c("part of netlab");
     c.add("run", run, "a command beside virtual hosts, which go when it ends");
@@ -238,6 +238,6 @@ const Catalogue<CommandPart>& parts() {
 
 }  // namespace
 
-int netlab(const Arguments& arguments) { return run_part("netlab", parts(), arguments); }
+int netlab(const Arguments& arguments) { return run_part("netlab", netlab_parts(), arguments); }
 
 }  // namespace lockstep

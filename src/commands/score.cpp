@@ -24,7 +24,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-struct Options {
+struct ScoreOptions {
   std::vector<std::string> files, more_systems, metrics{"bleu"};
   BleuConfig bleu;
   ChrfConfig chrf;
@@ -36,26 +36,26 @@ struct Options {
   int64_t reference_columns = 1;
 };
 
-using MetricMaker = std::unique_ptr<TextMetric> (*)(const Options&);
+using MetricMaker = std::unique_ptr<TextMetric> (*)(const ScoreOptions&);
 
 const Catalogue<MetricMaker>& metric_makers() {
   static const Catalogue<MetricMaker> catalogue = [] {
     Catalogue<MetricMaker> c("metric");
     c.add(
         "bleu",
-        [](const Options& o) -> std::unique_ptr<TextMetric> {
+        [](const ScoreOptions& o) -> std::unique_ptr<TextMetric> {
           return std::make_unique<Bleu>(o.bleu);
         },
         "n-grams of words");
     c.add(
         "chrf",
-        [](const Options& o) -> std::unique_ptr<TextMetric> {
+        [](const ScoreOptions& o) -> std::unique_ptr<TextMetric> {
           return std::make_unique<Chrf>(o.chrf);
         },
         "n-grams of characters");
     c.add(
         "ter",
-        [](const Options& o) -> std::unique_ptr<TextMetric> {
+        [](const ScoreOptions& o) -> std::unique_ptr<TextMetric> {
           return std::make_unique<Ter>(o.ter);
         },
         "edits of words");
@@ -64,7 +64,7 @@ const Catalogue<MetricMaker>& metric_makers() {
   return catalogue;
 }
 
-void add_bleu_options(CLI::App& app, Options& o) {
+void add_bleu_options(CLI::App& app, ScoreOptions& o) {
   app.add_option("--tokenize", o.bleu.tokenizer, "13a, none, intl or char")
       ->capture_default_str()
       ->group("BLEU");
@@ -83,7 +83,7 @@ void add_bleu_options(CLI::App& app, Options& o) {
   app.add_flag("--force", o.force, "no warning for text that looks tokenized")->group("BLEU");
 }
 
-void add_other_metrics(CLI::App& app, Options& o) {
+void add_other_metrics(CLI::App& app, ScoreOptions& o) {
   app.add_option("--chrf-char-order", o.chrf.char_order, "longest n-gram of characters")
       ->capture_default_str()
       ->group("chrF");
@@ -103,7 +103,7 @@ void add_other_metrics(CLI::App& app, Options& o) {
   app.add_flag("--ter-normalized", o.ter.normalized, "punctuation is spaced out")->group("TER");
 }
 
-void add_tests(CLI::App& app, Options& o) {
+void add_tests(CLI::App& app, ScoreOptions& o) {
   const char* group = "How sure";
   app.add_flag("--confidence", o.confidence, "95 % interval by bootstrap resampling")->group(group);
   app.add_option("--confidence-n", o.confidence_resamples, "resamples")
@@ -126,7 +126,7 @@ void add_tests(CLI::App& app, Options& o) {
       ->group(group);
 }
 
-void add_options(CLI::App& app, Options& o) {
+void add_options(CLI::App& app, ScoreOptions& o) {
   app.add_option("files", o.files, "HYP REF...: text, plain or .gz; - is standard input");
   app.add_option("--system", o.more_systems, "another system's translations; may be repeated")
       ->expected(1)
@@ -192,7 +192,7 @@ struct Texts {
   std::vector<Lines> systems, references;
 };
 
-void check_options(const Options& o) {
+void check_options(const ScoreOptions& o) {
   if (o.files.size() < 2) {
     throw ConfigError(
         "score: expected the translations and one reference at least; see: "
@@ -221,7 +221,7 @@ void check_options(const Options& o) {
   }
 }
 
-Texts read_texts(const Options& o) {
+Texts read_texts(const ScoreOptions& o) {
   Texts texts;
   std::vector<std::string> systems{o.files.front()};
   for (const std::string& name : o.more_systems) {
@@ -279,7 +279,7 @@ void warn_of_tokenized(const Lines& system) {
       "the `force` parameter.");
 }
 
-void print_sentences(const TextMetric& metric, const Texts& texts, const Options& o) {
+void print_sentences(const TextMetric& metric, const Texts& texts, const ScoreOptions& o) {
   std::vector<double> statistics = statistics_of(metric, texts.systems.front(), texts.references);
   std::size_t width = metric.value_count();
   for (std::size_t i = 0; i < statistics.size(); i += width) {
@@ -300,7 +300,7 @@ ResamplingSeed resampling_seed() {
 
 using Metrics = std::vector<std::unique_ptr<TextMetric>>;
 
-void print_single(const Metrics& metrics, const Texts& texts, const Options& o) {
+void print_single(const Metrics& metrics, const Texts& texts, const ScoreOptions& o) {
   SignatureContext context{.references = texts.references.size()};
   ResamplingSeed seed;
   if (o.confidence) {
@@ -321,7 +321,7 @@ void print_single(const Metrics& metrics, const Texts& texts, const Options& o) 
   fmt::print("{}", o.json ? score_json(results, o.style) : score_lines(results, o.style));
 }
 
-void print_table(const Metrics& metrics, const Texts& texts, const Options& o) {
+void print_table(const Metrics& metrics, const Texts& texts, const ScoreOptions& o) {
   SystemTable table{.systems = texts.names};
   SignatureContext context{.references = texts.references.size()};
   PairedOptions options;
@@ -359,7 +359,7 @@ void print_table(const Metrics& metrics, const Texts& texts, const Options& o) {
 }  // namespace
 
 int score(const Arguments& arguments) {
-  Options o;
+  ScoreOptions o;
   CLI::App app("BLEU, chrF and TER of translations, as sacreBLEU " +
                    std::string(kSacrebleuVersion) + " computes and prints them.",
                "lockstep score");

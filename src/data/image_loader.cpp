@@ -326,20 +326,27 @@ ImageTensors ImageLoader::eval_batch(std::span<const int64_t> indices, int64_t s
                       });
 }
 
-torch::Tensor evaluation_image(std::span<const std::byte> file, const std::string& name,
-                               const ImagesConfig& config, int64_t size, at::ScalarType compute) {
-  torch::Tensor out = torch::empty({1, 3, size, size}, torch::TensorOptions().dtype(compute),
-                                   torch::MemoryFormat::ChannelsLast);
+RgbImage evaluation_pixels(std::span<const std::byte> file, const std::string& name,
+                           const ImagesConfig& config, int64_t size) {
+  RgbImage out(size, size);
   ImagePipeline pipeline(config);
-  std::vector<uint8_t> pixels(static_cast<std::size_t>(3 * size * size));
-  int64_t resize = (config.eval_resize * size + config.size / 2) / config.size;
+  const int64_t resize = (config.eval_resize * size + config.size / 2) / config.size;
   try {
-    pipeline.evaluation(file, resize, size, pixels.data());
+    pipeline.evaluation(file, resize, size, out.pixels.data());
   } catch (Error& error) {
     error.add_context("decoding " + name);
     throw;
   }
-  normalize(compute, Normalization(config, size), size, pixels.data(), nullptr, 1, out.data_ptr());
+  return out;
+}
+
+torch::Tensor evaluation_image(std::span<const std::byte> file, const std::string& name,
+                               const ImagesConfig& config, int64_t size, at::ScalarType compute) {
+  torch::Tensor out = torch::empty({1, 3, size, size}, torch::TensorOptions().dtype(compute),
+                                   torch::MemoryFormat::ChannelsLast);
+  const RgbImage seen = evaluation_pixels(file, name, config, size);
+  normalize(compute, Normalization(config, size), size, seen.pixels.data(), nullptr, 1,
+            out.data_ptr());
   return out;
 }
 

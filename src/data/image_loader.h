@@ -12,6 +12,7 @@
 
 #include "data/image_set.h"
 #include "data/images_config.h"
+#include "formats/png_file.h"
 
 namespace lockstep {
 
@@ -51,6 +52,11 @@ class ImageLoader {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// What evaluation sees of one encoded file, before it is normalised: [size, size] pixels. `name` is
+// for the DataError.
+RgbImage evaluation_pixels(std::span<const std::byte> file, const std::string& name,
+                           const ImagesConfig& config, int64_t size);
 
 // One encoded file with the transform of evaluation: [1, 3, size, size] on the CPU, channels_last
 // strides. `name` is for the DataError.

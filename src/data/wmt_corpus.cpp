@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -30,10 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kMostBuckets = 512;          // open files
 constexpr int64_t kBytesOfBucket = 4'000'000;  // of text, about
 constexpr int64_t kTextOfArchive = 4;          // bytes of text a byte of an archive, about
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class WmtPreparation {
  public:

@@ -78,7 +78,9 @@ OperationLabel::OperationLabel(std::string label, const torch::Tensor& tensor)
     : name(std::move(label)),
       numel(tensor.numel()),
       type(name_of(tensor.scalar_type())),
-      interruptible(!tensor.is_cuda()) {}
+      bytes(static_cast<int64_t>(tensor.nbytes())),
+      interruptible(!tensor.is_cuda()),
+      on_gpu(tensor.is_cuda()) {}
 
 std::string Connections::Issued::text() const {
   return sequence == 0 ? name : fmt::format("{} (operation {} of this rank)", name, sequence);
@@ -152,6 +154,7 @@ void Connections::join_machine(const WorldOptions& options) {
   }
   local_ = std::move(opened.group);
   if (local_) local_->set_timeout(options.timeout);
+  if (local_) local_->count_in(account().moved());
   machines_ = std::move(machines);
   if (local_) queue_ = std::make_unique<OperationQueue>();
   log_debug("{} shares memory with {} others", who_, machines_.neighbours().size() - 1);
@@ -171,6 +174,7 @@ void Connections::connect_machines(const WorldOptions& options, const std::strin
     mesh_ =
         std::make_unique<Mesh>(members, connect_mesh(*store_, members, options.connect_timeout));
   });
+  mesh_->count_in(account().moved());
 }
 
 Connections::~Connections() {
@@ -276,14 +280,15 @@ std::function<void()> Connections::or_give_up(std::function<void()> operation) {
 
 Completion Connections::queue(const OperationLabel& label, std::function<void()> operation) {
   Issued issued = count_operation(label);
-  std::shared_future<void> done = queue_->add(or_give_up(std::move(operation)));
+  std::shared_future<void> done = queue_->add(
+      or_give_up([this, label, operation = std::move(operation)] { timed(label, operation); }));
   return [this, issued, done] { guard(issued, [&] { done.get(); }); };
 }
 
 void Connections::run(const OperationLabel& label, const std::function<void()>& operation) {
   Issued issued = count_operation(label);
   if (queue_) queue_->drain();
-  guard(issued, operation);
+  guard(issued, [&] { timed(label, operation); });
 }
 
 Completion Connections::start_sum(const OperationLabel& label, void* data, int64_t count,
@@ -291,22 +296,29 @@ Completion Connections::start_sum(const OperationLabel& label, void* data, int64
   const Issued issued = count_operation(label);
   const std::span<std::byte> bytes{static_cast<std::byte*>(data),
                                    static_cast<std::size_t>(count) * summation.element_bytes};
+  // Between the machines: ends on the mesh's thread.
+  auto start_between = [this, label, bytes, summation] {
+    const auto begin = StepAccount::Clock::now();
+    return mesh_->start_sum(bytes, summation, [this, label, begin] {
+      account().exchange(label.name, begin, StepAccount::Clock::now(), label.bytes);
+    });
+  };
   if (!local_) {
     std::shared_future<void> done;
-    guard(issued, [&] { done = mesh_->start_sum(bytes, summation); });
+    guard(issued, [&] { done = start_between(); });
     return [this, issued, done] { guard(issued, [&] { done.get(); }); };
   }
   // The steps through shared memory run on the queue's thread, where every rank of the machine has
   // them in the same order: that of the starts and completions.
   auto between = std::make_shared<std::shared_future<void>>();
   std::shared_future<void> begun = queue_->add(or_give_up([=, this] {
-    local_->all_reduce(data, count, summation);
-    if (mesh_) *between = mesh_->start_sum(bytes, summation);
+    timed(label, [&] { local_->all_reduce(data, count, summation); });
+    if (mesh_) *between = start_between();
   }));
   return [=, this] {
     std::shared_future<void> done = queue_->add(or_give_up([=, this] {
       if (mesh_) between->get();
-      local_->broadcast(bytes, 0);
+      timed(label, [&] { local_->broadcast(bytes, 0); });
     }));
     guard(issued, [&] {
       begun.get();  // says first what went wrong first
@@ -348,6 +360,9 @@ torch::Tensor Connections::all_gather(const std::string& name, torch::Tensor min
   } else {
     torch::Tensor flat = all.view({-1});
     start({name, mine}, [&] { return backend_for(mine)._allgather_base(flat, mine); })();
+    // Gloo's ring hands everybody's on to the next one.
+    const auto passed = static_cast<int64_t>(mine.nbytes()) * (size - 1);
+    count_moved(passed, passed);
   }
   return all;
 }

@@ -39,16 +39,21 @@ struct OperationLabel {
   std::string name;
   int64_t numel = 0;
   const char* type = "";  // of its elements; empty: it has none
+  int64_t bytes = 0;      // of them
   // Whether waiting for it ends with a verdict: not for NCCL, which is aborted, nor for Gloo's
   // transfers between two ranks, which have no future.
   bool interruptible = true;
   bool of_some = false;  // of some ranks only: not counted, as the others would fall behind
+  bool on_gpu = false;   // the host does not know when it begins and ends
 
   OperationLabel(const char* name) : name(name) {}             // NOLINT: as a text
   OperationLabel(std::string name) : name(std::move(name)) {}  // NOLINT: as a text
   OperationLabel(std::string name, const torch::Tensor& tensor);
   OperationLabel(std::string name, int64_t doubles)
-      : name(std::move(name)), numel(doubles), type("fp64") {}
+      : name(std::move(name)),
+        numel(doubles),
+        type("fp64"),
+        bytes(doubles * static_cast<int64_t>(sizeof(double))) {}
   OperationLabel&& for_some() && {
     of_some = true;
     return std::move(*this);
@@ -92,6 +97,9 @@ class Connections {
 
   Operation last_operation() const;
 
+  // What this rank sent and received by c10d, which does not count it.
+  void count_moved(int64_t sent, int64_t received) { account().moved().add(sent, received); }
+
  private:
   struct Issued {
     std::string name;
@@ -105,6 +113,9 @@ class Connections {
   void open_heartbeat(std::chrono::milliseconds timeout);
   void wait_for(const WorkPointer& work);
   std::function<void()> or_give_up(std::function<void()> operation);
+  StepAccount& account() const { return heartbeat_.progress().account(); }
+  template <typename Operation>
+  void timed(const OperationLabel& label, const Operation& operation);
   void remember(const WorkPointer& work);
   void join_machine(const WorldOptions& options);
   void connect_machines(const WorldOptions& options, const std::string& address);
@@ -155,8 +166,20 @@ Completion Connections::start(const OperationLabel& label, const Launch& launch)
     throw failure(issued.text(), error);
   }
   remember(work);
-  if (!label.interruptible) return [this, issued, work] { guard(issued, [&] { work->wait(); }); };
-  return [this, issued, work] { guard(issued, [&] { wait_for(work); }); };
+  const auto begin = StepAccount::Clock::now();
+  return [this, issued, work, label, begin] {
+    guard(issued, [&] { label.interruptible ? wait_for(work) : void(work->wait()); });
+    if (label.on_gpu) return;
+    account().exchange(label.name, begin, StepAccount::Clock::now(), label.bytes);
+  };
+}
+
+// On whichever thread: with its begin and end in the rank's account.
+template <typename Operation>
+void Connections::timed(const OperationLabel& label, const Operation& operation) {
+  const auto begin = StepAccount::Clock::now();
+  operation();
+  account().exchange(label.name, begin, StepAccount::Clock::now(), label.bytes);
 }
 
 }  // namespace lockstep

@@ -26,12 +26,6 @@ double clock_of_the_day() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-template <std::size_t N>
-void copy_text(std::string_view text, char (&out)[N]) {
-  std::memset(out, 0, N);
-  std::memcpy(out, text.data(), std::min(text.size(), N - 1));
-}
-
 std::string random_token() {
   unsigned char bytes[kTokenBytes];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw MachineError("no random numbers");
@@ -68,7 +62,7 @@ RankIdentity own_identity(int rank) {
   char name[sizeof out.host] = {};
   const char* given = std::getenv("LOCKSTEP_HOST");
   if (given == nullptr || *given == '\0') gethostname(name, sizeof name - 1);
-  copy_text(given != nullptr && *given != '\0' ? given : name, out.host);
+  detail::copy_text(given != nullptr && *given != '\0' ? given : name, out.host);
   return out;
 }
 
@@ -130,7 +124,7 @@ bool LeaderLinks::greet(Stranger& stranger, std::vector<RankSeen>& ranks, Time n
   links_[rank] = std::move(stranger.socket);
   links_[rank].set_limit(kMostBytes);
   ranks[rank].identity = greeting.identity;
-  copy_text(peer_address(links_[rank].descriptor()), ranks[rank].identity.address);
+  detail::copy_text(peer_address(links_[rank].descriptor()), ranks[rank].identity.address);
   ranks[rank].presence = Presence::kHere;
   ranks[rank].seen = now;
   return true;
@@ -206,7 +200,7 @@ FollowerLink::FollowerLink(const std::string& meeting, RankIdentity& identity) :
   std::string address(words[0]);
   link_ = BeatSocket(connect_to(address, std::stoi(std::string(words[1])), kConnectSeconds));
   link_.set_limit(kMostBytes);
-  copy_text(own_address(link_.descriptor()), identity.address);
+  detail::copy_text(own_address(link_.descriptor()), identity.address);
   BeatGreeting greeting{.layout = wire_layout(), .identity = identity};
   std::string token = from_hex(words[2]);
   std::memcpy(greeting.token, token.data(), std::min(token.size(), sizeof greeting.token));

@@ -231,6 +231,7 @@ void LocalGroup::reduce_whole(std::byte* data, int64_t count, const Summation& s
     }
     summation.sum(inputs_.data(), size(), mine, elements);
   }
+  moved(count * width, (size() - 1) * count * width);
 }
 
 // Chunk by chunk each member adds up its part of the chunk over all slots into the result, which
@@ -240,6 +241,7 @@ void LocalGroup::reduce_in_parts(std::byte* data, int64_t count, const Summation
   const int64_t chunk = static_cast<int64_t>(kSlotBytes) / width;
   const int64_t line = static_cast<int64_t>(kLine) / width;
   const int64_t chunks = (count + chunk - 1) / chunk;
+  int64_t own = 0;  // elements that this member adds up
   auto elements_of = [&](int64_t c) { return std::min(chunk, count - c * chunk); };
   for (int64_t c = 0; c <= chunks; ++c, ++step_) {
     if (c < chunks)
@@ -250,6 +252,7 @@ void LocalGroup::reduce_in_parts(std::byte* data, int64_t count, const Summation
       const int64_t part = (elements_of(c) + size() * line - 1) / (size() * line) * line;
       const int64_t first = std::min(part * members_.me, elements_of(c));
       const int64_t last = std::min(first + part, elements_of(c));
+      own += last - first;
       for (int member = 0; member < size(); ++member)
         inputs_[member] = slot(member) + first * width;
       summation.sum(inputs_.data(), size(), result(step_) + first * width, last - first);
@@ -258,6 +261,7 @@ void LocalGroup::reduce_in_parts(std::byte* data, int64_t count, const Summation
       std::memcpy(data + (c - 1) * chunk * width, result(step_ - 1), elements_of(c - 1) * width);
     }
   }
+  moved((count + own) * width, ((size() - 1) * own + count - own) * width);
 }
 
 void LocalGroup::broadcast(std::span<std::byte> data, int root) {
@@ -268,6 +272,8 @@ void LocalGroup::broadcast(std::span<std::byte> data, int root) {
     step();
     if (root != members_.me) std::memcpy(part.data(), slot(root), part.size());
   }
+  const auto bytes = static_cast<int64_t>(data.size());
+  root == members_.me ? moved(bytes, 0) : moved(0, bytes);
 }
 
 void LocalGroup::all_gather_slices(std::byte* flat, std::span<const int64_t> cuts) {
@@ -291,6 +297,8 @@ void LocalGroup::all_gather_slices(std::byte* flat, std::span<const int64_t> cut
       std::memcpy(part.data(), slot(member), part.size());
     }
   }
+  const int64_t own = cuts[members_.me + 1] - cuts[members_.me];
+  moved(own, cuts.back() - cuts.front() - own);
 }
 
 void LocalGroup::barrier() {

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/moved_bytes.h"
 #include "dist/shared_memory.h"
 #include "kernels/isa.h"
 
@@ -52,6 +53,9 @@ class LocalGroup {
   // The memory's creator lets others in until then; nothing else refers to the memory afterwards.
   void close_door() { memory_.close_descriptor(); }
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
+  // Bytes that this member copies into slots and results, and out of those of others, from now on;
+  // outlives this.
+  void count_in(MovedBytes& moved) { moved_ = &moved; }
   int size() const { return static_cast<int>(members_.ranks.size()); }
 
   // All members call the same operations with the same sizes in the same order. They throw
@@ -79,6 +83,9 @@ class LocalGroup {
   void wake_members();
   [[noreturn]] void fail(const Failure& failure);
   [[noreturn]] void throw_failure(uint64_t word) const;
+  void moved(int64_t sent, int64_t received) const {
+    if (moved_ != nullptr) moved_->add(sent, received);
+  }
   std::byte* slot(int member) const;
   std::byte* result(uint32_t step) const;
   void reduce_whole(std::byte* data, int64_t count, const Summation& summation);
@@ -93,6 +100,7 @@ class LocalGroup {
   std::chrono::steady_clock::time_point started_;  // the operation
   uint64_t operation_ = 0;                         // its tag: kind and bytes
   uint32_t step_ = 1;                              // the next one
+  MovedBytes* moved_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -24,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kDirectBytes = 256 << 10;
 // What is added up at a time while more is on its way: fits the second-level cache.
 constexpr std::size_t kPieceBytes = 128 << 10;
-constexpr std::size_t kLine = 64;                            // slices begin with a cache line
+constexpr std::size_t kCacheLine = 64;                       // slices begin with a cache line
 constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // before others have their turn
 
 struct Header {
@@ -50,6 +51,7 @@ struct Mesh::Sum {
   std::vector<const void*> inputs;
   std::size_t added = 0;  // of end - begin
   Clock::time_point started = Clock::now();
+  std::function<void()> finished;
   std::promise<void> promise;
 
   std::size_t slice(int member) const { return cuts[member + 1] - cuts[member]; }
@@ -116,8 +118,10 @@ void Mesh::give_up() {
   wake();
 }
 
-std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation) {
+std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation,
+                                         std::function<void()> finished) {
   auto sum = std::make_shared<Sum>();
+  sum->finished = std::move(finished);
   sum->data = data;
   sum->summation = summation;
   std::shared_future<void> done = sum->promise.get_future().share();
@@ -221,7 +225,7 @@ void Mesh::begin(const std::shared_ptr<Sum>& sum) {
   const auto n = static_cast<std::size_t>(members_.size());
   s.direct = n == 2 || s.data.size() <= kDirectBytes;
   for (std::size_t m = 0; m < n; ++m) {
-    s.cuts.push_back(s.data.size() / kLine * m / n * kLine);
+    s.cuts.push_back(s.data.size() / kCacheLine * m / n * kCacheLine);
   }
   s.cuts.push_back(s.data.size());
   s.begin = s.direct ? 0 : s.cuts[members_.me];
@@ -346,7 +350,7 @@ void Mesh::advance(Sum& s) {
     if (s.direct) there = std::min(there, s.sent0[m]);  // the sum takes the addend's place
   }
   if (there < s.own() && there < s.added + kPieceBytes) return;
-  add_up(s, there < s.own() ? there / kLine * kLine : there);
+  add_up(s, there < s.own() ? there / kCacheLine * kCacheLine : there);
   if (s.direct) return;
   for (Link& link : links_) send_some(link);
 }
@@ -377,9 +381,20 @@ void Mesh::finish_done() {
       continue;
     }
     spare_.push_back(std::move((*sum)->buffer));
+    tell_finished(**sum);
     (*sum)->promise.set_value();
     sum = running_.erase(sum);
   }
+}
+
+void Mesh::tell_finished(const Sum& s) {
+  auto total = [](const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+    return static_cast<int64_t>(std::reduce(a.begin(), a.end()) + std::reduce(b.begin(), b.end()));
+  };
+  if (MovedBytes* moved = moved_) {
+    moved->add(total(s.sent0, s.sent1), total(s.received0, s.received1));
+  }
+  if (s.finished) s.finished();
 }
 
 void Mesh::look_at_clock() {

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@
 
 #include "dist/local_group.h"
 #include "dist/mesh_links.h"
+#include "dist/moved_bytes.h"
 
 namespace lockstep {
 
@@ -39,11 +41,14 @@ class Mesh {
 
   // Of one sum, from its start.
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
+  // Payload that it sends and receives from now on; outlives this.
+  void count_in(MovedBytes& moved) { moved_ = &moved; }
 
   // In place. All members start the same sums in the same order. `data` must stay as it is until
   // the future is ready. It throws std::runtime_error that names the rank whose connection broke,
-  // or that is late.
-  std::shared_future<void> start_sum(std::span<std::byte> data, const Summation& summation);
+  // or that is late. `finished` is called before, on the mesh's thread, when all went well.
+  std::shared_future<void> start_sum(std::span<std::byte> data, const Summation& summation,
+                                     std::function<void()> finished = {});
 
   // Ends what is under way, also for the others.
   void give_up();
@@ -62,6 +67,7 @@ class Mesh {
   void advance(Sum& sum);
   void add_up(Sum& sum, std::size_t end);
   void finish_done();
+  void tell_finished(const Sum& sum);
   void look_at_clock();
   void fail(const std::string& why);
   [[noreturn]] void throw_broken(const Link& link, ssize_t result) const;
@@ -71,6 +77,7 @@ class Mesh {
   std::vector<Link> links_;  // stream by stream
   std::atomic<std::chrono::nanoseconds> timeout_{std::chrono::hours{1}};
   int event_ = -1;  // an eventfd that wakes the thread
+  std::atomic<MovedBytes*> moved_{nullptr};
 
   std::mutex mutex_;  // of what follows
   std::vector<std::shared_ptr<Sum>> added_;

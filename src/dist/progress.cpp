@@ -13,7 +13,7 @@ namespace {
 // FNV-1a, eight bytes at a time: all ranks compute it alike, and nobody has a reason to forge it.
 constexpr uint64_t kStart = 0xcbf29ce484222325, kPrime = 0x100000001b3;
 
-uint64_t mix(uint64_t hash, uint64_t word) {
+uint64_t mix_word(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * kPrime;
   return hash ^ (hash >> 29);
 }
@@ -23,18 +23,11 @@ uint64_t mix_text(uint64_t hash, const char (&text)[N]) {
   static_assert(N % sizeof(uint64_t) == 0);
   uint64_t words[N / sizeof(uint64_t)];
   std::memcpy(words, text, N);
-  for (uint64_t word : words) hash = mix(hash, word);
+  for (uint64_t word : words) hash = mix_word(hash, word);
   return hash;
 }
 
-template <std::size_t N>
-void copy_text(std::string_view text, char (&out)[N]) {
-  std::size_t length = std::min(text.size(), N - 1);
-  std::memcpy(out, text.data(), length);
-  std::memset(out + length, 0, N - length);
-}
-
-double seconds_since(RankProgress::Clock::duration::rep since) {
+double seconds_after(RankProgress::Clock::duration::rep since) {
   auto now = RankProgress::Clock::now().time_since_epoch();
   return std::chrono::duration<double>(now - RankProgress::Clock::duration(since)).count();
 }
@@ -43,14 +36,14 @@ double seconds_since(RankProgress::Clock::duration::rep since) {
 
 const char* name_of(Phase phase) {
   static constexpr std::array<const char*, kPhases> kNames = {
-      "starting",  "data",       "forward",    "backward", "wait",
-      "optimizer", "evaluation", "checkpoint", "ending"};
+      "starting",  "data",  "forward",    "backward",   "wait",
+      "optimizer", "other", "evaluation", "checkpoint", "ending"};
   auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 uint64_t OperationRecord::own_hash() const {
-  return mix_text(mix_text(mix(kStart, static_cast<uint64_t>(numel)), name), type);
+  return mix_text(mix_text(mix_word(kStart, static_cast<uint64_t>(numel)), name), type);
 }
 
 std::string OperationRecord::text() const {
@@ -60,11 +53,14 @@ std::string OperationRecord::text() const {
 }
 
 void RankProgress::enter(Phase phase) {
+  const Clock::time_point now = Clock::now();
+  account_.enter(phase, now);
   phase_.store(phase, std::memory_order_relaxed);
-  phase_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  phase_since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 void RankProgress::begin_step(int64_t step, int64_t epoch) {
+  account_.begin_step(step, Clock::now());
   step_.store(step, std::memory_order_relaxed);
   epoch_.store(epoch, std::memory_order_relaxed);
 }
@@ -85,9 +81,9 @@ uint64_t RankProgress::start_operation(std::string_view name, int64_t numel,
   OperationRecord& record = operations_[++started_ % kRemembered];
   record.sequence = started_;
   record.numel = numel;
-  copy_text(name, record.name);
-  copy_text(type, record.type);
-  record.fingerprint = mix(before, record.own_hash());
+  detail::copy_text(name, record.name);
+  detail::copy_text(type, record.type);
+  record.fingerprint = mix_word(before, record.own_hash());
   return started_;
 }
 
@@ -96,15 +92,23 @@ void RankProgress::begin_wait(uint64_t sequence) {
   waiting_.store(sequence, std::memory_order_relaxed);
 }
 
+void RankProgress::end_wait() {
+  waiting_.store(0, std::memory_order_relaxed);
+  const Phase phase = phase_.load(std::memory_order_relaxed);
+  if (phase != Phase::kForward && phase != Phase::kBackward) return;
+  const Clock::duration since(waiting_since_.load(std::memory_order_relaxed));
+  account_.stood_still(Clock::time_point(since), Clock::now());
+}
+
 ProgressView RankProgress::view() const {
   ProgressView out;
   out.step = step_.load(std::memory_order_relaxed);
   out.epoch = epoch_.load(std::memory_order_relaxed);
   out.phase = phase_.load(std::memory_order_relaxed);
-  out.phase_seconds = seconds_since(phase_since_.load(std::memory_order_relaxed));
+  out.phase_seconds = seconds_after(phase_since_.load(std::memory_order_relaxed));
   out.waiting = waiting_.load(std::memory_order_relaxed);
   if (out.waiting != 0) {
-    out.waiting_seconds = seconds_since(waiting_since_.load(std::memory_order_relaxed));
+    out.waiting_seconds = seconds_after(waiting_since_.load(std::memory_order_relaxed));
   }
   std::scoped_lock lock(mutex_);
   out.sums = sums_;

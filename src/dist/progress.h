@@ -5,31 +5,22 @@
 // (benchmarks/progress_marks.cpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+#include "dist/phase.h"
+#include "dist/step_account.h"
 
-enum class Phase : uint32_t {
-  kStarting,
-  kData,        // waits for the next batch
-  kForward,     // and the loss
-  kBackward,    // gradients; finished buckets are on their way
-  kWait,        // for other ranks' gradients
-  kOptimizer,   // norm, clipping, update
-  kEvaluation,  // may take long; no other rank is expected to hurry
-  kCheckpoint,
-  kEnding,
-};
-inline constexpr int kPhases = 9;
-const char* name_of(Phase phase);  // "backward"
+namespace lockstep {
 
 // One operation of a World, as it is compared between ranks. Trivially copyable: it travels.
 struct OperationRecord {
@@ -50,6 +41,18 @@ struct StepSums {
   double seconds() const { return compute_seconds + wait_seconds + data_seconds; }
 };
 
+namespace detail {
+
+// `text` cut to fit, zeros behind it.
+template <std::size_t N>
+void copy_text(std::string_view text, char (&out)[N]) {
+  const std::size_t length = std::min(text.size(), N - 1);
+  std::memcpy(out, text.data(), length);
+  std::memset(out + length, 0, N - length);
+}
+
+}  // namespace detail
+
 struct ProgressView {  // trivially copyable: it travels
   int64_t step = 0, epoch = 0;
   Phase phase = Phase::kStarting;
@@ -69,6 +72,9 @@ class RankProgress {
   void begin_step(int64_t step, int64_t epoch);
   void end_step(const StepSums& of_one_step);
 
+  // What these marks say of the time of the steps, and of the operations' exchanges.
+  StepAccount& account() { return account_; }
+
   // Counts an operation; returns its sequence number. By one thread at a time.
   uint64_t start_operation(std::string_view name, int64_t numel, std::string_view type);
   // The rank waits for an operation while this object lives.
@@ -77,7 +83,7 @@ class RankProgress {
     Waiting(RankProgress& progress, uint64_t sequence) : progress_(progress) {
       progress_.begin_wait(sequence);
     }
-    ~Waiting() { progress_.waiting_.store(0, std::memory_order_relaxed); }
+    ~Waiting() { progress_.end_wait(); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
@@ -94,12 +100,14 @@ class RankProgress {
 
  private:
   void begin_wait(uint64_t sequence);
+  void end_wait();
 
   std::atomic<int64_t> step_{0}, epoch_{0};
   std::atomic<Phase> phase_{Phase::kStarting};
   std::atomic<Clock::duration::rep> phase_since_{Clock::now().time_since_epoch().count()};
   std::atomic<uint64_t> waiting_{0};
   std::atomic<Clock::duration::rep> waiting_since_{0};
+  StepAccount account_;
   mutable std::mutex mutex_;  // of what follows
   StepSums sums_;
   uint64_t started_ = 0;

@@ -63,6 +63,15 @@ std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+// How often a rank hands on what is broadcast, in Gloo's binomial tree: ranks count from the root.
+int64_t passes_of_broadcast(int rank, int size) {
+  int64_t passes = 0;
+  for (int bit = 1; bit < size && (rank & bit) == 0; bit <<= 1) {
+    if (rank + bit < size) ++passes;
+  }
+  return passes;
+}
+
 }  // namespace
 
 World::World(const LaunchEnvironment& environment, const WorldOptions& options)
@@ -124,6 +133,9 @@ Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::s
     return c.queue({label, tensor}, [=] { group->all_reduce(data, tensor.numel(), summation); });
   }
   std::vector<torch::Tensor> tensors{tensor};
+  // NCCL does not say what it sends: a ring's bytes (Patarasuk and Yuan 2009).
+  const auto ring = static_cast<int64_t>(2 * (size() - 1) * tensor.nbytes()) / size();
+  c.count_moved(ring, ring);
   return c.start({label, tensor}, [&] { return c.backend_for(tensor).allreduce(tensors); });
 }
 
@@ -180,6 +192,9 @@ Completion World::start_broadcast(const torch::Tensor& tensor, int root, const s
   std::vector<torch::Tensor> tensors{tensor};
   c10d::BroadcastOptions options;
   options.rootRank = root;
+  const auto bytes = static_cast<int64_t>(tensor.nbytes());
+  c.count_moved(bytes * passes_of_broadcast((rank() + size() - root) % size(), size()),
+                rank() == root ? 0 : bytes);
   return c.start({label, tensor},
                  [&] { return c.backend_for(tensor).broadcast(tensors, options); });
 }
@@ -195,6 +210,8 @@ void World::transfer(const torch::Tensor& tensor, int from, int to) {
   c.start(label, [&] {
     return rank() == from ? c.gloo().send(bytes, to, 0) : c.gloo().recv(bytes, from, 0);
   })();
+  const auto moved = static_cast<int64_t>(host.nbytes());
+  rank() == from ? c.count_moved(moved, 0) : c.count_moved(0, moved);
   if (rank() == to && !host.is_same(tensor)) {
     torch::Tensor out = tensor;
     out.copy_(host);

@@ -41,7 +41,7 @@ struct SpanFile {
   std::vector<RankSpans> ranks;
 };
 
-// Whole: beside it, then renamed. MachineError.
+// Whole: beside it, then renamed; makes its folder. MachineError.
 void write_span_file(const fs::path& path, const SpanFile& content);
 // DataError with what is wrong and where.
 SpanFile read_span_file(const fs::path& path);

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -36,18 +38,22 @@ struct StepTimes {
 // Appends; buffers up to 64 kB. Throws MachineError when the disk refuses.
 class StepTimesWriter {
  public:
-  // A file of its own for each attempt: attempt_N.bin with the first free N in `folder`, which is
-  // made. The file itself is created with the first step.
+  // A file of its own for each attempt: attempt_N.bin in `folder`, N one above the highest there
+  // (the first is 1). Folder and file are made with the first step that is added.
   StepTimesWriter(fs::path folder, int ranks);
   ~StepTimesWriter();  // writes what is left; a failure is logged, not thrown
   StepTimesWriter(const StepTimesWriter&) = delete;
   StepTimesWriter& operator=(const StepTimesWriter&) = delete;
 
+  // std::invalid_argument where `ranks` are not as many as were announced.
   void add(int64_t step, double begin, std::span<const RankTimes> ranks);
+  // What the disk refused is dropped, so that the file stays one of whole steps.
   void flush();
 
  private:
-  fs::path folder_;
+  void create();
+
+  fs::path folder_, path_;
   int ranks_;
   int descriptor_ = -1;
   std::string pending_;
@@ -59,5 +65,12 @@ std::vector<fs::path> step_times_files(const fs::path& folder);
 // Calls `f` for every step of a file, in its order, with the same StepTimes each time; returns how
 // many. A last step that was cut short is passed over. DataError for what is not such a file.
 int64_t read_step_times(const fs::path& file, const std::function<void(const StepTimes&)>& f);
+
+// What a file holds, from its first and last step; nothing for a file without steps.
+struct StepTimesExtent {
+  int ranks = 0;
+  int64_t steps = 0, first = 0, last = 0;
+};
+std::optional<StepTimesExtent> step_times_extent(const fs::path& file);
 
 }  // namespace lockstep

@@ -156,9 +156,9 @@ NamedWeights name_weights(const WeightFiles& files) {
 }
 
 // Decides what is copied where before anything is.
-class Reader {
+class BertReader {
  public:
-  Reader(const WeightFiles& files, const Parameters& parameters)
+  BertReader(const WeightFiles& files, const Parameters& parameters)
       : files_(files), parameters_(parameters), named_(name_weights(files)) {
     read_.file = files.path();
   }
@@ -329,7 +329,7 @@ bool holds_bert_weights(const fs::path& file) {
 BertWeightsRead read_bert_weights(const fs::path& file, Parameters& parameters) {
   torch::NoGradGuard no_grad;
   const WeightFiles files(file);
-  BertWeightsRead read = Reader(files, parameters).run();
+  BertWeightsRead read = BertReader(files, parameters).run();
   parameters.refresh_low();
   return read;
 }

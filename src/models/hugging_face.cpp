@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 using torch::Tensor;
 
 constexpr int64_t kPositions = 1024;   // tokens that an exported model can read and write
-constexpr double kNever = -1e4;        // logit of an id that is not ours: e^-10000 is 0 in fp32
+constexpr double kNeverLogit = -1e4;   // logit of an id that is not ours: e^-10000 is 0 in fp32
 constexpr double kNormEpsilon = 1e-5;  // of every layer norm in transformers
 
 // One tensor of theirs: `rows` rows of one of ours from `begin` on.
@@ -165,7 +165,7 @@ void write_hugging_face_weights(const fs::path& path, const Transformer& model,
     out.add("model.shared.weight", torch::cat({table, torch::zeros({1, d})}));
     first[0] += table[ids.bos] * std::sqrt(static_cast<double>(d));
     Tensor bias = torch::zeros({1, ids.vocabulary});
-    bias[0][ids.pad] = kNever;
+    bias[0][ids.pad] = kNeverLogit;
     out.add("final_logits_bias", bias);
   }
   if (precision != "int8") {  // lockstep computes them

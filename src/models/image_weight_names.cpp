@@ -168,7 +168,7 @@ std::optional<Found> find_marker(const TensorFile& file) {
 }
 
 // torchvision's names of before 0.13, which the files it offers still have.
-std::string modern(std::string name) {
+std::string without_numbers(std::string name) {
   const Renames renames = {{".mlp.linear_1.", ".mlp.0."}, {".mlp.linear_2.", ".mlp.3."}};
   for (const auto& [old, now] : renames) {
     const std::size_t at = name.find(old);
@@ -236,7 +236,7 @@ NamedTensors name_tensors(const TensorFile& file) {
     std::string name = entry.name;
     if (name.starts_with(outer)) name = name.substr(outer.size());
     if (!has_base && !name.starts_with("classifier.")) name = std::string(marker.base) + name;
-    name = modern(name);
+    name = without_numbers(name);
     out.order.push_back(name);
     out.tensors[name] = &entry;
   }

@@ -17,7 +17,7 @@ int64_t site_of(std::size_t block, BlockSite site) {
   return 1 + static_cast<int64_t>(block) * kBlockSites + site;
 }
 
-Linear add_linear(const std::string& name, int64_t out, int64_t in, Parameters& parameters) {
+Linear add_normal_linear(const std::string& name, int64_t out, int64_t in, Parameters& parameters) {
   Linear linear;
   linear.weight = parameters.add(name + ".weight", {out, in}, normal(0.02));
   linear.bias = parameters.add(name + ".bias", {out}, zeros());
@@ -92,11 +92,11 @@ Vit::Vit(const ImageModelConfig& config, const VitShape& shape, const ImageModel
     const std::string name = fmt::format("blocks.{}.", i);
     VitBlock block;
     block.norm1 = add_norm(name + "norm1", d, epsilon, parameters);
-    block.qkv = add_linear(name + "attn.qkv", 3 * d, d, parameters);
-    block.projection = add_linear(name + "attn.proj", d, d, parameters);
+    block.qkv = add_normal_linear(name + "attn.qkv", 3 * d, d, parameters);
+    block.projection = add_normal_linear(name + "attn.proj", d, d, parameters);
     block.norm2 = add_norm(name + "norm2", d, epsilon, parameters);
-    block.up = add_linear(name + "mlp.fc1", shape_.inner, d, parameters);
-    block.down = add_linear(name + "mlp.fc2", d, shape_.inner, parameters);
+    block.up = add_normal_linear(name + "mlp.fc1", shape_.inner, d, parameters);
+    block.down = add_normal_linear(name + "mlp.fc2", d, shape_.inner, parameters);
     blocks_.push_back(std::move(block));
   }
   norm_ = add_norm(config_.pool == "mean" ? "fc_norm" : "norm", d, epsilon, parameters);

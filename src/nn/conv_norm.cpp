@@ -35,17 +35,13 @@ struct Kept : torch::CustomClassHolder {
   bool relu = true, residual = false;
 };
 
-torch::Tensor channels_last(const torch::Tensor& x) {
-  return x.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 struct FusedConvNorm : Function<FusedConvNorm> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
                                const torch::Tensor& weight, const torch::Tensor& norm_weight,
                                const torch::Tensor& norm_bias,
                                const std::optional<torch::Tensor>& residual,
                                const c10::intrusive_ptr<Kept>& kept) {
-    const torch::Tensor x = channels_last(input);
+    const torch::Tensor x = detail::channels_last(input);
     detail::PixelSums sums;
     const torch::Tensor convolved =
         detail::convolve(x, kept->used, kept->convolution, kept->mode.training ? &sums : nullptr);
@@ -53,7 +49,7 @@ struct FusedConvNorm : Function<FusedConvNorm> {
     kept->residual = residual.has_value();
     kept->state = detail::batch_norm_state(convolved, sums, kept->norm, kept->mode);
     torch::Tensor residual_rows;
-    if (residual) residual_rows = detail::pixel_rows(channels_last(*residual));
+    if (residual) residual_rows = detail::pixel_rows(detail::channels_last(*residual));
     const torch::Tensor y =
         detail::batch_norm_rows(kept->convolved, kept->state, norm_bias, residual_rows, kept->relu);
     const torch::Tensor out =
@@ -69,7 +65,7 @@ struct FusedConvNorm : Function<FusedConvNorm> {
     const auto& kept = static_cast<const Kept&>(*capsule);
     const variable_list saved = ctx->get_saved_variables();
     const torch::Tensor &x = saved[0], &weight = saved[1], &y = saved[2];
-    const torch::Tensor d_y = channels_last(grads[0]);
+    const torch::Tensor d_y = detail::channels_last(grads[0]);
     detail::BatchNormBackward in;
     in.d_y = detail::pixel_rows(d_y);
     in.x = kept.convolved;

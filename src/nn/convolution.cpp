@@ -46,13 +46,6 @@ std::tuple<torch::Tensor, torch::Tensor> backward(const torch::Tensor& d_y, cons
   return {d_x, d_weight};
 }
 
-bool widens(const torch::Tensor& t) { return t.scalar_type() == at::kHalf; }
-torch::Tensor wide(const torch::Tensor& t) { return t.to(at::kFloat); }
-
-torch::Tensor channels_last(const torch::Tensor& t) {
-  return t.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 }  // namespace
 
 torch::Tensor pixel_rows(const torch::Tensor& x) {
@@ -79,7 +72,7 @@ torch::Tensor every(const torch::Tensor& x, int64_t stride) {
   return x.slice(2, 0, std::nullopt, stride).slice(3, 0, std::nullopt, stride);
 }
 torch::Tensor read_pixels(const torch::Tensor& x, int64_t stride) {
-  return channels_last(every(x, stride));
+  return detail::channels_last(every(x, stride));
 }
 
 bool uses_tiles(const Convolution& convolution, at::ScalarType compute) {
@@ -196,9 +189,10 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
     return image_of_rows(y, x.size(0), x.size(2), x.size(3));
   }
-  if (widens(x)) return convolve(wide(x), wide(used), convolution, nullptr).to(at::kHalf);
+  if (detail::widens(x))
+    return convolve(detail::wide(x), detail::wide(used), convolution, nullptr).to(at::kHalf);
   const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
-  return channels_last(
+  return detail::channels_last(
       at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
 }
 
@@ -223,13 +217,14 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
     const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
     return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);
   }
-  if (widens(d_y)) {
-    return convolve_backward(wide(d_y), wide(used), sizes, convolution).to(at::kHalf);
+  if (detail::widens(d_y)) {
+    return convolve_backward(detail::wide(d_y), detail::wide(used), sizes, convolution)
+        .to(at::kHalf);
   }
   // Of x only the shape is read, and how it lies in memory.
   const torch::Tensor x =
       torch::empty(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
-  return channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
+  return detail::channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
 }
 
 void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
@@ -252,12 +247,13 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
     add_winograd_gradient(gradient, d_y, x);
     return;
   }
-  if (widens(x)) return add_convolution_gradient(gradient, wide(d_y), wide(x), convolution);
+  if (detail::widens(x))
+    return add_convolution_gradient(gradient, detail::wide(d_y), detail::wide(x), convolution);
   // Of the weight only the shape is read, and how it lies in memory.
   const torch::Tensor used =
       torch::empty(gradient.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
   const torch::Tensor d_weight =
-      channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true})));
+      detail::channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true})));
   const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
   with_type(d_weight.scalar_type(), [&](auto zero) {
     using T = decltype(zero);

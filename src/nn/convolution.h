@@ -32,6 +32,10 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
 
 namespace detail {
 
+inline torch::Tensor channels_last(const torch::Tensor& x) {
+  return x.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 // The weight in the type of x [n, in, height, width] as the pieces below read it for x, [out, in,
 // kernel, kernel]: a copy with the inputs last in memory where libtorch convolves.
 torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor& x);

@@ -44,4 +44,13 @@ struct Numerics {
   }
 };
 
+namespace detail {
+
+// No CPU of today multiplies fp16 fast through libtorch (ten times slower than fp32 on one without
+// AVX512-FP16): the products are fp32, and rounded as a product with fp32 sums inside would be.
+inline bool widens(const torch::Tensor& x) { return x.scalar_type() == at::kHalf && x.is_cpu(); }
+inline torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
+
+}  // namespace detail
+
 }  // namespace lockstep

@@ -33,13 +33,10 @@ torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight)
                         "");
 }
 
-// No CPU of today multiplies fp16 fast through libtorch (ten times slower than fp32 on one without
-// AVX512-FP16): the products are fp32, and rounded as a product with fp32 sums inside would be.
-bool widens(const torch::Tensor& x) { return x.scalar_type() == at::kHalf && x.is_cpu(); }
-
-torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
-
 }  // namespace
+
+using detail::wide;
+using detail::widens;
 
 torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {
   if (widens(x)) return product_transposed(wide(x), wide(weight)).to(at::kHalf);

@@ -45,23 +45,28 @@ double start_seconds(const RunHistory& history) {
   return out;
 }
 
-std::string cause_of(const StepRow& row, const StepTimes& usual, double usual_targets,
+constexpr const char* kData = "waiting for data";
+constexpr const char* kOthers = "waiting for other ranks or the network";
+constexpr const char* kComputing = "computing took longer";
+
+std::string cause_of(const StepRow& row, const StepDurations& usual, double usual_targets,
                      const RunHistory& history, const std::set<int64_t>& interrupted) {
   const double excess = row.seconds - usual.median;
   if (warms_up(row, history)) return "first steps of an attempt";
   if (row.meeting) return "meeting of the groups";
-  if (row.data - usual.data > excess / 2) return "waiting for data";
-  if (row.wait - usual.wait > excess / 2) return "waiting for other ranks or the network";
+  if (row.data - usual.data > excess / 2) return kData;
+  if (row.wait - usual.wait > excess / 2) return kOthers;
   if (interrupted.contains(row.step - 1)) return "right after an evaluation or checkpoint";
   if (usual_targets > 0 && row.targets > 1.1 * usual_targets) return "larger batch";
-  return "computing took longer";
+  return kComputing;
 }
 
 }  // namespace
 
-std::vector<TimePart> time_parts(const RunHistory& history) {
+std::vector<TimePart> time_parts(const RunHistory& history, const MeasuredSteps& measured) {
   double compute = 0, wait = 0, data = 0;
   for (const StepRow& row : history.steps) {
+    if (measured.covers && measured.covers(row.step)) continue;
     compute += row.compute;
     wait += row.wait;
     data += row.data;
@@ -70,16 +75,24 @@ std::vector<TimePart> time_parts(const RunHistory& history) {
   for (std::size_t i = 1; i < history.attempts.size(); ++i) {
     between += std::max(0.0, history.attempts[i].began - history.attempts[i - 1].ended);
   }
-  std::vector<TimePart> out = {
-      {"compute", "forward, backward, optimizer, and communication hidden behind them", compute},
-      {"wait", "for other ranks and the network, after the backward pass", wait},
-      {"data", "for the next batch", data},
-      {"evaluations", "loss and metrics on the evaluation split", history.evaluation_seconds},
-      {"checkpoints", "writing them", history.checkpoint_seconds},
-      {"meetings", "of groups that take local steps", history.meeting_seconds},
-      {"start", "from the start of each attempt to its first step", start_seconds(history)},
-      {"repeated", "steps done again after a resume", history.repeated_seconds},
-      {"interrupted", "between the end of an attempt and the start of the next", between}};
+  std::vector<TimePart> out = measured.parts;
+  if (out.empty()) {
+    out = {
+        {"compute", "forward, backward, optimizer, and communication hidden behind them", compute},
+        {"wait", "for other ranks and the network, after the backward pass", wait},
+        {"data", "for the next batch", data}};
+  } else {
+    out.push_back(
+        {"steps without phases", "whose phases were not recorded", compute + wait + data});
+  }
+  out.insert(
+      out.end(),
+      {{"evaluations", "loss and metrics on the evaluation split", history.evaluation_seconds},
+       {"checkpoints", "writing them", history.checkpoint_seconds},
+       {"meetings", "of groups that take local steps", history.meeting_seconds},
+       {"start", "from the start of each attempt to its first step", start_seconds(history)},
+       {"repeated", "steps done again after a resume", history.repeated_seconds},
+       {"interrupted", "between the end of an attempt and the start of the next", between}});
   double known = 0;
   for (const TimePart& part : out) known += part.seconds;
   std::erase_if(out, [](const TimePart& part) { return part.seconds <= 0 && part.name != "wait"; });
@@ -88,15 +101,15 @@ std::vector<TimePart> time_parts(const RunHistory& history) {
   return out;
 }
 
-StepTimes step_times(const RunHistory& history) {
+StepDurations step_durations(const RunHistory& history) {
   if (history.steps.empty()) return {};
   const std::vector<StepRow> steps = steady_steps(history);
   std::vector<double> seconds = values_of(steps, &StepRow::seconds);
-  StepTimes out{.count = steps.size(),
-                .mean = mean_of(seconds),
-                .compute = mean_of(values_of(steps, &StepRow::compute)),
-                .wait = mean_of(values_of(steps, &StepRow::wait)),
-                .data = mean_of(values_of(steps, &StepRow::data))};
+  StepDurations out{.count = steps.size(),
+                    .mean = mean_of(seconds),
+                    .compute = mean_of(values_of(steps, &StepRow::compute)),
+                    .wait = mean_of(values_of(steps, &StepRow::wait)),
+                    .data = mean_of(values_of(steps, &StepRow::data))};
   std::sort(seconds.begin(), seconds.end());
   out.median = quantile(seconds, 0.5);
   out.p95 = quantile(seconds, 0.95);
@@ -111,7 +124,7 @@ Outliers find_outliers(const RunHistory& history) {
   if (history.steps.empty()) return out;
   const std::vector<StepRow> steps = steady_steps(history);
   const std::vector<double> seconds = values_of(steps, &StepRow::seconds);
-  StepTimes usual = step_times(history);
+  StepDurations usual = step_durations(history);
   usual.data = median_of(values_of(steps, &StepRow::data));
   usual.wait = median_of(values_of(steps, &StepRow::wait));
   const double usual_targets = median_of(values_of(steps, &StepRow::targets));
@@ -119,23 +132,33 @@ Outliers find_outliers(const RunHistory& history) {
   std::set<int64_t> interrupted;
   for (const EvaluationRow& row : history.evaluations) interrupted.insert(row.step);
   for (const CheckpointRow& row : history.checkpoints) interrupted.insert(row.step);
-  std::map<std::string, Outliers::Cause> causes;
   for (const StepRow& row : history.steps) {
     if (row.seconds <= out.limit) continue;
-    SlowStep slow{.step = row.step,
-                  .seconds = row.seconds,
-                  .excess = row.seconds - usual.median,
-                  .cause = cause_of(row, usual, usual_targets, history, interrupted)};
+    out.steps.push_back({.step = row.step,
+                         .seconds = row.seconds,
+                         .excess = row.seconds - usual.median,
+                         .cause = cause_of(row, usual, usual_targets, history, interrupted)});
+  }
+  add_up_causes(out);
+  return out;
+}
+
+bool is_general(const std::string& cause) {
+  return cause == kData || cause == kOthers || cause == kComputing;
+}
+
+void add_up_causes(Outliers& outliers) {
+  std::map<std::string, Outliers::Cause> causes;
+  for (const SlowStep& slow : outliers.steps) {
     Outliers::Cause& cause = causes[slow.cause];
     cause.cause = slow.cause;
     cause.steps += 1;
     cause.seconds += slow.excess;
-    out.steps.push_back(std::move(slow));
   }
-  for (auto& [name, cause] : causes) out.causes.push_back(cause);
-  std::sort(out.causes.begin(), out.causes.end(),
+  outliers.causes.clear();
+  for (auto& [name, cause] : causes) outliers.causes.push_back(cause);
+  std::sort(outliers.causes.begin(), outliers.causes.end(),
             [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
-  return out;
 }
 
 }  // namespace lockstep

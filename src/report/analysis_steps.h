@@ -2,6 +2,7 @@
 // report/run_history.h.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,16 +17,22 @@ struct TimePart {
   std::string meaning;  // for people
   double seconds = 0;
 };
-std::vector<TimePart> time_parts(const RunHistory& history);
+
+// What per-step accounting knows of rank 0's steps, in place of its lines in metrics.jsonl.
+struct MeasuredSteps {
+  std::function<bool(int64_t step)> covers;  // the steps that `parts` are of; empty: none
+  std::vector<TimePart> parts;
+};
+std::vector<TimePart> time_parts(const RunHistory& history, const MeasuredSteps& measured = {});
 
 // Times of a step in seconds. Without the first steps of each attempt, which warm up.
-struct StepTimes {
+struct StepDurations {
   std::size_t count = 0;
   double mean = 0, median = 0, p95 = 0, p99 = 0, longest = 0, shortest = 0;
   double compute = 0, wait = 0, data = 0;  // means
 };
 inline constexpr int64_t kWarmUpSteps = 3;  // of an attempt
-StepTimes step_times(const RunHistory& history);
+StepDurations step_durations(const RunHistory& history);
 
 // A step that took longer than `limit` of find_outliers().
 struct SlowStep {
@@ -47,5 +54,9 @@ struct Outliers {
 // figures show: beginning of an attempt, right behind an evaluation or checkpoint, meeting, data,
 // waiting, a larger batch; else computing.
 Outliers find_outliers(const RunHistory& history);
+// Whether a cause says no more than which of rank 0's times was long.
+bool is_general(const std::string& cause);
+// `causes` anew from the causes of `steps`.
+void add_up_causes(Outliers& outliers);
 
 }  // namespace lockstep

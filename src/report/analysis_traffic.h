@@ -29,9 +29,17 @@ struct WhatIf {
 //   before, so that is both bounds.
 std::vector<WhatIf> what_if(double step_seconds, double wait_seconds);
 
+// The same where hidden communication is known: of a step, `exposed` seconds of the exchange are
+// waited for and `hidden` lie behind computing. With 1/k of the bytes, or k times the bandwidth, at
+// least max(0, (exposed + hidden)/k - hidden) is left to be waited for (as much is hidden as now),
+// at most exposed/k (what is waited for are the last buckets). `halved`: 16 bits are on the wire
+// already. REQUIRES: 0 <= exposed < step.
+std::vector<WhatIf> what_if_measured(double step_seconds, double exposed, double hidden,
+                                     bool halved);
+
 // How ranks spent the newest steps: the wait that all have is the exchange's; what the others wait
 // longer, they wait for the slowest.
-struct RankTimes {
+struct RankLoad {
   int rank = 0;
   double step = 0, compute = 0, wait = 0, data = 0;  // seconds
 };
@@ -42,6 +50,6 @@ struct WaitSplit {
   int slowest = -1;     // rank with the shortest wait
   double factor = 1;    // its compute + data over the median of the other ranks'
 };
-std::optional<WaitSplit> split_wait(const std::vector<RankTimes>& ranks);  // two ranks or more
+std::optional<WaitSplit> split_wait(const std::vector<RankLoad>& ranks);  // two ranks or more
 
 }  // namespace lockstep

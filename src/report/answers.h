@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "report/plot.h"
 #include "report/run_facts.h"
 #include "report/run_history.h"
+#include "report/run_times.h"
 
 namespace lockstep {
 
@@ -25,6 +27,7 @@ struct ReportOptions {
 struct Run {
   RunFacts facts;
   RunHistory history;
+  std::optional<RunTimes> times;  // of every rank; nothing: the run recorded none
 };
 
 // One horizontal bar a row: where time went, what a file is made of.
@@ -90,9 +93,10 @@ struct RankLive {
   double in_bytes = 0, out_bytes = 0, link_bytes = 0, retransmits = 0;  // a second
   std::string interface;
 };
-std::vector<RankLive> ranks_of(const RunFacts& facts);  // that took steps; empty: not known
-std::string milliseconds(double seconds);               // "1,283 ms", "8.21 ms"
-std::string percent(double share);                      // "12.3 %"
+std::vector<RankLive> ranks_of(const RunFacts& facts);         // that took steps; empty: not known
+double link_of(const Run& run, const ReportOptions& options);  // bytes a second; 0: not known
+std::string milliseconds(double seconds);                      // "1,283 ms", "8.21 ms"
+std::string percent(double share);                             // "12.3 %"
 // Means of at most 400 neighbours, for a plot.
 PlotSeries series_of(const std::string& name, const RunHistory& history, double StepRow::*field,
                      double scale = 1);

@@ -11,6 +11,7 @@
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
 #include "report/answers_hosts.h"
+#include "report/answers_phases.h"
 
 namespace lockstep {
 
@@ -24,7 +25,7 @@ double number(const Json& json, const char* key) {
 }
 
 std::optional<WaitSplit> wait_split(const Run& run) {
-  std::vector<RankTimes> times;
+  std::vector<RankLoad> times;
   for (const RankLive& r : ranks_of(run.facts)) {
     times.push_back({r.rank, r.step, r.compute, r.wait, r.data});
   }
@@ -55,10 +56,13 @@ void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
       run.facts.live.is_object() ? run.facts.live.value("slowest", Json(nullptr)) : Json(nullptr);
   constexpr double kSlow = 1.15;  // as docs/run-folder.md
   std::string text;
+  if (run.times) text = slow_rank_text(run, out).value_or("");
   if (!lines.empty()) {
-    text = lines.back();
+    if (!run.times) text = lines.back();
     out.evidence.push_back(fmt::format("The run warned {} time{} of a slow rank; the newest: {}",
                                        lines.size(), lines.size() == 1 ? "" : "s", lines.back()));
+  } else if (run.times) {
+    // What the whole run's times say counts, not its newest 20 seconds.
   } else if (slowest.is_object() && number(slowest, "factor") >= kSlow) {
     text =
         fmt::format("rank {} is {:.2f} times as slow as the others: {}", slowest.value("rank", -1),
@@ -107,7 +111,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
     out.verdict = "No step was recorded.";
     return out;
   }
-  const StepTimes t = step_times(h);
+  const StepDurations t = step_durations(h);
   const double busy = t.mean > 0 ? t.compute / t.mean : 0;
   out.facts["computing_share_of_step"] = busy;
   out.verdict = fmt::format(
@@ -167,6 +171,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
         "Each rank over the newest 20 seconds of the run, as its heartbeat told:");
     out.tables.push_back(rank_table(ranks));
   }
+  if (run.times) add_rank_phases(run, out);
   add_slow_ranks(run, out, findings);
   add_processor_use(run, busy, out, findings);
   Figure figure{.name = "speed",
@@ -196,12 +201,17 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.facts["bottleneck"] = false;
     return out;
   }
-  const StepTimes t = step_times(run.history);
-  const double share = t.mean > 0 ? t.wait / t.mean : 0;
+  const StepDurations t = step_durations(run.history);
   const auto split = wait_split(run);
   // Of what rank 0 waited over the run, the part that the slowest rank waits as well.
-  double exchange = t.wait;
-  if (split) {
+  double exchange = t.wait, step = t.mean, waited = t.wait;
+  if (run.times) {
+    const ExchangeFigures e = exchange_figures(*run.times);
+    exchange = e.exposed;
+    step = e.step;
+    waited = e.exposed + e.peers;
+    add_exchange(run, link_of(run, options), out);
+  } else if (split) {
     const double of_first = split->of_first > 0 ? split->exchange / split->of_first : 1;
     if (split->factor >= 1.15) exchange = t.wait * of_first;
     out.evidence.push_back(fmt::format(
@@ -212,7 +222,8 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.facts["wait_for_slowest_seconds"] = split->for_others;
   }
   constexpr double kMuch = 0.15;
-  const bool bound = exchange > kMuch * t.mean;
+  const double share = step > 0 ? waited / step : 0;
+  const bool bound = exchange > kMuch * step;
   out.facts["wait_share"] = share;
   out.facts["bottleneck"] = bound && hosts > 1;
   const char* path = hosts > 1 ? "the network" : "shared memory of the one machine";
@@ -220,7 +231,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.verdict = fmt::format(
         "Yes: {} of a step is communication through {} that computing does "
         "not hide.",
-        percent(exchange / t.mean), path);
+        percent(exchange / step), path);
     findings.push_back({hosts > 1 ? "network_bound" : "exchange_bound", out.verdict});
   } else if (share > kMuch) {
     out.verdict =
@@ -257,9 +268,10 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
         "machine:");
     out.tables.push_back(links);
   }
-  if (exchange > 0 && exchange < t.mean) {
+  if (exchange > 0 && exchange < step) {
     ComparisonTable table{{"if", "because", "speed-up"}, {}, "llr"};
-    for (const WhatIf& w : what_if(t.mean, exchange)) {
+    const std::vector<WhatIf> choices = run.times ? measured_choices(run) : what_if(step, exchange);
+    for (const WhatIf& w : choices) {
       table.rows.push_back({w.name, w.reason,
                             w.high - w.low < 0.005
                                 ? fmt::format("{:.2f} x", w.high)
@@ -267,7 +279,8 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
       out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
     }
     out.evidence.emplace_back(
-        "What other choices could give, as bounds from compute and wait alone:");
+        run.times ? "What other choices could give, from exposed and hidden communication:"
+                  : "What other choices could give, as bounds from compute and wait alone:");
     out.tables.push_back(table);
   }
   if (run.facts.value("comm.strategy", "every_step") != "every_step") {
@@ -276,15 +289,21 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
                     run.facts.value("comm.local_steps"), run.facts.value("comm.strategy"),
                     short_duration(run.history.meeting_seconds)));
   }
-  out.not_measured.push_back(
-      {"communication hidden behind the backward pass",
-       "the run records only what computing does not hide",
-       "`lockstep plan` measures when each bucket is ready and predicts it"});
+  if (!run.times) {
+    out.not_measured.push_back(
+        {"communication hidden behind the backward pass",
+         "the run has no times/: it records only what computing does not hide",
+         "train with this version; `lockstep plan` predicts it"});
+  }
+  add_timeline(run, out);
   if (hosts > 1) add_link_use(run, options, out, findings);
   out.method = fmt::format(
-      "Waiting begins when the backward pass has ended, on rank 0. Above {} of a "
+      "{} Above {} of a "
       "step it counts as a bottleneck; where a rank is slower than the others by "
       "15 % or more, what the others wait for it is taken off first.",
+      run.times ? "Waiting until the last rank had come is for peers, the rest of it is exposed "
+                  "communication; times are means over ranks and steps, from times/."
+                : "Waiting begins when the backward pass has ended, on rank 0.",
       percent(kMuch));
   return out;
 }

@@ -8,6 +8,7 @@
 #include "report/analysis_series.h"
 #include "report/analysis_steps.h"
 #include "report/answers.h"
+#include "report/answers_phases.h"
 
 namespace lockstep {
 
@@ -70,7 +71,8 @@ Answer answer_duration(const Run& run, Findings& findings) {
                                    : fmt::format("{}. {}", short_duration(wall), state_text(run));
   if (wall <= 0) return out;
   double training = 0, begin = 0;
-  for (const TimePart& part : time_parts(h)) {
+  const MeasuredSteps measured = run.times ? measured_steps(*run.times) : MeasuredSteps{};
+  for (const TimePart& part : time_parts(h, measured)) {
     out.facts["parts"][part.name] = part.seconds;
     const std::string value = fmt::format(
         "{} ({})",
@@ -78,7 +80,9 @@ Answer answer_duration(const Run& run, Findings& findings) {
         percent(part.seconds / wall));
     out.bars.push_back({part.name, value, part.meaning, begin, part.seconds});
     begin += part.seconds;
-    if (part.name == "compute") training = part.seconds;
+    const bool computing = part.name == "compute" || part.name == "forward" ||
+                           part.name == "backward" || part.name == "optimizer";
+    if (computing) training += part.seconds;
     if (part.name == "data" && part.seconds > 0.1 * wall) {
       findings.push_back({"data_bound", fmt::format("{} of the time waits for data",
                                                     percent(part.seconds / wall))});
@@ -97,10 +101,15 @@ Answer answer_duration(const Run& run, Findings& findings) {
   out.method =
       "Times are those of rank 0, summed over its lines in metrics.jsonl; the whole is from the "
       "first line to the newest, so the launcher's own start is not in it.";
-  out.not_measured.push_back(
-      {"forward, backward and optimizer apart, and communication hidden behind them",
-       "the run records one time for all of computing",
-       "per-step accounting, which metrics.jsonl does not have yet"});
+  if (run.times) {
+    add_hidden_bar(*run.times, out);
+    out.method += " Phases of steps are from times/, of the steps that count.";
+  } else {
+    out.not_measured.push_back(
+        {"forward, backward and optimizer apart, and communication hidden behind them",
+         "the run has no times/: it was recorded without per-step accounting",
+         "train with this version, which writes them"});
+  }
   return out;
 }
 
@@ -111,14 +120,16 @@ Answer answer_step_time(const Run& run, Findings& findings) {
     out.verdict = "No step was recorded.";
     return out;
   }
-  const StepTimes t = step_times(h);
-  const Outliers slow = find_outliers(h);
+  const StepDurations t = step_durations(h);
+  Outliers slow = find_outliers(h);
+  if (run.times) refine_causes(run.facts.folder / "times", *run.times, slow);
   out.verdict = fmt::format("{} on average: median {}, 95 % of them take {} or less.",
                             milliseconds(t.mean), milliseconds(t.median), milliseconds(t.p95));
   out.evidence.push_back(
       fmt::format("Of the mean step {} are computing, {} waiting for others and the network, {} "
                   "waiting for data.",
                   milliseconds(t.compute), milliseconds(t.wait), milliseconds(t.data)));
+  if (run.times) out.evidence.push_back(mean_step_text(*run.times));
   out.facts = {{"count", t.count},
                {"mean_seconds", t.mean},
                {"median_seconds", t.median},
@@ -174,8 +185,11 @@ Answer answer_step_time(const Run& run, Findings& findings) {
   out.figures.push_back(figure);
   out.method = fmt::format(
       "Without the first {} steps of each attempt, which warm up. Outliers lie above the median by "
-      "6 robust deviations (1.4826 times the median absolute deviation) and a fifth of it.",
-      kWarmUpSteps);
+      "6 robust deviations (1.4826 times the median absolute deviation) and a fifth of it.{}",
+      kWarmUpSteps,
+      run.times ? " Their cause is the phase of any rank that grew by more than half of what the "
+                  "step took too long, against that rank's median."
+                : "");
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "report/analysis_steps.h"
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
+#include "report/answers_phases.h"
 
 namespace lockstep {
 
@@ -29,6 +30,15 @@ bool powersgd(const RunFacts& facts) {
   return facts.value("comm.hook").find("powersgd") != std::string::npos;
 }
 
+// "312 ms (250 ms of it hidden)"
+std::string exchange_text(const RunTimes& times) {
+  const ExchangeFigures e = exchange_figures(times);
+  return fmt::format("{} ({} of it hidden)", milliseconds(e.exposed + e.hidden),
+                     milliseconds(e.hidden));
+}
+
+}  // namespace
+
 double link_of(const Run& run, const ReportOptions& options) {
   if (options.link_bytes_per_second > 0) return options.link_bytes_per_second;
   double slowest = 0;
@@ -37,8 +47,6 @@ double link_of(const Run& run, const ReportOptions& options) {
   }
   return slowest;
 }
-
-}  // namespace
 
 Answer answer_traffic(const Run& run, const ReportOptions& options) {
   Answer out{.id = "traffic", .question = "How does the step time relate to the traffic?"};
@@ -59,8 +67,9 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
                             : "Not measured: no step recorded what it sent.";
     return out;
   }
+  if (run.times) add_counted_bytes(run, out);
   const double wire = handed * hook_factor(run.facts);
-  const StepTimes t = step_times(run.history);
+  const StepDurations t = step_durations(run.history);
   if (hosts < 2) {
     out.verdict = fmt::format(
         "All {} ranks share one machine: {} a step go through its memory, none "
@@ -84,14 +93,19 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
     counted += 1;
   }
   if (counted > 0) measured /= counted;
+  const auto accounted = run.times ? counted_host_bytes(run) : std::nullopt;
+  if (accounted) {
+    measured = *accounted;
+    counted = hosts;
+  }
   out.facts["measured_bytes"] = counted > 0 ? Json(measured) : Json(nullptr);
   table.rows.push_back(
       {"bytes", short_bytes(predicted), counted > 0 ? short_bytes(measured) : "-"});
   if (link > 0) {
     const double seconds = ring_seconds(wire, hosts, link);
     out.facts["predicted_seconds"] = seconds;
-    table.rows.push_back(
-        {fmt::format("exchange at {}/s", short_bytes(link)), milliseconds(seconds), "-"});
+    table.rows.push_back({fmt::format("exchange at {}/s", short_bytes(link)), milliseconds(seconds),
+                          run.times ? exchange_text(*run.times) : "-"});
   }
   table.rows.push_back({"waiting that computing does not hide", "-", milliseconds(t.wait)});
   table.rows.push_back({"whole step", "-", milliseconds(t.mean)});
@@ -111,7 +125,10 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
                     "handed over.",
                     run.facts.value("comm.hook")));
   }
-  if (counted == 0) {
+  if (accounted) {
+    out.evidence.emplace_back(
+        "Measured: the mean of what a rank counted as sent and as received, over the whole run.");
+  } else if (counted == 0) {
     out.not_measured.push_back({"bytes through the network interface", "the heartbeat named none",
                                 "see live.json: usage.interface"});
   } else {

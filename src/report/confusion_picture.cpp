@@ -1,14 +1,12 @@
 #include "report/confusion_picture.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 
-#include "base/error.h"
+#include "metrics/confusion_pixels.h"
 #include "report/svg.h"
 
 namespace lockstep {
@@ -16,36 +14,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostWithText = 40;  // classes
-
-struct Color {
-  int red = 255, green = 255, blue = 255;
-};
-
-// White at 0, the full colour at 1; the root shows rare mistakes as well.
-Color shade(double share, bool right) {
-  const Color full = right ? Color{8, 69, 148} : Color{165, 15, 21};
-  const double depth = std::sqrt(std::clamp(share, 0.0, 1.0));
-  auto mix = [&](int to) { return static_cast<int>(std::lround(255 + (to - 255) * depth)); };
-  return {mix(full.red), mix(full.green), mix(full.blue)};
-}
-
-// Of the items of a row in one cell.
-class Shares {
- public:
-  explicit Shares(const Confusion& confusion) : confusion_(confusion) {
-    for (int64_t row = 0; row < confusion.size(); ++row) {
-      totals_.push_back(
-          static_cast<double>(std::max<int64_t>(1, class_score(confusion, row).items)));
-    }
-  }
-  double at(int64_t row, int64_t column) const {
-    return static_cast<double>(confusion_.at(row, column)) / totals_[row];
-  }
-
- private:
-  const Confusion& confusion_;
-  std::vector<double> totals_;
-};
 
 int64_t longest_name(const Confusion& confusion) {
   std::size_t longest = 0;
@@ -90,7 +58,7 @@ void add_names(const Confusion& confusion, const Layout& at, int64_t label, std:
                  100 * score.recall, score.items);
 }
 
-void add_cell(const Confusion& confusion, const Shares& shares, const Layout& at,
+void add_cell(const Confusion& confusion, const ConfusionShares& shares, const Layout& at,
               std::array<int64_t, 2> place, std::string& out) {
   const auto [row, column] = place;
   const int64_t items = confusion.at(row, column);
@@ -98,42 +66,17 @@ void add_cell(const Confusion& confusion, const Shares& shares, const Layout& at
   const double share = shares.at(row, column);
   const double x = at.left + static_cast<double>(column) * at.cell;
   const double y = at.top + static_cast<double>(row) * at.cell;
-  const Color c = shade(share, row == column);
+  const RgbColor c = confusion_color(share, row == column);
   auto to = std::back_inserter(out);
   fmt::format_to(to,
                  "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
                  "fill=\"#{:02x}{:02x}{:02x}\"><title>{} taken for {}: {}</title></rect>\n",
-                 x, y, at.cell, at.cell, c.red, c.green, c.blue, escape_xml(confusion.classes[row]),
+                 x, y, at.cell, at.cell, c[0], c[1], c[2], escape_xml(confusion.classes[row]),
                  escape_xml(confusion.classes[column]), items);
   if (!at.text) return;
   fmt::format_to(to,
                  "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{}</text>\n",
                  x + at.cell / 2, y + at.cell / 2 + 4, share > 0.3 ? "#fff" : "#222", items);
-}
-
-std::string big_endian(uint32_t number) {
-  std::string out;
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(number >> shift & 255);
-  return out;
-}
-
-// Length, type, data, CRC of type and data (PNG specification, section 5.3).
-std::string png_chunk(const std::string& type, const std::string& data) {
-  const std::string body = type + data;
-  const auto crc =
-      ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<uint32_t>(data.size())) + body +
-         big_endian(static_cast<uint32_t>(crc));
-}
-
-std::string deflated(const std::string& text) {
-  uLongf size = ::compressBound(text.size());
-  std::string out(size, '\0');
-  const int status = ::compress(reinterpret_cast<Bytef*>(out.data()), &size,
-                                reinterpret_cast<const Bytef*>(text.data()), text.size());
-  if (status != Z_OK) throw MachineError("zlib: cannot compress {} bytes", text.size());
-  out.resize(size);
-  return out;
 }
 
 }  // namespace
@@ -147,7 +90,7 @@ std::string confusion_svg(const Confusion& confusion, const std::string& title) 
       "fill=\"#222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"10\" y=\"20\" font-size=\"14\">{2}</text>\n",
       at.left + side + (at.text ? 110 : 10), at.top + side + 30, escape_xml(title));
-  const Shares shares(confusion);
+  const ConfusionShares shares(confusion);
   for (int64_t row = 0; row < confusion.size(); ++row) {
     if (at.text) add_names(confusion, at, row, out);
     for (int64_t column = 0; column < confusion.size(); ++column) {
@@ -163,23 +106,7 @@ std::string confusion_svg(const Confusion& confusion, const std::string& title) 
 }
 
 std::string confusion_png(const Confusion& confusion) {
-  const int64_t n = confusion.size();
-  const int64_t cell = std::max<int64_t>(1, 640 / std::max<int64_t>(1, n));
-  const Shares shares(confusion);
-  std::string pixels;
-  for (int64_t row = 0; row < n; ++row) {
-    std::string line(1, '\0');  // each line is stored as it is, no filter
-    for (int64_t column = 0; column < n; ++column) {
-      const Color c = shade(shares.at(row, column), row == column);
-      const char pixel[] = {static_cast<char>(c.red), static_cast<char>(c.green),
-                            static_cast<char>(c.blue)};
-      for (int64_t i = 0; i < cell; ++i) line.append(pixel, 3);
-    }
-    for (int64_t i = 0; i < cell; ++i) pixels += line;
-  }
-  const std::string side = big_endian(static_cast<uint32_t>(n * cell));
-  return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", side + side + std::string("\x08\x02\0\0\0", 5)) +
-         png_chunk("IDAT", deflated(pixels)) + png_chunk("IEND", "");
+  return encode_png(confusion_pixels(confusion));
 }
 
 std::string confusion_table(const Confusion& confusion) {

@@ -291,6 +291,7 @@ std::string panel_svg(const PlotPanel& panel, const PlotArea& area, const Legend
 }  // namespace
 
 std::string figure_svg(const Figure& figure, SvgColors colors) {
+  if (figure.draw) return figure.draw(colors);
   const SvgPaint paint{colors};
   const Legend legend = legend_of(figure);
   const bool has_legend = legend.names.size() > 1;

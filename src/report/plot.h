@@ -8,6 +8,7 @@
 //   write_file("epoch-time.svg", figure_svg(figure, SvgColors::kFile));
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ struct Figure {
   std::string title;
   std::string caption;  // what is shown, from how many runs, what error bars are
   std::vector<PlotPanel> panels;
+  std::function<std::string(SvgColors)> draw = {};  // a drawing of another kind, in place of panels
 };
 
 // Points that are not finite are left out; a panel without points says so.

@@ -51,7 +51,7 @@ std::string markdown_table(const ComparisonTable& table) {
 
 void add_summary(const Run& run, Report& out) {
   const RunHistory& h = run.history;
-  const StepTimes t = step_times(h);
+  const StepDurations t = step_durations(h);
   auto add = [&](const char* name, const std::string& value) {
     out.summary.emplace_back(name, value);
   };
@@ -75,7 +75,8 @@ void add_summary(const Run& run, Report& out) {
 
 Report make_report(const std::vector<fs::path>& folders, const ReportOptions& options) {
   const fs::path& folder = folders.front();
-  const Run run{read_facts(folder), read_history(folder / "metrics.jsonl")};
+  Run run{read_facts(folder), read_history(folder / "metrics.jsonl"), std::nullopt};
+  run.times = read_run_times(run.facts);
   Report out;
   out.run = folder.string();
   const fs::path name = folder.lexically_normal();

@@ -260,4 +260,14 @@ RunFacts read_facts(const fs::path& folder) {
   return out;
 }
 
+RunFacts read_state_facts(const fs::path& folder) {
+  RunFacts out;
+  out.folder = folder;
+  add_config(out);
+  out.live = read_json(folder / "live.json");
+  add_launch(out);
+  add_log(out);
+  return out;
+}
+
 }  // namespace lockstep

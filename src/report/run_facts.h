@@ -90,5 +90,7 @@ struct RunFacts {
 
 // Throws ConfigError for a folder without config.toml, DataError for files that are damaged.
 RunFacts read_facts(const fs::path& folder);
+// Of these only configuration, live state, the launcher's events, and rank 0's log.
+RunFacts read_state_facts(const fs::path& folder);
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "tasks/classification_loss.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace lockstep {
 

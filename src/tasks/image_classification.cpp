@@ -30,7 +30,7 @@ struct ModelSection {
   }
 };
 
-struct LossSection {
+struct ImageLossSection {
   ImageClassificationConfig& config;
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
@@ -86,7 +86,7 @@ void ImageClassification::describe(Fields& f) {
   f.section("resolution", config_.resolution, "pixels by epoch");
   ModelSection model{config_};
   f.section("model", model, "the network");
-  LossSection loss{config_};
+  ImageLossSection loss{config_};
   f.section("loss", loss, "what is minimised");
   f.section("batch", config_.batch, "what makes a step");
 }

@@ -67,11 +67,16 @@ class ImageClassification : public Task {
   int64_t width() const override { return 512; }  // what [schedule] assumes; images have none
   int64_t accumulate() const override { return config_.batch.accumulate; }
   const char* unit() const override { return "img"; }
+  const char* mlperf_benchmark() const override { return "resnet"; }
+  int64_t shown_samples() const override { return 9; }  // a square of them
   const char* log_style() const override { return "imagenet"; }
   bool computes_together() const override { return config_.sync_batch_norm; }
   bool counts_top5() const override { return true; }
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  int64_t train_items() const override { return train_->size(); }
+  int64_t items_of(const std::string& name) override { return split(name).set->size(); }
+  double items_per_step() override { return static_cast<double>(config_.batch.images); }
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
   int64_t smallest_load() const override { return 4; }
@@ -113,6 +118,8 @@ class ImageClassification : public Task {
   int64_t images_in_step(int64_t step_in_epoch) const;
   // Warns of images that were left out, each once in the life of this process.
   void name_broken(const ImageSet& set, std::span<const int64_t> wanted, const ImageTensors& made);
+  // What the image was taken for, with its picture if asked for.
+  Sample sample(const ImageSet& set, int64_t index, int64_t taken_for, bool picture) const;
   int64_t loader_threads() const;
   Numerics use_numerics() const;  // of evaluation and classifying
   torch::Tensor evaluated_logits(const torch::Tensor& images) const;  // fp32 [n, classes]

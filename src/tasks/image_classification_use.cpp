@@ -1,6 +1,6 @@
 // What a network that classifies images is used for: evaluations, and classifying files.
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>
@@ -33,6 +33,61 @@ void count_confusion(const torch::Tensor& logits, const torch::Tensor& labels, C
   for (int64_t i = 0; i < taken.numel(); ++i) ++out.at(label[i], taken_for[i]);
 }
 
+// What some of the evaluated images were taken for.
+class SampleAnswers {
+ public:
+  // `wanted` of the images at most, spread evenly.
+  SampleAnswers(int64_t wanted, const std::vector<int64_t>& images) {
+    const int64_t total = std::ssize(images);
+    for (int64_t place : spread(std::min(wanted, total), total)) images_.push_back(images[place]);
+    taken_.resize(images_.size());
+  }
+
+  // A batch: `indices` int64 [n] on the CPU, logits [n, classes].
+  void note(const torch::Tensor& indices, const torch::Tensor& logits) {
+    const auto* first = indices.const_data_ptr<int64_t>();
+    const auto* end = first + indices.numel();
+    for (std::size_t k = 0; k < images_.size(); ++k) {
+      const auto* found = std::find(first, end, images_[k]);
+      if (found == end) continue;
+      taken_[k] = static_cast<double>(1 + logits[found - first].argmax().item<int64_t>());
+    }
+  }
+
+  // Collective: each image was seen by one rank.
+  void share(World& world) {
+    if (!taken_.empty()) world.all_reduce_sum(std::span<double>(taken_));
+  }
+
+  // Calls f(image, class it was taken for) for each that could be decoded.
+  template <typename F>
+  void for_each(const F& f) const {
+    for (std::size_t k = 0; k < images_.size(); ++k) {
+      if (taken_[k] > 0) f(images_[k], static_cast<int64_t>(taken_[k]) - 1);
+    }
+  }
+
+ private:
+  std::vector<int64_t> images_;
+  std::vector<double> taken_;  // by image: 1 + the class, 0 where none is known
+};
+
+// REQUIRES: there were images.
+Evaluation figures_of(const std::array<double, kSums>& sums, const std::string& split) {
+  Evaluation out;
+  out.metrics["acc1"] = 100 * sums[kCorrect] / sums[kImages];
+  out.metrics["acc5"] = 100 * sums[kTop5] / sums[kImages];
+  out.metrics["loss"] = sums[kLoss] / sums[kImages];
+  out.metrics["nll"] = sums[kNll] / sums[kImages];
+  out.summary = fmt::format("{}  Acc@1 {:.3f}  Acc@5 {:.3f}  loss {:.4f}", split,
+                            out.metrics["acc1"], out.metrics["acc5"], out.metrics["loss"]);
+  if (sums[kBroken] > 0) {
+    out.metrics["broken"] = sums[kBroken];
+    out.summary += fmt::format("  {:.0f} broken left out", sums[kBroken]);
+  }
+  return out;
+}
+
 // Ranks add up whole numbers, which doubles hold exactly.
 void sum_confusion(World& world, Confusion& confusion) {
   std::vector<double> counts(confusion.counts.begin(), confusion.counts.end());
@@ -44,7 +99,7 @@ void sum_confusion(World& world, Confusion& confusion) {
 
 const std::vector<MetricKind>& ImageClassification::metrics() const {
   static const std::vector<MetricKind> kinds = {
-      {"acc1", true}, {"acc5", true}, {"loss", false}, {"nll", false}};
+      {"acc1", true, 100}, {"acc5", true, 100}, {"loss", false}, {"nll", false}};
   return kinds;
 }
 
@@ -118,6 +173,7 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
       2);
   std::optional<Confusion> confusion;
   if (request.confusion) confusion.emplace(classes_);
+  SampleAnswers answers(request.samples, indices);
   // Added up in the order of the batches below: whoever made them, the result has the same bits.
   std::vector<double> parts(static_cast<std::size_t>(kSums * batches));
   for (int64_t b = world.rank(); b < batches; b += world.size()) {
@@ -133,27 +189,34 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     sums[kCorrect] = static_cast<double>(r.correct.item<int64_t>());
     sums[kTop5] = static_cast<double>(r.top5.item<int64_t>());
     if (confusion) count_confusion(logits, images.labels, *confusion);
+    answers.note(images.indices, logits);
   }
   world.all_reduce_sum(std::span<double>(parts));
   if (confusion) sum_confusion(world, *confusion);
+  answers.share(world);
   std::array<double, kSums> sums{};
   for (std::size_t i = 0; i < parts.size(); ++i) sums[i % kSums] += parts[i];
   if (sums[kImages] == 0) {
     throw DataError("{}: not one of the {} images of {} can be decoded", config_.images.data, items,
                     request.split);
   }
-  Evaluation out;
-  out.metrics["acc1"] = 100 * sums[kCorrect] / sums[kImages];
-  out.metrics["acc5"] = 100 * sums[kTop5] / sums[kImages];
-  out.metrics["loss"] = sums[kLoss] / sums[kImages];
-  out.metrics["nll"] = sums[kNll] / sums[kImages];
-  out.summary = fmt::format("{}  Acc@1 {:.3f}  Acc@5 {:.3f}  loss {:.4f}", request.split,
-                            out.metrics["acc1"], out.metrics["acc5"], out.metrics["loss"]);
-  if (sums[kBroken] > 0) {
-    out.metrics["broken"] = sums[kBroken];
-    out.summary += fmt::format("  {:.0f} broken left out", sums[kBroken]);
-  }
+  Evaluation out = figures_of(sums, request.split);
+  answers.for_each([&](int64_t image, int64_t taken_for) {
+    const bool picture = request.pictures && world.is_leader();
+    out.samples.push_back(sample(*from.set, image, taken_for, picture));
+  });
   out.confusion = std::move(confusion);
+  return out;
+}
+
+Sample ImageClassification::sample(const ImageSet& set, int64_t index, int64_t taken_for,
+                                   bool picture) const {
+  Sample out{set.name(index), classes_[set.label(index)], classes_[taken_for]};
+  if (picture) {
+    std::vector<std::byte> space;
+    out.picture = std::make_shared<const RgbImage>(evaluation_pixels(
+        set.bytes(index, space), out.source, config_.images, evaluation_size()));
+  }
   return out;
 }
 

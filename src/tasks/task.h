@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "config/fields.h"
 #include "dist/world.h"
+#include "formats/png_file.h"
 #include "metrics/confusion.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
@@ -55,12 +56,15 @@ struct LossParts {
 
 struct Sample {
   std::string source, reference, output;
+  // Of an image what the network saw, on rank 0 only.
+  std::shared_ptr<const RgbImage> picture = nullptr;
 };
 
 // A figure that an evaluation gives, by the name that configurations and metrics.jsonl use.
 struct MetricKind {
   std::string name;
   bool higher_is_better = true;
+  double whole = 1;  // what a share of 1 is: 100 for percentages
 };
 
 struct EvaluationRequest {
@@ -69,6 +73,7 @@ struct EvaluationRequest {
   std::vector<std::string> metrics;  // that must be there; empty: all
   int64_t samples = 0;               // wanted at most
   bool confusion = false;            // a matrix of what was taken for what, where there are classes
+  bool pictures = false;             // samples have theirs, where there are images
 };
 
 struct Evaluation {
@@ -102,10 +107,19 @@ class Task {
   virtual bool counts_top5() const { return false; }  // LossParts::top5 is there
   // Whether only all ranks together can take a step: none may compute by itself (local steps).
   virtual bool computes_together() const { return false; }
+  // The benchmark of MLPerf Training that is nearest: "resnet" (docs/mlperf.md).
+  virtual const char* mlperf_benchmark() const = 0;
+  virtual int64_t shown_samples() const { return 3; }  // by default, after an evaluation
 
   virtual int64_t steps_in_epoch(int64_t epoch) = 0;
   // Targets of the whole step, over all its parts; equal on every rank without asking.
   virtual int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) = 0;
+  // Sentence pairs, images, texts that there are to learn from ...
+  virtual int64_t train_items() const = 0;
+  // ... in a split, as evaluate() would see all of it (DataError: there is none) ...
+  virtual int64_t items_of(const std::string& split) = 0;
+  // ... and of a full step over all ranks; where steps are cut by tokens, the mean of an epoch.
+  virtual double items_per_step() = 0;
   // Called from the prefetch thread; touches nothing that training changes. Null: an empty part.
   virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
 

@@ -16,7 +16,7 @@ namespace {
 // In a run folder; config.json is what marks an exported model.
 const char* const kNetworkFile = "bert.json";
 
-struct LossSection {
+struct TextLossSection {
   TextClassificationConfig& config;
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
@@ -54,7 +54,7 @@ void TextModelConfig::describe(Fields& f) {
 void TextClassification::describe(Fields& f) {
   f.section("texts", config_.texts, "what it learns from");
   f.section("model", config_.model, "the BERT");
-  LossSection loss{config_};
+  TextLossSection loss{config_};
   f.section("loss", loss, "what is minimised");
   f.section("batch", config_.batch, "what makes a step");
 }
@@ -195,6 +195,11 @@ int64_t TextClassification::steps_in_epoch(int64_t) { return train_loader_->step
 
 int64_t TextClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
   return train_loader_->examples_in_step(step_in_epoch);
+}
+
+double TextClassification::items_per_step() {
+  const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
+  return static_cast<double>(config_.batch.step_examples(ranks));
 }
 
 std::unique_ptr<TextBatch> TextClassification::pack(TextTensors tensors) const {

@@ -68,8 +68,12 @@ class TextClassification : public Task {
   int64_t width() const override { return bert_.shape.hidden_size; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
   const char* unit() const override { return "txt"; }
+  const char* mlperf_benchmark() const override { return "bert"; }
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  int64_t train_items() const override { return train_->size(); }
+  int64_t items_of(const std::string& name) override { return split(name).set->size(); }
+  double items_per_step() override;
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
   std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;

@@ -1,5 +1,5 @@
 // What a network that classifies texts is used for: evaluations, and classifying.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>
@@ -15,8 +15,8 @@ namespace lockstep {
 
 namespace {
 
-// `items` numbers of [0, total), spread evenly.
-std::vector<int32_t> spread(int64_t items, int64_t total) {
+// `items` numbers of [0, total), spread_indices evenly.
+std::vector<int32_t> spread_indices(int64_t items, int64_t total) {
   std::vector<int32_t> out(static_cast<std::size_t>(items));
   for (int64_t i = 0; i < items; ++i) out[i] = static_cast<int32_t>(i * total / items);
   return out;
@@ -179,7 +179,7 @@ Evaluation TextClassification::evaluate(World& world, const EvaluationRequest& r
   const Split& from = split(request.split);
   const int64_t total = from.set->size();
   const std::vector<int32_t> items =
-      spread(request.limit > 0 ? std::min(request.limit, total) : total, total);
+      spread_indices(request.limit > 0 ? std::min(request.limit, total) : total, total);
   if (items.empty()) throw DataError("{}: {} is empty", config_.texts.data, request.split);
   const Answers answers = answer(world, from, items);
   Evaluation out;
@@ -198,7 +198,7 @@ Evaluation TextClassification::evaluate(World& world, const EvaluationRequest& r
   out.metrics["loss"] = mean(answers.loss);
   out.summary += fmt::format("  loss {:.4f}", out.metrics["loss"]);
   const auto shown = std::min<int64_t>(request.samples, std::ssize(items));
-  for (int32_t place : spread(shown, std::ssize(items))) {
+  for (int32_t place : spread_indices(shown, std::ssize(items))) {
     out.samples.push_back(sample(from, items[static_cast<std::size_t>(place)],
                                  answers.output[static_cast<std::size_t>(place)]));
   }

@@ -24,7 +24,7 @@ struct DataSection {
   }
 };
 
-struct LossSection {
+struct TranslationLossSection {
   TranslationConfig& config;
   void describe(Fields& f) {
     f("label_smoothing", &config.label_smoothing, Between{0, 1},
@@ -84,7 +84,7 @@ void Translation::describe(Fields& f) {
   DataSection data{config_};
   f.section("data", data, "what it learns from");
   f.section("model", config_.model, "the Transformer");
-  LossSection loss{config_};
+  TranslationLossSection loss{config_};
   f.section("loss", loss, "what is minimised");
   f.section("batch", config_.batch, "what makes a step");
   f.section("decoding", config_.decoding, "beam search");
@@ -145,6 +145,17 @@ int64_t Translation::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
   int64_t targets = 0;
   for (int32_t pair : plan(epoch)[step_in_epoch]) targets += corpus_->lengths[pair].target;
   return targets;
+}
+
+int64_t Translation::train_items() const { return corpus_->tokens.pairs(); }
+
+int64_t Translation::items_of(const std::string& split) {
+  return TokenFile(fs::path(config_.corpus) / (split + ".tokens")).pairs();
+}
+
+double Translation::items_per_step() {
+  if (config_.batch.sentences > 0) return static_cast<double>(config_.batch.sentences);
+  return static_cast<double>(train_items()) / static_cast<double>(steps_in_epoch(0));
 }
 
 std::unique_ptr<TranslationBatch> Translation::make_translation_batch(

@@ -45,8 +45,12 @@ class Translation : public Task {
   int64_t width() const override { return config_.model.d_model; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
   const char* unit() const override { return "tok"; }
+  const char* mlperf_benchmark() const override { return "transformer"; }
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
+  int64_t train_items() const override;
+  int64_t items_of(const std::string& split) override;
+  double items_per_step() override;
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
   std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) override;

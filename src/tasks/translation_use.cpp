@@ -22,7 +22,7 @@ constexpr int64_t kSharedTokens = 1024;
 }  // namespace
 
 const std::vector<MetricKind>& Translation::metrics() const {
-  static const std::vector<MetricKind> kinds = {{"bleu", true},        {"chrf", true},
+  static const std::vector<MetricKind> kinds = {{"bleu", true, 100},   {"chrf", true, 100},
                                                 {"loss", false},       {"nll", false},
                                                 {"perplexity", false}, {"accuracy", true}};
   return kinds;

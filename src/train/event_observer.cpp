@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
+
+#include "metrics/confusion_pixels.h"
+#include "train/sample_pictures.h"
 
 namespace lockstep {
 
-EventObserver::EventObserver(const fs::path& folder, std::string config, const std::string& style)
-    : writer_(folder), config_(std::move(config)), imagenet_(style == "imagenet") {}
+EventObserver::EventObserver(const fs::path& folder, EventContent content)
+    : writer_(folder), content_(std::move(content)), imagenet_(content_.style == "imagenet") {}
 
 void EventObserver::on_start(int64_t first_step, int64_t) {
-  writer_.text("run/config", first_step - 1, "```toml\n" + config_ + "```");
+  writer_.text("run/config", first_step - 1, "```toml\n" + content_.config + "```");
+  writer_.session_start(content_.hyper);
   writer_.flush();
 }
 
@@ -34,6 +40,18 @@ void EventObserver::on_step(const StepRecord& r) {
   writer_.scalar("time/compute_seconds", r.step, r.compute_seconds);
   writer_.scalar("time/wait_seconds", r.step, r.wait_seconds);
   writer_.scalar("time/data_seconds", r.step, r.data_seconds);
+  writer_.scalar("time/forward_seconds", r.step, r.forward_seconds);
+  writer_.scalar("time/backward_seconds", r.step, r.backward_seconds);
+  writer_.scalar("time/optimizer_seconds", r.step, r.optimizer_seconds);
+  writer_.scalar("time/other_seconds", r.step, r.other_seconds);
+  writer_.scalar("time/hidden_seconds", r.step, r.hidden_seconds);
+  writer_.scalar("comm/payload_sent_bytes", r.step, static_cast<double>(r.payload_sent_bytes));
+  writer_.scalar("comm/received_bytes", r.step, static_cast<double>(r.received_bytes));
+  if (content_.histograms != nullptr && content_.histograms->is_due(r.step)) {
+    for (const NamedHistogram& h : content_.histograms->take()) {
+      writer_.histogram(h.tag, r.step, h.values);
+    }
+  }
 }
 
 void EventObserver::on_evaluation(const EvaluationRecord& r) {
@@ -42,6 +60,12 @@ void EventObserver::on_evaluation(const EvaluationRecord& r) {
     if (imagenet_ && name == "loss") writer_.scalar("Loss/Val", r.step, value);
     if (imagenet_ && name == "acc1") writer_.scalar("Accuracy/Val", r.step, value);
   }
+  write_samples(r);
+  writer_.flush();
+}
+
+// A table as text, and where there are images or classes pictures of them.
+void EventObserver::write_samples(const EvaluationRecord& r) {
   std::string table = "| source | reference | output |\n| --- | --- | --- |\n";
   auto cell = [](std::string text) {
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
@@ -53,9 +77,18 @@ void EventObserver::on_evaluation(const EvaluationRecord& r) {
     table += "| " + cell(s.source) + " | " + cell(s.reference) + " | " + cell(s.output) + " |\n";
   }
   if (!r.result->samples.empty()) writer_.text("eval/samples", r.step, table);
-  writer_.flush();
+  if (const std::optional<RgbImage> grid = sample_grid(r.result->samples)) {
+    writer_.image("eval/sample_images", r.step, *grid);
+  }
+  if (r.result->confusion) {
+    writer_.image("eval/confusion", r.step, confusion_pixels(*r.result->confusion));
+  }
 }
 
-void EventObserver::on_end(const std::string&) { writer_.flush(); }
+// A run that was stopped by a signal may go on, and one that failed does not come here.
+void EventObserver::on_end(const std::string& reason) {
+  if (reason != "signal") writer_.session_end(SessionStatus::kSuccess);
+  writer_.flush();
+}
 
 }  // namespace lockstep

@@ -5,14 +5,22 @@
 
 #include "formats/event_file.h"
 #include "train/observers.h"
+#include "train/weight_histograms.h"
 
 namespace lockstep {
 
+struct EventContent {
+  std::string config;  // the effective one, shown on TensorBoard's page TEXT
+  // Of the log; with "imagenet" the tags of PyTorch's ImageNet example are there as well,
+  // accuracies in percent.
+  std::string style = "lockstep";
+  HyperParameters hyper = {};              // shown on its page HPARAMS
+  WeightHistograms* histograms = nullptr;  // of steps that are due; outlives the observer
+};
+
 class EventObserver : public Observer {
  public:
-  // config: the effective configuration, shown on TensorBoard's text page. style: of the log; with
-  // "imagenet" the tags of PyTorch's ImageNet example are there as well, accuracies in percent.
-  EventObserver(const fs::path& folder, std::string config, const std::string& style = "lockstep");
+  EventObserver(const fs::path& folder, EventContent content);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
@@ -23,8 +31,10 @@ class EventObserver : public Observer {
   }
 
  private:
+  void write_samples(const EvaluationRecord& record);
+
   EventWriter writer_;
-  std::string config_;
+  EventContent content_;
   bool imagenet_;
 };
 

@@ -4,18 +4,12 @@
 #include <cmath>
 #include <utility>
 
+#include "base/clock.h"
 #include "dist/heartbeat.h"
 
 namespace lockstep {
 
-namespace {
-
-double unix_seconds() {
-  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return std::round(now.count() * 1000) / 1000;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 HostLog::HostLog(World& world, Logs logs, double every_seconds)
     : world_(world), logs_(logs), every_seconds_(every_seconds) {

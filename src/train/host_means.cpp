@@ -9,11 +9,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+double rounded_to(double value, double digits) { return std::round(value * digits) / digits; }
 
 // Names are equal in metrics.jsonl and TensorBoard. `digits`: 10, 100, ... after the point.
 void put(HostSummary& out, const std::string& name, double value, double digits) {
-  out.line[name] = rounded(value, digits);
+  out.line[name] = rounded_to(value, digits);
   out.scalars.emplace_back(name, value);
 }
 
@@ -120,7 +120,7 @@ HostSummary HostMeans::summary(int leader, const MachineMeans& means) const {
   out.host = hosts_[static_cast<std::size_t>(leader)];
   const MachineFigures& m = means.newest;
   out.line["host"] = out.host;
-  out.line["seconds"] = rounded(means.seconds, 1e3);
+  out.line["seconds"] = rounded_to(means.seconds, 1e3);
   add_cores(means, out);
   out.line["memory_bytes"] = m.memory_bytes;
   out.line["memory_available_bytes"] = means.least_available_bytes;
@@ -149,7 +149,7 @@ void HostMeans::add_cores(const MachineMeans& means, HostSummary& out) const {
   }
   if (usable > 0) {
     out.line["cpu_usable_cores"] =
-        rounded(std::min(usable, static_cast<double>(means.newest.cores)), 100);
+        rounded_to(std::min(usable, static_cast<double>(means.newest.cores)), 100);
   }
   Json cores = Json::array();
   double idlest = 100, busiest = 0;
@@ -165,7 +165,7 @@ void HostMeans::add_cores(const MachineMeans& means, HostSummary& out) const {
   out.line["cpu_core_percent"] = std::move(cores);
   if (means.newest.cpu_watts < 0) return;
   put(out, "cpu_watts", means.cpu_watts.value(), 100);
-  out.line["cpu_joules"] = rounded(means.newest.cpu_joules - means.first_joules, 100);
+  out.line["cpu_joules"] = rounded_to(means.newest.cpu_joules - means.first_joules, 100);
 }
 
 void HostMeans::add_network(const MachineMeans& means, HostSummary& out) {
@@ -194,7 +194,7 @@ void HostMeans::add_gpus(const MachineMeans& means, HostSummary& out) {
     Json gpu = {{"name", newest.name}};
     auto put_mean = [&](const char* name, const Mean& mean, double digits) {
       if (!mean.is_known()) return;
-      gpu[name] = rounded(mean.value(), digits);
+      gpu[name] = rounded_to(mean.value(), digits);
       out.scalars.emplace_back("gpu" + std::to_string(i) + "/" + name, mean.value());
     };
     put_mean("use", g.use, 1e4);
@@ -206,8 +206,8 @@ void HostMeans::add_gpus(const MachineMeans& means, HostSummary& out) {
                                static_cast<double>(g.most_used_bytes));
     }
     put_mean("watts", g.watts, 100);
-    if (newest.limit_watts > 0) gpu["limit_watts"] = rounded(newest.limit_watts, 100);
-    if (g.watts.is_known()) gpu["joules"] = rounded(newest.joules - g.first_joules, 100);
+    if (newest.limit_watts > 0) gpu["limit_watts"] = rounded_to(newest.limit_watts, 100);
+    if (g.watts.is_known()) gpu["joules"] = rounded_to(newest.joules - g.first_joules, 100);
     put_mean("temperature", g.temperature, 10);
     put_mean("sm_megahertz", g.sm_megahertz, 10);
     if (newest.most_sm_megahertz > 0) gpu["most_sm_megahertz"] = newest.most_sm_megahertz;
@@ -226,7 +226,7 @@ void HostMeans::add_ranks(HostSummary& out) const {
     const std::string tag = "rank" + std::to_string(rank) + "/";
     Json line = {{"rank", rank}};
     auto put_figure = [&](const char* name, double value, double digits) {
-      line[name] = rounded(value, digits);
+      line[name] = rounded_to(value, digits);
       out.scalars.emplace_back(tag + name, value);
     };
     put_figure("cores", r.cores.value(), 1e3);

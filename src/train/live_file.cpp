@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/host_usage.h"
 #include "base/log.h"
 #include "dist/heartbeat.h"
@@ -17,11 +18,6 @@ namespace lockstep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double unix_seconds() {
-  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return std::round(now.count() * 1000) / 1000;
-}
 
 double rounded(double value, double digits = 1e4) { return std::round(value * digits) / digits; }
 
@@ -167,6 +163,7 @@ void LiveFile::look() {
   auto now = std::chrono::steady_clock::now();
   stragglers_.add(world_.heartbeat().ranks(), now);
   disk_free_ = free_disk_bytes(folder_.path().string());
+  if (options_.look) options_.look();
   for (const std::string& warning : world_.heartbeat().take_warnings()) {
     log_warning("{}", warning);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,6 +19,8 @@ struct LiveOptions {
   std::string unit;    // of targets: "tok"
   double minutes = 0;  // the run's time limit; 0: none
   int threads = 0;     // of each rank; 0: not known
+  // Called once a second, by a thread that may wait for the disk; may be empty.
+  std::function<void()> look = {};
 };
 
 class LiveFile : public Observer {

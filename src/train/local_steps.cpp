@@ -5,14 +5,16 @@
 #include <cmath>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "dist/progress.h"
 #include "optim/sgd.h"
 
 namespace lockstep {
 namespace {
 
 // The small figures that ranks agree on at a meeting.
-enum Agreed { kLoss, kOutOfTime, kInterrupted, kAgreedCount };
+enum Agreed { kLoss, kOutOfTime, kInterrupted, kTraceSteps, kAgreedCount };
 
 // The outer SGD over the weights: value = anchor before each step, gradient = the mean way.
 std::unique_ptr<Optimizer> make_outer(const LocalStepsConfig& config, Parameters& parameters,
@@ -23,10 +25,6 @@ std::unique_ptr<Optimizer> make_outer(const LocalStepsConfig& config, Parameters
   sgd.momentum = is_mean ? 0 : config.outer_momentum;
   sgd.nesterov = sgd.momentum > 0;
   return sgd.make({.values = parameters.values(), .gradients = delta, .low = parameters.low()});
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -132,6 +130,7 @@ bool LocalSteps::after_step(const LocalStep& step, const Occasion& occasion, Sto
   since_.average_decay *= step.average_decay;
   since_.stop.out_of_time |= step.stop.out_of_time;
   since_.stop.interrupted |= step.stop.interrupted;
+  since_.stop.trace_steps = step.stop.trace_steps;
 
   bool last = occasion.last;
   const bool under_way = started_step_ >= 0;
@@ -168,6 +167,7 @@ void LocalSteps::start(int64_t step) {
   agreed_[kLoss] = since_.loss;
   agreed_[kOutOfTime] = since_.stop.out_of_time ? 1 : 0;
   agreed_[kInterrupted] = since_.stop.interrupted ? 1 : 0;
+  agreed_[kTraceSteps] = static_cast<double>(since_.stop.trace_steps);
   running_.push_back(world_.start_all_reduce_sum(agreed_, "figures of a meeting"));
   started_step_ = step;
   start_seconds_ = seconds_since(before);
@@ -178,7 +178,9 @@ void LocalSteps::start(int64_t step) {
 void LocalSteps::finish(int64_t step) {
   torch::NoGradGuard no_grad;
   auto before = std::chrono::steady_clock::now();
+  world_.progress().enter(Phase::kWait);
   for (const Completion& completion : std::exchange(running_, {})) completion();
+  world_.progress().enter(Phase::kOther);
   const double distance = euclidean_norm(delta_);
   if (!std::isfinite(distance)) {
     DivergedError error("step {}: the weights of a group of local steps are not finite", step);
@@ -187,6 +189,7 @@ void LocalSteps::finish(int64_t step) {
   }
   wished_.out_of_time |= agreed_[kOutOfTime].item<double>() > 0;
   wished_.interrupted |= agreed_[kInterrupted].item<double>() > 0;
+  wished_.trace_steps = static_cast<int64_t>(agreed_[kTraceSteps].item<double>());
   take_outer_step(step > started_step_);
   started_step_ = -1;
   meeting_ = {.step = step,

@@ -58,10 +58,12 @@ class ReachHook final : public CommHook {
   Reach reach_ = Reach::kAll;
 };
 
-// Why a rank wishes the run to end after this step.
+// What a rank wishes to happen after this step: that the run ends, and why; of rank 0, that spans
+// are recorded (trace_windows.h).
 struct StopWish {
   bool out_of_time = false;
   bool interrupted = false;  // by a signal
+  int64_t trace_steps = 0;   // how many steps' spans; 0: none
 };
 
 // What a step of one group left, for the next meeting.
@@ -130,7 +132,7 @@ class LocalSteps {
   torch::Tensor anchor_, delta_, sent_;
   std::unique_ptr<Optimizer> outer_;
   std::vector<Completion> running_;  // of the sums under way
-  torch::Tensor agreed_;             // fp64 [3]: loss, wishes; under way with them
+  torch::Tensor agreed_;             // fp64 [4]: loss, wishes; under way with them
   int64_t started_step_ = -1;        // of the sums under way; -1: none
   int64_t begun_step_ = 0;           // weights were equal then
   int64_t steps_ = 0;                // since the last start

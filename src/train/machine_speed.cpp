@@ -1,7 +1,9 @@
 #include "train/machine_speed.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <chrono>

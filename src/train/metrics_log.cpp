@@ -6,18 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace lockstep {
 
-namespace {
-
-double unix_seconds() {
-  std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return std::round(now.count() * 1000) / 1000;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 MetricsLog::MetricsLog(const fs::path& path)
     : path_(path), file_(std::fopen(path.c_str(), "a"), std::fclose) {
@@ -58,7 +52,14 @@ void MetricsLog::on_step(const StepRecord& r) {
                                  {"time/compute_seconds", r.compute_seconds},
                                  {"time/wait_seconds", r.wait_seconds},
                                  {"time/data_seconds", r.data_seconds},
-                                 {"comm/sent_bytes", r.sent_bytes}};
+                                 {"time/forward_seconds", r.forward_seconds},
+                                 {"time/backward_seconds", r.backward_seconds},
+                                 {"time/optimizer_seconds", r.optimizer_seconds},
+                                 {"time/other_seconds", r.other_seconds},
+                                 {"time/hidden_seconds", r.hidden_seconds},
+                                 {"comm/sent_bytes", r.sent_bytes},
+                                 {"comm/payload_sent_bytes", r.payload_sent_bytes},
+                                 {"comm/received_bytes", r.received_bytes}};
   if (r.top5) line["train/top5"] = *r.top5;
   if (r.loss_scale) line["train/loss_scale"] = *r.loss_scale;
   if (r.loss_scale || r.skipped_steps > 0) line["train/skipped_steps"] = r.skipped_steps;

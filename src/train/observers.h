@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/step_times.h"
 #include "tasks/task.h"
 
 namespace lockstep {
@@ -28,7 +29,12 @@ struct StepRecord {
   double compute_seconds = 0;
   double wait_seconds = 0;  // for other ranks and the network
   double data_seconds = 0;  // for the next batch
-  int64_t sent_bytes = 0;   // of gradients, by this rank's algorithm share
+  // Parts of compute_seconds: all of it.
+  double forward_seconds = 0, backward_seconds = 0, optimizer_seconds = 0, other_seconds = 0;
+  double hidden_seconds = 0;  // of forward and backward, while an exchange was under way
+  int64_t sent_bytes = 0;     // of gradients, by this rank's algorithm share
+  // Payload by sockets and shared memory, to others and from them.
+  int64_t payload_sent_bytes = 0, received_bytes = 0;
   bool local = false;  // loss, norm, sources and items are of this rank's group (local_steps.h)
 };
 
@@ -61,6 +67,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_start(int64_t first_step, int64_t total_steps) {}
   virtual void on_step(const StepRecord& record) {}
+  // Of every rank, for a step before: all steps in their order.
+  virtual void on_times(const StepTimes& times) {}
   virtual void on_meeting(const MeetingRecord& record) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}
   virtual void on_checkpoint(const CheckpointRecord& record) {}

@@ -132,6 +132,28 @@ void LoggingSection::describe(Fields& f) {
   f("style", &style, OneOf{{"auto", "lockstep", "imagenet"}},
     "of the console's lines; imagenet: as PyTorch's ImageNet example, with its tags in TensorBoard "
     "beside lockstep's; auto: imagenet for images, else lockstep");
+  f("pictures", &pictures, Any{},
+    "of classes: samples of images and what was taken for what, as pictures in TensorBoard");
+  f("histograms_every", &histograms_every, AtLeast{0},
+    "steps between histograms of weights and gradients in TensorBoard; 0: none");
+  f("mlperf", &mlperf, Any{}, "an MLPerf log, mlperf_N.log, in the run folder");
+}
+
+void MlperfSection::describe(Fields& f) {
+  f("submission_org", &submission_org, Any{}, "who runs it");
+  f("submission_platform", &submission_platform, Any{},
+    "on what; auto: ranks, devices and machines");
+  f("submission_division", &submission_division, OneOf{{"open", "closed"}},
+    "open: any model and hyper-parameters");
+  f("submission_status", &submission_status, OneOf{{"research", "preview", "cloud", "onprem"}},
+    "of the machines");
+  f("submission_benchmark", &submission_benchmark, Any{},
+    "MLPerf's name of the benchmark; auto: resnet, bert or transformer, by the task");
+  f("target", &target, AtLeast{0},
+    "of the first of evaluation.metrics, in its unit: run_stop is when it is reached; 0: at the "
+    "end");
+  f("clear_cache", &clear_cache, Any{},
+    "drop the system's file caches on every host before the data are read; needs root");
 }
 
 void MonitorSection::describe(Fields& f) {
@@ -178,9 +200,11 @@ void RunConfig::describe(Fields& f) {
   f.section("training", training, "the loop");
   f.section("evaluation", evaluation, "measuring during training");
   f.section("checkpoint", checkpoint, "saving during training");
-  f.section("logging", logging, "what the console shows");
+  f.section("logging", logging, "what the console and TensorBoard show");
   f.section("monitor", monitor, "figures of the hosts");
+  f.section("mlperf", mlperf, "what logging.mlperf says of the run");
   f.section("comm", comm, "between ranks");
+  f.section("trace", trace, "steps whose timeline is recorded");
 }
 
 std::string RunConfig::to_toml() {
@@ -235,6 +259,19 @@ void check_expressions(const std::string& key, const std::vector<std::string>& e
   }
 }
 
+void check_mlperf(const RunConfig& config, ConfigSource& source) {
+  if (!config.logging.mlperf) return;
+  if (!config.evaluation.is_on()) {
+    source.add_error("logging.mlperf", "without evaluations: evaluation.every is 0");
+  }
+  auto check = [&](const char* key, const std::string& value) {
+    if (value.empty()) source.add_error(std::string("mlperf.") + key, "empty; expected a name");
+  };
+  check("submission_org", config.mlperf.submission_org);
+  check("submission_platform", config.mlperf.submission_platform);
+  check("submission_benchmark", config.mlperf.submission_benchmark);
+}
+
 // What concerns several keys, or more of a value than its field can say.
 void check_together(RunConfig& config, ConfigSource& source) {
   TrainingSection& training = config.training;
@@ -258,6 +295,7 @@ void check_together(RunConfig& config, ConfigSource& source) {
   if (config.evaluation.patience > 0 && !config.evaluation.is_on()) {
     source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");
   }
+  check_mlperf(config, source);
   check_expressions("training.freeze", training.freeze, source);
   check_expressions("training.no_decay", training.no_decay, source);
 }
@@ -276,6 +314,7 @@ RunConfig read_run_config(ConfigSource source) {
   }
   config.evaluation.metrics = {config.evaluation.known_metrics.front()};
   config.evaluation.split = config.task->tuning_split();
+  config.evaluation.samples = config.task->shown_samples();
   source.read("", config);
   check_together(config, source);
   check_comm(config, source);

@@ -17,6 +17,7 @@
 #include "tasks/task.h"
 #include "train/divergence.h"
 #include "train/local_steps.h"
+#include "train/trace_windows.h"
 #include "train/validation.h"
 
 namespace lockstep {
@@ -66,6 +67,21 @@ struct EvaluationSection {
 
 struct LoggingSection {
   std::string style = "auto";
+  bool pictures = true;
+  int64_t histograms_every = 0;
+  bool mlperf = false;
+  void describe(Fields& f);
+};
+
+// What the lines of logging.mlperf say of who runs what (docs/mlperf.md); names are MLPerf's.
+struct MlperfSection {
+  std::string submission_org = "not submitted";
+  std::string submission_platform = "auto";
+  std::string submission_division = "open";
+  std::string submission_status = "research";
+  std::string submission_benchmark = "auto";
+  double target = 0;
+  bool clear_cache = false;
   void describe(Fields& f);
 };
 
@@ -105,7 +121,9 @@ struct RunConfig {
   CheckpointSection checkpoint;
   LoggingSection logging;
   MonitorSection monitor;
+  MlperfSection mlperf;
   CommSection comm;
+  TraceSection trace;
   std::string task_name = "translation";
   std::string optimizer_name = "adam";
   std::unique_ptr<Task> task;

@@ -25,6 +25,8 @@ class RunFolder {
   fs::path error_of(int rank) const;
   fs::path checkpoints() const { return path_ / "checkpoints"; }
   fs::path job() const { return path_ / "job.txt"; }
+  fs::path times() const { return path_ / "times"; }
+  fs::path trace() const { return path_ / "trace"; }
   fs::path samples() const { return path_ / "samples.txt"; }
 
   // Makes the folder with its configuration and versions. ConfigError when it already holds a run

@@ -1,24 +1,28 @@
 #include "train/train_step.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
+#include <span>
 
+#include "base/clock.h"
 #include "dist/progress.h"
 #include "optim/larc.h"
+#include "train/rank_times.h"
 
 namespace lockstep {
 
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// What the ranks add up besides the gradients, in one small message.
+// What the ranks add up besides the gradients, in one small message: figures of the step, and of
+// each rank, in its own place, the times of the step before.
 struct Sums {
-  std::array<double, 9> values{};
+  static constexpr std::size_t kFigures = 10;
+  std::vector<double> values;
+  Sums() : Sums(0) {}
+  explicit Sums(int ranks)
+      : values(kFigures + static_cast<std::size_t>(ranks) * kRankTimesFields) {}
+  std::span<double> times() { return std::span(values).subspan(kFigures); }
   double& loss() { return values[0]; }
   double& nll() { return values[1]; }
   double& correct() { return values[2]; }
@@ -28,12 +32,13 @@ struct Sums {
   double& interrupted() { return values[6]; }
   double& targets() { return values[7]; }
   double& top5() { return values[8]; }
+  double& trace_steps() { return values[9]; }
 };
 
 // Forward and backward of every micro-batch. Gradients add up locally; while the last micro-batch
 // is still in its backward pass, finished buckets are on their way to the other ranks.
 Sums accumulate_gradients(Engine& engine, const StepBatch& batch, int64_t step, double scale) {
-  Sums sums;
+  Sums sums(engine.world.size());
   RankProgress& progress = engine.world.progress();
   const bool exchanges = engine.local.reach(step) != Reach::kAlone;
   const double unit = scale * static_cast<double>(batch.targets);  // as run_pass divides
@@ -81,6 +86,10 @@ Pass run_pass(Engine& engine, const StepBatch& batch, int64_t step, const StopWi
   pass.sums = accumulate_gradients(engine, batch, step, numerics.loss_scale);
   pass.sums.out_of_time() = wish.out_of_time ? 1 : 0;
   pass.sums.interrupted() = wish.interrupted ? 1 : 0;
+  pass.sums.trace_steps() = static_cast<double>(wish.trace_steps);
+  const auto place = static_cast<std::size_t>(engine.world.rank()) * kRankTimesFields;
+  put_times(engine.world.progress().account().ended(),
+            pass.sums.times().subspan(place, kRankTimesFields));
   pass.own_loss = pass.sums.loss();
   pass.own_targets = pass.sums.targets();
 
@@ -132,6 +141,29 @@ double update_weights(Engine& engine, const StepSigns& signs) {
   return size.lr;
 }
 
+// What the rank's account says at one moment of a step.
+struct Account {
+  RankTimes times;
+  int64_t sent = 0, received = 0;
+  explicit Account(StepAccount& account)
+      : times(account.so_far()),
+        sent(account.moved().sent()),
+        received(account.moved().received()) {}
+};
+
+// Of the time between the two.
+void add_account(const Account& begin, const Account& end, StepRecord& record) {
+  const RankTimes &before = begin.times, &after = end.times;
+  record.forward_seconds = after.forward - before.forward;
+  record.backward_seconds = after.backward - before.backward;
+  record.optimizer_seconds = after.optimizer - before.optimizer;
+  record.other_seconds = std::max(0.0, record.compute_seconds - record.forward_seconds -
+                                           record.backward_seconds - record.optimizer_seconds);
+  record.hidden_seconds = after.hidden - before.hidden;
+  record.payload_sent_bytes = end.sent - begin.sent;
+  record.received_bytes = end.received - begin.received;
+}
+
 // All but the learning rate and the times of the whole step.
 StepRecord record_of(const Engine& engine, const StepBatch& batch, Pass& pass) {
   Sums& sums = pass.sums;
@@ -161,6 +193,8 @@ StepRecord record_of(const Engine& engine, const StepBatch& batch, Pass& pass) {
 
 StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, const StopWish& wish) {
   auto start = std::chrono::steady_clock::now();
+  RankProgress& progress = engine.world.progress();
+  const Account begin(progress.account());  // not 0: of passes whose batches were lost
   const bool local = engine.local.is_local(step);
   Pass pass;
   StepVerdict verdict = StepVerdict::kSkip;
@@ -178,19 +212,27 @@ StepOutcome train_step(Engine& engine, const StepBatch& batch, int64_t step, con
   Sums& sums = pass.sums;
   StepOutcome outcome{.updated = verdict == StepVerdict::kUpdate};
   outcome.counts = outcome.updated || local;
-  outcome.stop = {.out_of_time = sums.out_of_time() > 0, .interrupted = sums.interrupted() > 0};
+  outcome.stop = {.out_of_time = sums.out_of_time() > 0,
+                  .interrupted = sums.interrupted() > 0,
+                  .trace_steps = static_cast<int64_t>(sums.trace_steps())};
+  if (engine.world.is_leader()) outcome.times_before = take_times(sums.times());
   outcome.left = {.step = step,
                   .targets = static_cast<int64_t>(pass.own_targets),
                   .all_targets = batch.targets,
                   .loss = outcome.updated ? pass.own_loss : 0,
                   .stop = local ? wish : outcome.stop};
   if (!outcome.updated) return outcome;
+  if (engine.histograms != nullptr && engine.histograms->is_due(step)) {
+    engine.histograms->take_gradients(1 / pass.signs.gradient_factor);
+  }
   const double lr = update_weights(engine, pass.signs);
   outcome.left.average_decay = average_decay(engine.config.training.average_decay, step);
   outcome.record = record_of(engine, batch, pass);
   outcome.record.lr = lr;
   outcome.record.seconds = seconds_since(start);
   outcome.record.compute_seconds = outcome.record.seconds - pass.wait_seconds;
+  progress.enter(Phase::kOther);
+  add_account(begin, Account(progress.account()), outcome.record);
   return outcome;
 }
 

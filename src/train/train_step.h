@@ -11,6 +11,7 @@
 #include "train/run_config.h"
 #include "train/running_statistics.h"
 #include "train/step_guard.h"
+#include "train/weight_histograms.h"
 #include "train/weight_update.h"
 
 namespace lockstep {
@@ -34,7 +35,8 @@ struct Engine {
   LocalSteps& local;
   RunningStatistics& statistics;
   const RunConfig& config;
-  int64_t total_steps;  // of the run, for the schedule
+  int64_t total_steps;                     // of the run, for the schedule
+  WeightHistograms* histograms = nullptr;  // takes the gradients of its steps
 };
 
 struct StepOutcome {
@@ -45,6 +47,8 @@ struct StepOutcome {
   StepRecord record;  // of an updated step
   LocalStep left;     // of any step that counts
   StopWish stop;      // of any rank of the group; equal on every one
+  // Of the step before, by rank; on rank 0 (rank_times.h).
+  std::vector<RankTimes> times_before;
 };
 
 // step counts from 1. `wish` is this rank's. The gradient is the mean over the targets of all

@@ -7,6 +7,7 @@
 #include "dist/fingerprint.h"
 #include "dist/launcher_report.h"
 #include "dist/progress.h"
+#include "train/rank_times.h"
 
 namespace lockstep {
 
@@ -66,6 +67,7 @@ void Trainer::add_observer(std::unique_ptr<Observer> observer) {
 
 // On the prefetch thread.
 StepBatch Trainer::make_step() {
+  const auto begin = StepAccount::Clock::now();
   if (planned_.step_in_epoch == task_.steps_in_epoch(planned_.epoch)) {
     ++planned_.epoch;
     planned_.step_in_epoch = 0;
@@ -82,6 +84,7 @@ StepBatch Trainer::make_step() {
   }
   ++planned_.step_in_epoch;
   out.ends_epoch = planned_.step_in_epoch == task_.steps_in_epoch(planned_.epoch);
+  world_.progress().account().background("batch", begin, StepAccount::Clock::now());
   return out;
 }
 
@@ -104,7 +107,8 @@ StopWish Trainer::stop_wish(double elapsed_seconds) {
   }
   double limit = config_.training.minutes * 60;
   return {.out_of_time = world_.is_leader() && limit > 0 && elapsed_seconds >= limit,
-          .interrupted = stop_signal.load() != 0};
+          .interrupted = stop_signal.load() != 0,
+          .trace_steps = windows_ ? windows_->wish() : 0};
 }
 
 std::string Trainer::end_reason(const StopWish& stop) const {
@@ -175,11 +179,32 @@ void Trainer::look_after_weights(const StopWish& stop) {
   if (!stop.interrupted && evaluates) evaluate();
   if (is_due(config_.checkpoint.every)) save();
   equal_step_ = position_.step;
+  if (windows_) windows_->after_step(position_.step, stop.trace_steps);
+}
+
+// Of the step before the one under way, by rank.
+void Trainer::tell_times(const std::vector<RankTimes>& ranks) {
+  const AccountedStep& step = world_.progress().account().ended();
+  if (observers_.empty() || step.step <= told_step_) return;  // none, or of a step that is repeated
+  told_step_ = step.step;
+  const StepTimes times{.step = step.step, .begin = step.begin, .ranks = ranks};
+  for (auto& o : observers_) o->on_times(times);
+}
+
+// Those of the last step have no other step to travel with.
+void Trainer::tell_last_times() {
+  StepAccount& account = world_.progress().account();
+  account.end_step(StepAccount::Clock::now());
+  std::vector<double> sums(static_cast<std::size_t>(world_.size()) * kRankTimesFields);
+  const auto place = static_cast<std::size_t>(world_.rank()) * kRankTimesFields;
+  put_times(account.ended(), std::span(sums).subspan(place, kRankTimesFields));
+  world_.all_reduce_sum(std::span<double>(sums));
+  tell_times(take_times(sums));
 }
 
 int Trainer::run() {
-  Engine engine{task_,   world_,  *reducer_,    *update_, frozen_,
-                *guard_, *local_, *statistics_, config_,  total_steps_};
+  Engine engine{task_,   world_,       *reducer_, *update_,     frozen_,          *guard_,
+                *local_, *statistics_, config_,   total_steps_, histograms_.get()};
   for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
@@ -195,10 +220,12 @@ int Trainer::run() {
     Stopwatch data_watch;
     StepBatch batch = batches_->next();
     const double data_seconds = data_watch.seconds();
+    progress.enter(Phase::kOther);
 
     const int64_t step = position_.step + 1;
     hook_->set_reach(local_->reach(step));
     StepOutcome outcome = train_step(engine, batch, step, stop_wish(run_watch.seconds()));
+    tell_times(outcome.times_before);
     advance(batch, outcome.counts);
     if (outcome.counts) {
       if (!meet(outcome, data_seconds)) continue;
@@ -209,9 +236,11 @@ int Trainer::run() {
     reason = end_reason(outcome.stop);
   }
   if (writes) {
+    tell_last_times();
     if (reason != "signal" && config_.evaluation.is_on()) evaluate();
     save();
     check_weights();
+    windows_->finish(position_.step);
   }
   progress.enter(Phase::kEnding);
   for (auto& o : observers_) o->on_end(reason);
@@ -237,7 +266,9 @@ void Trainer::evaluate() {
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
-                                     .samples = section.samples});
+                                     .samples = section.samples,
+                                     .confusion = config_.logging.pictures,
+                                     .pictures = config_.logging.pictures});
   }
   Verdict verdict = note_evaluation(position_.validation, position_.step, result, task_.metrics(),
                                     config_.validation_rules());

@@ -10,10 +10,13 @@
 #include "train/bucket_clock.h"
 #include "train/checkpoint_sharing.h"
 #include "train/frozen_weights.h"
+#include "train/mlperf_log.h"
 #include "train/run_config.h"
 #include "train/run_folder.h"
 #include "train/run_measurement.h"
+#include "train/trace_windows.h"
 #include "train/train_step.h"
+#include "train/weight_histograms.h"
 
 namespace lockstep {
 
@@ -66,6 +69,8 @@ class Trainer {
   bool ends_evaluated_epoch() const;
   bool meet(StepOutcome& outcome, double data_seconds);
   void look_after_weights(const StopWish& stop);
+  void tell_times(const std::vector<RankTimes>& ranks);
+  void tell_last_times();
   void check_weights();
   void evaluate();
   void save();
@@ -93,8 +98,12 @@ class Trainer {
   int64_t total_steps_ = 0;  // of the run; with epochs, about
   int64_t saved_step_ = -1;
   int64_t equal_step_ = 0;  // all ranks had the same weights then, for the last time but now
-  Observers observers_;     // rank 0 only
-  RunPosition planned_;     // of the next step that the prefetch thread makes
+  int64_t told_step_ = 0;   // whose times were told to observers
+  std::unique_ptr<TraceWindows> windows_;         // none for a benchmark
+  CacheClear caches_cleared_;                     // for the MLPerf log
+  std::unique_ptr<WeightHistograms> histograms_;  // rank 0 only, if asked for
+  Observers observers_;                           // rank 0 only
+  RunPosition planned_;                           // of the next step that the prefetch thread makes
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "dist/traffic.h"
 #include "train/trainer.h"
@@ -12,10 +13,6 @@
 namespace lockstep {
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // A folder on the disk where `wanted` will be, removed with its content by the destructor.
 class FolderBeside {

@@ -7,6 +7,7 @@
 #include "train/epoch_table.h"
 #include "train/event_observer.h"
 #include "train/host_log.h"
+#include "train/hyper_fields.h"
 #include "train/imagenet_lines.h"
 #include "train/initial_weights.h"
 #include "train/live_file.h"
@@ -14,6 +15,7 @@
 #include "train/metrics_log.h"
 #include "train/plan_check.h"
 #include "train/progress_line.h"
+#include "train/times_file.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -22,6 +24,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
                  const TrainerOptions& options)
     : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
   check_same_text(world, "the configuration", config.to_toml());
+  if (options_.benchmark_steps == 0) caches_cleared_ = clear_caches(config, world);
   if (options_.benchmark_steps == 0) open_folder();
   std::optional<SharedCheckpoint> checkpoint;
   if (options_.resume) checkpoint = choose_checkpoint();
@@ -148,6 +151,10 @@ void Trainer::restore(const SharedCheckpoint& checkpoint) {
 
 void Trainer::start_observers() {
   if (keeps_folder_) task_.save_assets(folder_.path());
+  if (options_.benchmark_steps == 0) {
+    windows_ =
+        std::make_unique<TraceWindows>(world_, folder_.trace(), config_.trace, position_.step);
+  }
   if (!world_.is_leader()) return;
   const std::string style = config_.log_style();
   if (style == "imagenet") {
@@ -165,7 +172,15 @@ void Trainer::start_observers() {
   std::vector<std::string> metrics;
   for (const MetricKind& kind : task_.metrics()) metrics.push_back(kind.name);
   auto epochs = std::make_unique<EpochTable>(folder_.epochs(), std::move(metrics), *log);
-  auto events = std::make_unique<EventObserver>(folder_.events(), config_.to_toml(), style);
+  if (config_.logging.histograms_every > 0) {
+    histograms_ =
+        std::make_unique<WeightHistograms>(task_.parameters(), config_.logging.histograms_every);
+  }
+  auto events = std::make_unique<EventObserver>(folder_.events(),
+                                                EventContent{.config = config_.to_toml(),
+                                                             .style = style,
+                                                             .hyper = hyper_parameters(config_),
+                                                             .histograms = histograms_.get()});
   observers_.push_back(std::move(epochs));  // before the log, whose last line is the run's end
   if (const double seconds = config_.monitor.every_seconds; seconds > 0) {
     HostLog::Logs logs{*log, *events};
@@ -173,10 +188,17 @@ void Trainer::start_observers() {
   }
   observers_.push_back(std::move(log));
   observers_.push_back(std::move(events));
-  observers_.push_back(std::make_unique<LiveFile>(world_, folder_,
-                                                  LiveOptions{.unit = task_.unit(),
-                                                              .minutes = config_.training.minutes,
-                                                              .threads = at::get_num_threads()}));
+  if (config_.logging.mlperf) {
+    observers_.push_back(std::make_unique<MlperfLog>(
+        folder_.path(), describe_mlperf_run(config_, world_, caches_cleared_)));
+  }
+  observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
+  observers_.push_back(
+      std::make_unique<LiveFile>(world_, folder_,
+                                 LiveOptions{.unit = task_.unit(),
+                                             .minutes = config_.training.minutes,
+                                             .threads = at::get_num_threads(),
+                                             .look = [this] { windows_->look(); }}));
 }
 
 void Trainer::start_batches() {

@@ -1,7 +1,7 @@
 // A small BERT with random weights, for tests.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <vector>
 

@@ -1,7 +1,8 @@
 // A small Transformer with random weights, for tests.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <vector>
 

@@ -2,14 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <regex>
 
+#include "formats/event_file.h"
 #include "support/tiny_images.h"
 
 namespace lockstep {
 namespace {
 
 using Images = TinyImageRuns;
+
+// Of a run that was started once.
+EventFile only_events(const fs::path& run) {
+  const fs::directory_iterator files(run / "events");
+  return read_event_file(files->path());
+}
 
 std::string weights_of(const fs::path& run, int step, const char* file = "weights") {
   return read_file(run / fmt::format("checkpoints/step_{}/{}.safetensors", step, file));
@@ -44,6 +52,51 @@ TEST_F(Images, AreLearnedAndLoggedAsTheImagenetExampleDoes) {
        {"Loss/train", "Accuracy/train", "Loss/Val", "Accuracy/Val", "train/top5", "eval/acc1"}) {
     EXPECT_NE(events.find(tag), std::string::npos) << tag;
   }
+}
+
+TEST_F(Images, AreShownInTensorBoardWithWhatTheyWereTakenFor) {
+  const std::string words =
+      "training.steps=6 evaluation.every=3 logging.histograms_every=2 'evaluation.samples=4'";
+  std::string shown[2];
+  for (int ranks : {1, 2}) {
+    const std::string name = fmt::format("shown{}", ranks);
+    const ProgramResult trained = train(name, ranks, words);
+    ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+    const EventFile events = only_events(run(name));
+    std::map<std::string, int> images, histograms;
+    for (const ImageEvent& image : events.images) ++images[image.tag];
+    EXPECT_EQ(images,
+              (std::map<std::string, int>{{"eval/sample_images", 2}, {"eval/confusion", 2}}));
+    EXPECT_EQ(events.images.front().width, 2 * (128 + 6 + 4) + 4) << "4 images of 16 pixels";
+    for (const HistogramEvent& histogram : events.histograms) {
+      ++histograms[histogram.tag];
+      EXPECT_EQ(histogram.step % 2, 0);
+      EXPECT_GT(histogram.values.count, 0);
+    }
+    EXPECT_EQ(histograms.at("weights/fc"), 3);
+    EXPECT_EQ(histograms.at("gradients/fc"), 3);
+    ASSERT_EQ(events.hyper.size(), 3u);
+    bool has_rate = false;
+    for (const auto& [key, value] : decode_session_start(events.hyper[1].data)) {
+      has_rate = has_rate || (key == "optimizer.lr" && value == HyperValue(0.02));
+    }
+    EXPECT_TRUE(has_rate);
+    for (const TextEvent& text : events.texts) {
+      if (text.tag == "eval/samples") shown[ranks - 1] = text.markdown;
+    }
+    for (int label : {0, 1, 2, 3}) {  // spread over the classes
+      const std::string row = fmt::format("/c{0}/000.jpeg | c{0} | c", label);
+      EXPECT_NE(shown[ranks - 1].find(row), std::string::npos) << shown[ranks - 1];
+    }
+  }
+  const EventFile without = [&] {
+    EXPECT_EQ(
+        train("plain", 1, "training.steps=1 evaluation.every=1 logging.pictures=false").exit_code,
+        0);
+    return only_events(run("plain"));
+  }();
+  EXPECT_TRUE(without.images.empty());
+  EXPECT_TRUE(without.histograms.empty()) << "they are asked for";
 }
 
 TEST_F(Images, TwoRanksWithSharedStatisticsLearnAsOne) {

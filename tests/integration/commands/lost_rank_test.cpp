@@ -1,18 +1,13 @@
 // A tiny training on two ranks, one of which is killed or stopped: how soon, and with what message,
 // the job ends; what `watch` shows of it.
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <thread>
 
+#include "support/background.h"
 #include "support/tiny_runs.h"
-
-extern char** environ;
 
 namespace lockstep {
 namespace {
@@ -20,78 +15,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// `lockstep ARGUMENTS` in the background; what is left of it is killed by its number.
-class Background {
- public:
-  Background(const std::string& arguments, const fs::path& output) {
-    std::string command = fmt::format("OMP_NUM_THREADS=1 exec '{}' {} >'{}' 2>&1 </dev/null",
-                                      LOCKSTEP_PROGRAM, arguments, output.string());
-    const char* words[] = {"/bin/sh", "-c", command.c_str(), nullptr};
-    if (posix_spawn(&process_, words[0], nullptr, nullptr, const_cast<char**>(words), environ) !=
-        0) {
-      throw std::runtime_error("no process");
-    }
-  }
-  ~Background() {
-    if (code_) return;
-    kill(process_, SIGTERM);  // a launcher ends its ranks
-    if (!wait(15)) {
-      kill(process_, SIGKILL);
-      waitpid(process_, nullptr, 0);
-    }
-  }
-  Background(const Background&) = delete;
-  Background& operator=(const Background&) = delete;
-
-  // Its exit code, if it ends within that time.
-  std::optional<int> wait(double seconds) {
-    auto start = Clock::now();
-    int status = 0;
-    while (!code_ && seconds_since(start) < seconds) {
-      if (waitpid(process_, &status, WNOHANG) == process_) {
-        code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    return code_;
-  }
-
- private:
-  pid_t process_ = -1;
-  std::optional<int> code_;
-};
-
-json live_of(const fs::path& run) {
-  if (!fs::exists(run / "live.json")) return {};
-  return json::parse(read_file(run / "live.json"), nullptr, false);
-}
-
 struct Case {
   const char* name;
   int signal, victim;
   bool shared_memory;
 };
 
-class LostRankTest : public TinyRuns, public testing::WithParamInterface<Case> {
- protected:
-  // Waits until the ranks are under way; what live.json says then.
-  json wait_for_steps(const fs::path& run) {
-    auto start = Clock::now();
-    while (seconds_since(start) < 60) {
-      json live = live_of(run);
-      if (live.is_object() && live["ranks"].size() == 2 && live["ranks"][1].value("step", 0) > 3 &&
-          live["ranks"][0].value("step", 0) > 3) {
-        return live;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    }
-    return {};
-  }
-};
+class LostRankTest : public TinyRuns, public testing::WithParamInterface<Case> {};
 
 TEST_P(LostRankTest, IsNamedByTheOtherWhichEndsWithExitCodeFour) {
   const Case& c = GetParam();

@@ -1,26 +1,20 @@
 // BERTs against transformers, both ways: its weights give the same logits here, one training step
 // the same loss and gradients; what we write gives the same logits there.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "data/bert_tokenizer.h"
 #include "formats/tensor_file.h"
 #include "formats/weight_files.h"
 #include "models/bert_weights.h"
 #include "support/python.h"
+#include "support/tensor_compare.h"
 
 namespace lockstep {
 namespace {
 
 using torch::Tensor;
-
-Tensor tensor_of(const TensorFile& file, const std::string& name) {
-  const TensorEntry& entry = file.get(name);
-  const at::ScalarType type = entry.dtype == DType::kI64 ? at::kLong : at::kFloat;
-  Tensor out = torch::empty(entry.shape, type);
-  std::copy(entry.data.begin(), entry.data.end(), static_cast<std::byte*>(out.data_ptr()));
-  return out;
-}
 
 PackedTexts texts_of(const TensorFile& file) {
   const Tensor lengths = tensor_of(file, "lengths").to(at::kInt);
@@ -29,15 +23,9 @@ PackedTexts texts_of(const TensorFile& file) {
                     {first, first + lengths.numel()}, torch::arange(lengths.numel()));
 }
 
-// The difference's norm relative to that of the expected tensor.
-double relative_norm(const Tensor& actual, const Tensor& expected) {
-  const Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
-  return (a - e).norm().item<double>() / std::max(e.norm().item<double>(), 1e-9);
-}
-
 // A network of the folder's shape, with its weights. Nothing is dropped in training.
-struct Network {
-  explicit Network(const fs::path& folder, int64_t labels = 0) {
+struct BertNetwork {
+  explicit BertNetwork(const fs::path& folder, int64_t labels = 0) {
     config = read_bert_config(folder);
     if (labels > 0) config.shape.num_labels = labels;
     config.shape.hidden_dropout_prob = config.shape.attention_probs_dropout_prob = 0;
@@ -70,7 +58,7 @@ class BertModels : public testing::Test {
     const Tensor labels = tensor_of(step, "labels");
     for (bool fused : {true, false}) {
       SCOPED_TRACE(name + (fused ? " fused" : " plain"));
-      Network network(folder_.path() / name);
+      BertNetwork network(folder_.path() / name);
       EXPECT_TRUE(network.read.notes.empty());
       BertForward how{.numerics = {at::kFloat, fused}, .training = true};
       const Tensor logits = network.model->logits(texts, how);
@@ -108,14 +96,14 @@ TEST_F(BertModels, AreReadHoweverTransformersSavesThem) {
   const TensorFile step(folder_.path() / "classes" / "step.safetensors");
   const PackedTexts texts = texts_of(step);
   torch::NoGradGuard no_grad;
-  const Tensor expected = Network(folder_.path() / "classes").model->logits(texts, {});
+  const Tensor expected = BertNetwork(folder_.path() / "classes").model->logits(texts, {});
   for (const auto& [name, file] : {std::pair{"torch", "pytorch_model.bin"},
                                    std::pair{"sharded", "model.safetensors.index.json"},
                                    std::pair{"torch-sharded", "pytorch_model.bin.index.json"}}) {
     SCOPED_TRACE(name);
     const fs::path folder = folder_.path() / name;
     EXPECT_EQ(find_weight_file(folder), folder / file);
-    EXPECT_TRUE(torch::equal(Network(folder).model->logits(texts, {}), expected));
+    EXPECT_TRUE(torch::equal(BertNetwork(folder).model->logits(texts, {}), expected));
   }
 }
 
@@ -124,7 +112,7 @@ TEST_F(BertModels, AreLoadedByTransformersWithEqualLogits) {
   const TensorFile step(folder_.path() / "classes" / "step.safetensors");
   std::string folders;
   for (const char* precision : {"fp32", "bf16"}) {
-    Network network(folder_.path() / "classes");
+    BertNetwork network(folder_.path() / "classes");
     network.config.labels = {"bad", "so-so", "good"};
     const fs::path out = folder_.path() / precision;
     write_bert_folder(out, network.config, network.parameters, precision);
@@ -157,7 +145,7 @@ TEST_F(BertModels, ReadMiniLm) {
   const PythonResult made =
       run_parity_script("bert_models.py", "minilm " + folder_.path().string());
   ASSERT_EQ(made.status, 0) << made.errors;
-  Network network(read_file(folder_.path() / "source.txt"), 2);
+  BertNetwork network(read_file(folder_.path() / "source.txt"), 2);
   ASSERT_EQ(network.read.notes.size(), 1u);
   EXPECT_EQ(network.read.notes[0], "no classifier there: as initialised");
   const TensorFile theirs(folder_.path() / "minilm.safetensors");

@@ -2,7 +2,8 @@
 // training step the same loss, gradients and running statistics; what we write gives the same
 // logits there.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "base/text.h"
 #include "formats/tensor_file.h"
@@ -10,6 +11,7 @@
 #include "models/image_weights.h"
 #include "models/vit.h"
 #include "support/python.h"
+#include "support/tensor_compare.h"
 #include "support/tiny_vit.h"
 
 namespace lockstep {
@@ -17,22 +19,8 @@ namespace {
 
 using torch::Tensor;
 
-Tensor tensor_of(const TensorFile& file, const std::string& name) {
-  const TensorEntry& entry = file.get(name);
-  const at::ScalarType type = entry.dtype == DType::kI64 ? at::kLong : at::kFloat;
-  Tensor out = torch::empty(entry.shape, type);
-  std::copy(entry.data.begin(), entry.data.end(), static_cast<std::byte*>(out.data_ptr()));
-  return out;
-}
-
 Tensor images_of(const TensorFile& file, const std::string& name) {
   return tensor_of(file, name).contiguous(torch::MemoryFormat::ChannelsLast);
-}
-
-// The difference's norm relative to that of the expected tensor.
-double relative_norm(const Tensor& actual, const Tensor& expected) {
-  const Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
-  return (a - e).norm().item<double>() / std::max(e.norm().item<double>(), 1e-9);
 }
 
 struct Network {

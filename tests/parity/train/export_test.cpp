@@ -2,7 +2,8 @@
 // logits, the same translations.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "formats/tensor_file.h"
 #include "models/hugging_face.h"

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-using Ids = std::vector<int64_t>;
+using LongIds = std::vector<int64_t>;
 
 class LabelledTexts : public testing::Test {
  protected:
@@ -30,9 +30,9 @@ class LabelledTexts : public testing::Test {
     fs::remove_all(out());
     return prepare_labelled(options_);
   }
-  Ids ids(const std::string& split, int64_t i) const {
+  LongIds ids(const std::string& split, int64_t i) const {
     const TextSet set(out(), split);
-    Ids found(static_cast<std::size_t>(set.file().length(i)));
+    LongIds found(static_cast<std::size_t>(set.file().length(i)));
     set.file().read(i, found.data());
     return found;
   }
@@ -49,8 +49,8 @@ TEST_F(LabelledTexts, BecomeIdsWithNumbersOfClasses) {
   write("in/dev.csv", "label,text\nneg,b\n");
   const TextManifest manifest = prepare();
   EXPECT_EQ(manifest.classes, (std::vector<std::string>{"neg", "pos"}));
-  EXPECT_EQ(ids("train", 0), (Ids{2, 5, 6, 3}));
-  EXPECT_EQ(ids("train", 1), (Ids{2, 5, 8, 7, 3}));
+  EXPECT_EQ(ids("train", 0), (LongIds{2, 5, 6, 3}));
+  EXPECT_EQ(ids("train", 1), (LongIds{2, 5, 8, 7, 3}));
   EXPECT_EQ(label("train", 0), 1);
   EXPECT_EQ(label("train", 1), 0);
   EXPECT_EQ(label("validation", 0), 0);
@@ -93,7 +93,7 @@ TEST_F(LabelledTexts, PairsAreCutAndCounted) {
   write("in/train.tsv", "sentence1\tsentence2\tlabel\na a a a\tb b\t1\na\tb\t0\n");
   options_.max_length = 7;
   const TextManifest manifest = prepare();
-  EXPECT_EQ(ids("train", 0), (Ids{2, 5, 5, 3, 6, 6, 3}));
+  EXPECT_EQ(ids("train", 0), (LongIds{2, 5, 5, 3, 6, 6, 3}));
   EXPECT_EQ(TextSet(out(), "train").file().second_begin(0), 4);
   EXPECT_EQ(manifest.splits[0].truncated, 1);
 }
@@ -139,10 +139,10 @@ TEST_F(LabelledTexts, EmptyTextsFailOrAreCounted) {
   EXPECT_ERROR(prepare(), DataError, "train.csv:3: an empty text");
   options_.empty = EmptyTexts::kSkip;
   EXPECT_EQ(prepare().splits[0].skipped, 1);
-  EXPECT_EQ(ids("train", 1), (Ids{2, 6, 3}));
+  EXPECT_EQ(ids("train", 1), (LongIds{2, 6, 3}));
   options_.empty = EmptyTexts::kKeep;
   prepare();
-  EXPECT_EQ(ids("train", 1), (Ids{2, 3}));
+  EXPECT_EQ(ids("train", 1), (LongIds{2, 3}));
 }
 
 TEST_F(LabelledTexts, TheFirstErrorOfTheFileIsTheOneThrown) {

@@ -16,11 +16,12 @@ namespace {
 using Json = nlohmann::json;
 using Ids = std::vector<int32_t>;
 
-const fs::path kVocabulary = fs::path(LOCKSTEP_SHARED) / "data/bert/bert-base-uncased-vocab.txt";
+const fs::path kBertVocabulary =
+    fs::path(LOCKSTEP_SHARED) / "data/bert/bert-base-uncased-vocab.txt";
 
-const std::vector<std::string> kPieces{"[PAD]", "[UNK]", "[CLS]",  "[SEP]",   "[MASK]",
-                                       "un",    "##aff", "##able", "##abled", "dog",
-                                       "##s",   ".",     "!",      "'"};
+const std::vector<std::string> kAffixPieces{"[PAD]", "[UNK]", "[CLS]",  "[SEP]",   "[MASK]",
+                                            "un",    "##aff", "##able", "##abled", "dog",
+                                            "##s",   ".",     "!",      "'"};
 
 Ids encode(const WordPiece& model, std::string_view text) {
   Ids ids;
@@ -29,7 +30,7 @@ Ids encode(const WordPiece& model, std::string_view text) {
 }
 
 TEST(WordPiece, TakesTheLongestPieceFromTheLeft) {
-  WordPiece model(kPieces, {});
+  WordPiece model(kAffixPieces, {});
   EXPECT_EQ(encode(model, "unaffable"), (Ids{5, 6, 7}));
   EXPECT_EQ(encode(model, "Unaffabled DOGS!"), (Ids{5, 6, 8, 9, 10, 12}));
   EXPECT_EQ(encode(model, "unaffab dog"), (Ids{1, 9}));  // no piece for the rest: all unknown
@@ -38,18 +39,18 @@ TEST(WordPiece, TakesTheLongestPieceFromTheLeft) {
 }
 
 TEST(WordPiece, KnowsSpecialPiecesInTheTextAndLongWords) {
-  WordPiece model(kPieces, {});
+  WordPiece model(kAffixPieces, {});
   EXPECT_EQ(encode(model, "dog[SEP]dog [sep]"), (Ids{9, 3, 9, 1, 1, 1}));
   EXPECT_EQ(encode(model, std::string(101, 'x') + "dog"), (Ids{1}));
 }
 
 TEST(WordPiece, KeepsCaseAndAccentsWhenTold) {
-  WordPiece model(kPieces, {.lowercase = false});
+  WordPiece model(kAffixPieces, {.lowercase = false});
   EXPECT_EQ(encode(model, "dog Dog d\u00F3g"), (Ids{9, 1, 1}));
 }
 
 TEST(WordPiece, CutsTheLongerOfTwoTextsFirst) {
-  WordPiece model(kPieces, {});
+  WordPiece model(kAffixPieces, {});
   WordPieceInput input;
   auto kept = [&](const std::string& first, const std::string& second, std::size_t most) {
     model.encode_input(first, second, input, most);
@@ -66,7 +67,7 @@ TEST(WordPiece, CutsTheLongerOfTwoTextsFirst) {
 }
 
 TEST(WordPiece, DecodesWithoutBlanksBeforePunctuation) {
-  WordPiece model(kPieces, {});
+  WordPiece model(kAffixPieces, {});
   EXPECT_EQ(model.decode(Ids{2, 9, 10, 11, 9, 12, 3, 0, 0}), "dogs. dog!");
   EXPECT_EQ(model.decode(Ids{10, 9, 13, 10}), "##s dog 's");
 }
@@ -82,7 +83,7 @@ TEST(WordPiece, NeedsAVocabularyOfBert) {
 TEST(WordPiece, GivesTheExpectedIdsOfRealText) {
   fs::path expected = fs::path(LOCKSTEP_SHARED) / "data/bert/expected_ids.jsonl.gz";
   if (!fs::exists(expected)) GTEST_SKIP() << "no " << expected;
-  WordPiece model = WordPiece::load(kVocabulary);
+  WordPiece model = WordPiece::load(kBertVocabulary);
   EXPECT_EQ(model.vocab_size(), 30522);
   WordPieceInput input;
   int rows = 0;
@@ -104,7 +105,7 @@ TEST(WordPiece, GivesTheExpectedIdsOfRealText) {
 // What the library makes of the lines; a line is a text or a list of two.
 Json reference(const Json& lines, bool lowercase, int max_length) {
   TemporaryFolder folder;
-  Json job{{"model", kVocabulary.string()},
+  Json job{{"model", kBertVocabulary.string()},
            {"kind", "wordpiece"},
            {"lowercase", lowercase},
            {"max_length", max_length},
@@ -147,7 +148,7 @@ std::string random_text(std::mt19937& random) {
 }
 
 TEST(WordPiece, EqualsTokenizersOnRandomText) {
-  if (!fs::exists(kVocabulary)) GTEST_SKIP() << "no " << kVocabulary;
+  if (!fs::exists(kBertVocabulary)) GTEST_SKIP() << "no " << kBertVocabulary;
   if (!python_has("tokenizers")) GTEST_SKIP() << "no tokenizers for " << LOCKSTEP_PYTHON;
   std::mt19937 random(20181011);
   for (bool lowercase : {true, false}) {
@@ -158,7 +159,7 @@ TEST(WordPiece, EqualsTokenizersOnRandomText) {
         lines.push_back(i % 3 == 0 ? Json{text, random_text(random)} : Json(text));
       }
       Json expected = reference(lines, lowercase, most);
-      WordPiece model = WordPiece::load(kVocabulary, {.lowercase = lowercase});
+      WordPiece model = WordPiece::load(kBertVocabulary, {.lowercase = lowercase});
       for (std::size_t i = 0; i < lines.size(); ++i) {
         std::size_t limit = most == 0 ? SIZE_MAX : static_cast<std::size_t>(most);
         expect_equal(model, lines[i], expected[i], limit);
@@ -169,7 +170,7 @@ TEST(WordPiece, EqualsTokenizersOnRandomText) {
 }
 
 TEST(WordPiece, EqualsTokenizersOnEveryCharacter) {
-  if (!fs::exists(kVocabulary)) GTEST_SKIP() << "no " << kVocabulary;
+  if (!fs::exists(kBertVocabulary)) GTEST_SKIP() << "no " << kBertVocabulary;
   if (!python_has("tokenizers")) GTEST_SKIP() << "no tokenizers for " << LOCKSTEP_PYTHON;
   Json lines = Json::array();
   std::string line;
@@ -185,7 +186,7 @@ TEST(WordPiece, EqualsTokenizersOnEveryCharacter) {
     if (c % 64 == 63) lines.push_back(std::exchange(line, {}));
   }
   Json expected = reference(lines, true, 0);
-  WordPiece model = WordPiece::load(kVocabulary);
+  WordPiece model = WordPiece::load(kBertVocabulary);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     expect_equal(model, lines[i], expected[i], SIZE_MAX);
     if (HasFailure()) return;

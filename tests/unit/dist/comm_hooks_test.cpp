@@ -6,14 +6,11 @@
 #include <limits>
 
 #include "dist/traffic.h"
+#include "support/expect_says.h"
 #include "support/ranks.h"
 
 namespace lockstep {
 namespace {
-
-void expect_says(const std::string& text, const std::string& words) {
-  EXPECT_NE(text.find(words), std::string::npos) << text;
-}
 
 const std::vector<GradientShape> kShapes{{0, 40, 32}, {1280, 40, 1}, {1328, 24, 48}};
 constexpr int64_t kTotal = 1328 + 24 * 48;

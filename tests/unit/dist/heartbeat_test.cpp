@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "dist/heartbeat_links.h"
+#include "support/expect_says.h"
 #include "support/ranks.h"
 
 namespace lockstep {
@@ -17,10 +18,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
-
-void expect_says(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << text;
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "dist/machines.h"
+#include "support/expect_says.h"
 #include "support/ranks.h"
 
 namespace lockstep {
@@ -20,10 +21,6 @@ namespace {
 
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
-
-void expect_says(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << text;
-}
 
 bool memory_is_mapped() {
   return read_file("/proc/self/maps").find("memfd:lockstep") != std::string::npos;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "dist/fingerprint.h"
+#include "support/expect_says.h"
 #include "support/ranks.h"
 
 namespace lockstep {
@@ -16,10 +17,6 @@ namespace {
 using std::chrono::seconds;
 using Strings = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
-
-void expect_says(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << text;
-}
 
 TEST(World, OfOneRankOpensNoConnectionAndChangesNothing) {
   LaunchEnvironment alone;  // port 0: an attempt to connect would fail

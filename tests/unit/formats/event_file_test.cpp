@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "formats/crc32c.h"
+#include "formats/proto_message.h"
 #include "support/python.h"
 
 namespace lockstep {
@@ -73,6 +74,75 @@ TEST(EventFile, ComesBackAsWritten) {
   EXPECT_EQ(file.texts[0].tag, "run/config");
   EXPECT_EQ(file.texts[0].markdown, "# Größe\n\n| a | b |");
   EXPECT_EQ(file.texts[1].markdown, "");
+}
+
+Histogram some_histogram() {
+  HistogramCounter counter;
+  counter.add(std::vector<float>{-1.5f, 0, 0.25f, 0.25f, 3});
+  return counter.result();
+}
+
+HyperParameters some_parameters() {
+  return {.values = {{"optimizer.lr", 1.5}, {"task.name", "images"}, {"model.flag", true}},
+          .metrics = {"eval/acc1", "train/loss"}};
+}
+
+TEST(EventFile, KeepsImagesHistogramsAndHyperParameters) {
+  TemporaryFolder folder;
+  fs::path path;
+  RgbImage image(5, 3, {9, 8, 7});
+  {
+    EventWriter writer(folder.path());
+    path = writer.path();
+    writer.session_start(some_parameters(), 1.5e9);
+    writer.image("eval/confusion", 4, image, 1.5e9 + 1);
+    writer.histogram("weights/fc", 6, some_histogram(), 1.5e9 + 2);
+    writer.histogram("weights/none", 6, {}, 1.5e9);
+    writer.session_end(SessionStatus::kSuccess, 1.5e9 + 3);
+  }
+  const EventFile file = read_event_file(path);
+  EXPECT_EQ(file.records, 6) << "a histogram of nothing is none";
+  ASSERT_EQ(file.images.size(), 1u);
+  EXPECT_EQ(file.images[0].tag, "eval/confusion");
+  EXPECT_EQ(file.images[0].step, 4);
+  EXPECT_EQ(file.images[0].wall_time, 1.5e9 + 1);
+  EXPECT_EQ(file.images[0].width, 5);
+  EXPECT_EQ(file.images[0].height, 3);
+  EXPECT_EQ(file.images[0].png, encode_png(image));
+  ASSERT_EQ(file.histograms.size(), 1u);
+  const Histogram &found = file.histograms[0].values, wanted = some_histogram();
+  EXPECT_EQ(file.histograms[0].tag, "weights/fc");
+  EXPECT_EQ(file.histograms[0].step, 6);
+  EXPECT_EQ(found.min, -1.5);
+  EXPECT_EQ(found.max, 3);
+  EXPECT_EQ(found.count, 5);
+  EXPECT_EQ(found.sum, wanted.sum);
+  EXPECT_EQ(found.sum_squares, wanted.sum_squares);
+  EXPECT_EQ(found.limits, wanted.limits);
+  EXPECT_EQ(found.counts, wanted.counts);
+  ASSERT_EQ(file.hyper.size(), 3u);
+  EXPECT_EQ(file.hyper[0].tag, kExperimentTag);
+  EXPECT_EQ(file.hyper[1].tag, kSessionStartTag);
+  EXPECT_EQ(file.hyper[2].tag, kSessionEndTag);
+  EXPECT_EQ(decode_session_start(file.hyper[1].data), some_parameters().values);
+  EXPECT_THROW(decode_session_start("\x1a\x05x"), MalformedProto);
+}
+
+// What tensorboard.plugins.hparams.summary_v2.hparams_pb() of TensorBoard 2.21 gives for
+// {"a": 1.5, "c": True, "b": "x"} and the second 1, but for its group name.
+TEST(EventFile, EncodesHyperParametersAsTensorBoardDoes) {
+  const HyperParameters run{.values = {{"a", 1.5}, {"c", true}, {"b", "x"}}, .metrics = {}};
+  const std::string expected(
+      "\x1a\x2c"
+      "\n\x0e\n\x01"
+      "a\x12\t\x11\0\0\0\0\0\0\xf8?"
+      "\n\x07\n\x01"
+      "c\x12\x02 \x01"
+      "\n\x08\n\x01"
+      "b\x12\x03\x1a\x01x"
+      ")\0\0\0\0\0\0\xf0?",
+      46);
+  EXPECT_EQ(encode_session_start(run, 1), expected);
 }
 
 TEST(EventFile, IsReadableAfterEveryFlush) {
@@ -193,6 +263,10 @@ TEST(EventFile, RoundTripsThroughTensorBoard) {
     }
     writer.scalar("speed/tokens_per_second", 200, 24100.5, 1.5e9);
     writer.text("run/config", 0, "    [task]\n    name = \"translation\" # Ü", 1.5e9);
+    writer.session_start(some_parameters(), 1.5e9);
+    writer.session_end(SessionStatus::kSuccess, 1.5e9 + 60);
+    writer.image("eval/confusion", 4, RgbImage(5, 3, {9, 8, 7}), 1.5e9);
+    writer.histogram("weights/fc", 6, some_histogram(), 1.5e9);
   }
   PythonResult result = run_parity_script("read_events.py", "'" + folder.path().string() + "'");
   ASSERT_EQ(result.status, 0) << result.errors;
@@ -208,6 +282,24 @@ TEST(EventFile, RoundTripsThroughTensorBoard) {
   EXPECT_EQ(found["plugins"]["run/config"], "text");
   EXPECT_EQ(found["texts"]["run/config"][0][2][0], "    [task]\n    name = \"translation\" # Ü");
   EXPECT_EQ(found["file_version"], 2.0);
+  EXPECT_EQ(found["images"]["eval/confusion"], Json::parse("[[4, 5, 3]]"));
+  const Json& histogram = found["histograms"]["weights/fc"].at(0);
+  const Histogram wanted = some_histogram();
+  EXPECT_EQ(histogram.at("step"), 6);
+  EXPECT_EQ(histogram.at("num"), 5.0);
+  EXPECT_EQ(histogram.at("min"), -1.5);
+  EXPECT_EQ(histogram.at("max"), 3.0);
+  EXPECT_EQ(histogram.at("sum"), wanted.sum);
+  EXPECT_EQ(histogram.at("bucket_limit"), Json(wanted.limits));
+  EXPECT_EQ(histogram.at("bucket"), Json(wanted.counts));
+  const Json& hyper = found["hyper"];
+  EXPECT_EQ(hyper.at("values"), Json::parse(R"({"optimizer.lr": 1.5, "task.name": "images",
+                                               "model.flag": true})"));
+  EXPECT_EQ(hyper.at("start"), 1.5e9);
+  EXPECT_EQ(hyper.at("names"), Json::parse(R"({"optimizer.lr": 3, "task.name": 1,
+                                              "model.flag": 2})"));
+  EXPECT_EQ(hyper.at("metrics"), Json::parse(R"(["eval/acc1", "train/loss"])"));
+  EXPECT_EQ(hyper.at("status"), 1) << "success";
 }
 
 }  // namespace

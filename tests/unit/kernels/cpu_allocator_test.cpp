@@ -1,7 +1,7 @@
 #include "kernels/cpu_allocator.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <fstream>

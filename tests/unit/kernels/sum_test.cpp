@@ -1,6 +1,6 @@
 // Sums of arrays (kernels/sum_isa.cpp) against libtorch, for every instruction set of this machine.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <vector>
 

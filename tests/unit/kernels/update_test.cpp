@@ -1,7 +1,7 @@
 #include "kernels/update.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
 
 #include <cmath>
 

@@ -73,7 +73,7 @@ class SupervisorTest : public ::testing::Test, public SupervisorActions {
 };
 
 constexpr int kKilled = SIGKILL;
-constexpr int exited(int code) { return code << 8; }
+constexpr int exit_status(int code) { return code << 8; }
 
 TEST(RestartDelay, GrowsFromNothingToAMinute) {
   std::vector<int64_t> delays;
@@ -108,9 +108,9 @@ TEST_F(SupervisorTest, EndsWellWhenAllRanksDo) {
 
 TEST_F(SupervisorTest, StopsAllAtAFailureAndEndsWithItsCode) {
   begin_running(2);
-  rank_ends(1, exited(3));
+  rank_ends(1, exit_status(3));
   EXPECT_EQ(take(), Words{"stop 10000"}) << "without restarts survivors have the whole grace time";
-  rank_ends(0, exited(143), true);
+  rank_ends(0, exit_status(143), true);
   idle(1);
   EXPECT_FALSE(over());
   idle(0);
@@ -120,7 +120,7 @@ TEST_F(SupervisorTest, StopsAllAtAFailureAndEndsWithItsCode) {
 
 TEST_F(SupervisorTest, WaitsForTheCauseOfALostPeer) {
   begin_running(2);
-  rank_ends(0, exited(kExitMachine));
+  rank_ends(0, exit_status(kExitMachine));
   EXPECT_EQ(take(), Words{});
   after(milliseconds(100));
   rank_ends(1, kKilled);
@@ -135,7 +135,7 @@ TEST_F(SupervisorTest, StartsAgainAtOnceThenLaterAndLater) {
   for (int i = 0; i < 3; ++i) {
     rank_ends(1, kKilled);
     EXPECT_EQ(take(), Words{"stop 3000"}) << "no checkpoint can be made any more";
-    rank_ends(0, exited(kExitMachine));
+    rank_ends(0, exit_status(kExitMachine));
     idle(0);
     after(milliseconds(i == 0 ? 0 : 1000 * i - 1));
     if (i > 0) {
@@ -146,7 +146,7 @@ TEST_F(SupervisorTest, StartsAgainAtOnceThenLaterAndLater) {
   }
   rank_ends(1, kKilled);
   EXPECT_EQ(take(), Words{"stop 10000"});
-  rank_ends(0, exited(kExitMachine));
+  rank_ends(0, exit_status(kExitMachine));
   idle(0);
   EXPECT_EQ(exit_code(), kExitMachine);
 }
@@ -170,12 +170,12 @@ TEST_F(SupervisorTest, CountsFailuresAnewAfterProgress) {
 TEST_F(SupervisorTest, DoesNotRepeatWhatWouldFailAgain) {
   for (int code : {kExitConfig, kExitData, kExitDiverged}) {
     begin_running(1, {.restarts = 3});
-    rank_ends(0, exited(code));
+    rank_ends(0, exit_status(code));
     idle(0);
     EXPECT_EQ(exit_code(), code);
   }
   begin_running(1, {.restarts = 3});
-  rank_ends(0, exited(kExitInternal));
+  rank_ends(0, exit_status(kExitInternal));
   idle(0);
   EXPECT_FALSE(over());
 }
@@ -184,7 +184,7 @@ TEST_F(SupervisorTest, WaitsForALostHostAndGoesOnWithAll) {
   begin_running(2, {.restarts = 3});
   lost(1);
   EXPECT_EQ(take(), Words{"stop 3000"});
-  rank_ends(0, exited(kExitMachine));
+  rank_ends(0, exit_status(kExitMachine));
   idle(0);
   EXPECT_EQ(take(), Words{"connect 1"});
   lost(1);
@@ -283,7 +283,7 @@ TEST_F(SupervisorTest, DoesNotStartAgainAfterAnInterruptDuringAFailure) {
   begin_running(1, {.restarts = 3}, 2);
   rank_ends(0, kKilled);
   supervisor_->interrupted(SIGINT, now_);
-  rank_ends(1, exited(143), true);
+  rank_ends(1, exit_status(143), true);
   idle(0);
   EXPECT_EQ(exit_code(), 130);
 }
@@ -310,7 +310,7 @@ TEST_F(SupervisorTest, EndsWhenAMachineIsAskedToGoAndNoFewerWillDo) {
 TEST_F(SupervisorTest, TellsWhenItWantsToBeAsked) {
   begin_running(1, {.restarts = 2});
   EXPECT_FALSE(supervisor_->next_deadline().has_value());
-  rank_ends(0, exited(kExitMachine));
+  rank_ends(0, exit_status(kExitMachine));
   EXPECT_EQ(*supervisor_->next_deadline() - now_, milliseconds(500));
   after(milliseconds(500));
   idle(0);

@@ -192,7 +192,7 @@ TEST(Bleu, PrintsTheLineOfTheSacrebleuCommand) {
   EXPECT_EQ(trim(result.output), line);
 }
 
-Json random_cases() {
+Json random_bleu_cases() {
   RandomText random(20170612);
   const std::vector<Json> kSmoothings{
       {{"smooth_method", "exp"}},   {{"smooth_method", "none"}},
@@ -222,7 +222,7 @@ Json random_cases() {
 
 TEST(Bleu, EqualsSacrebleuOnRandomText) {
   if (!python_has("sacrebleu")) GTEST_SKIP() << "no sacrebleu for " << LOCKSTEP_PYTHON;
-  Json cases = random_cases();
+  Json cases = random_bleu_cases();
   Json expected = sacrebleu_scores(cases);
   ASSERT_EQ(expected.size(), cases.size());
   int scored = 0;

@@ -15,13 +15,14 @@ namespace {
 using Json = nlohmann::json;
 using Lines = std::vector<std::string>;
 
-constexpr double kTolerance = 1e-9;  // the order of rounding; in fact the operations are the same
+constexpr double kChrfTolerance =
+    1e-9;  // the order of rounding; in fact the operations are the same
 
-const fs::path kReference = fs::path(LOCKSTEP_SHARED) / "data/reference/sacrebleu";
+const fs::path kChrfReference = fs::path(LOCKSTEP_SHARED) / "data/reference/sacrebleu";
 
 TEST(Chrf, OfATextWithItselfIsHundredAndWithAnotherAlphabetNought) {
   Lines text{"The dog bit the man.", "It was not unexpected."};
-  EXPECT_NEAR(Chrf().corpus(text, {text}), 100, kTolerance);
+  EXPECT_NEAR(Chrf().corpus(text, {text}), 100, kChrfTolerance);
   EXPECT_EQ(Chrf().corpus({"abc"}, {{"xyz"}}), 0);
 }
 
@@ -55,16 +56,17 @@ TEST(Chrf, RefusesWhatItCannotCompute) {
 }
 
 TEST(Chrf, EqualsSacrebleuOnMulti30k) {
-  if (!fs::exists(kReference)) GTEST_SKIP() << "no reference data at " << kReference;
-  Lines hypotheses = read_lines(kReference / "multi30k_val.perturbed.de.gz");
+  if (!fs::exists(kChrfReference)) GTEST_SKIP() << "no reference data at " << kChrfReference;
+  Lines hypotheses = read_lines(kChrfReference / "multi30k_val.perturbed.de.gz");
   Lines references = read_lines(fs::path(LOCKSTEP_SHARED) / "data/multi30k/val.de.gz");
-  Json expected = Json::parse(read_file(kReference / "multi30k_val.expected.json"))["expected"];
-  EXPECT_NEAR(Chrf().corpus(hypotheses, {references}), expected["chrf2"].get<double>(), kTolerance);
+  Json expected = Json::parse(read_file(kChrfReference / "multi30k_val.expected.json"))["expected"];
+  EXPECT_NEAR(Chrf().corpus(hypotheses, {references}), expected["chrf2"].get<double>(),
+              kChrfTolerance);
   EXPECT_NEAR(Chrf({.word_order = 2}).corpus(hypotheses, {references}),
-              expected["chrf2pp"].get<double>(), kTolerance);
+              expected["chrf2pp"].get<double>(), kChrfTolerance);
 }
 
-Json random_cases() {
+Json random_chrf_cases() {
   RandomText random(20150911);
   Json cases = Json::array();
   for (int i = 0; i < 400; ++i) {
@@ -91,7 +93,7 @@ Json random_cases() {
 
 TEST(Chrf, EqualsSacrebleuOnRandomText) {
   if (!python_has("sacrebleu")) GTEST_SKIP() << "no sacrebleu for " << LOCKSTEP_PYTHON;
-  Json cases = random_cases();
+  Json cases = random_chrf_cases();
   Json expected = sacrebleu_scores(cases);
   int scored = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -64,7 +64,7 @@ TEST(ShiftSearch, StopsAfterAThousandShiftsWeighed) {
 }
 
 // Sentences that share words in other places and numbers, and some with absurd lengths.
-Json random_cases() {
+Json random_ter_cases() {
   RandomText random(20061108);
   Json cases = Json::array();
   for (int i = 0; i < 150; ++i) {
@@ -92,7 +92,7 @@ Json random_cases() {
 
 TEST(Ter, EqualsSacrebleuOnRandomText) {
   if (!python_has("sacrebleu")) GTEST_SKIP() << "no sacrebleu for " << LOCKSTEP_PYTHON;
-  Json cases = random_cases();
+  Json cases = random_ter_cases();
   Json expected = sacrebleu_scores(cases);
   int scored = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {

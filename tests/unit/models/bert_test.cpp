@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/tensor_compare.h"
 #include "support/tiny_bert.h"
 
 namespace lockstep {
@@ -9,16 +10,11 @@ namespace {
 
 using torch::Tensor;
 
-double relative_difference(const Tensor& actual, const Tensor& expected) {
-  const Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
-  return (a - e).abs().max().item<double>() / std::max(e.abs().max().item<double>(), 1e-9);
-}
-
-struct Pass {
+struct BertPass {
   Tensor logits, gradients;
 };
 
-Pass run(TinyBert& tiny, const PackedTexts& texts, const BertForward& how) {
+BertPass run(TinyBert& tiny, const PackedTexts& texts, const BertForward& how) {
   tiny.parameters.gradients().zero_();
   const Tensor logits = tiny.model.logits(texts, how);
   const Tensor labels = torch::arange(logits.size(0)).remainder(logits.size(1));
@@ -33,12 +29,12 @@ TEST(Bert, FusedEqualsPlain) {
     shape.hidden_dropout_prob = shape.attention_probs_dropout_prob = dropped;
     TinyBert tiny(shape);
     const PackedTexts texts = random_texts({5, 16, 2, 9}, {3, 1, 8, 2});
-    const Pass plain = run(tiny, texts, {.numerics = {at::kFloat, false}, .training = true});
-    const Pass fused = run(tiny, texts, {.numerics = {}, .training = true});
+    const BertPass plain = run(tiny, texts, {.numerics = {at::kFloat, false}, .training = true});
+    const BertPass fused = run(tiny, texts, {.numerics = {}, .training = true});
     // Sums in another order, through 3 layers and back.
     EXPECT_LT(relative_difference(fused.logits, plain.logits), 1e-4);
     EXPECT_LT(relative_difference(fused.gradients, plain.gradients), 1e-4);
-    const Pass low = run(tiny, texts, {.numerics = {at::kBFloat16}, .training = true});
+    const BertPass low = run(tiny, texts, {.numerics = {at::kBFloat16}, .training = true});
     EXPECT_LT(relative_difference(low.logits, plain.logits), 5e-2);
     EXPECT_LT(relative_difference(low.gradients, plain.gradients), 1e-1);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "support/tensor_compare.h"
 #include "support/tiny_vit.h"
 
 namespace lockstep {
@@ -10,16 +11,11 @@ namespace {
 
 using torch::Tensor;
 
-double relative_difference(const Tensor& actual, const Tensor& expected) {
-  const Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
-  return (a - e).abs().max().item<double>() / std::max(e.abs().max().item<double>(), 1e-9);
-}
-
-struct Pass {
+struct VitPass {
   Tensor logits, gradients;
 };
 
-Pass run(TinyVit& tiny, const Tensor& images, ImageForward how) {
+VitPass run(TinyVit& tiny, const Tensor& images, ImageForward how) {
   tiny.parameters.gradients().zero_();
   const Tensor keys = torch::arange(images.size(0)) * 31 + 7;
   how.rows = &keys;
@@ -37,12 +33,12 @@ TEST(Vit, FusedEqualsPlain) {
       config.dropout = config.attention_dropout = config.drop_path = dropped;
       TinyVit tiny(config);
       const Tensor images = random_images(5, 32);
-      const Pass plain = run(tiny, images, {.numerics = {at::kFloat, false}, .training = true});
-      const Pass fused = run(tiny, images, {.numerics = {}, .training = true});
+      const VitPass plain = run(tiny, images, {.numerics = {at::kFloat, false}, .training = true});
+      const VitPass fused = run(tiny, images, {.numerics = {}, .training = true});
       // Sums in another order, through 3 blocks and back.
       EXPECT_LT(relative_difference(fused.logits, plain.logits), 1e-4);
       EXPECT_LT(relative_difference(fused.gradients, plain.gradients), 1e-4);
-      const Pass low = run(tiny, images, {.numerics = {at::kBFloat16}, .training = true});
+      const VitPass low = run(tiny, images, {.numerics = {at::kBFloat16}, .training = true});
       EXPECT_LT(relative_difference(low.logits, plain.logits), 5e-2);
     }
   }

@@ -1,17 +1,19 @@
 #include "nn/attention.h"
 
+#include <torch/nn.h>
+
 #include "op_testing.h"
 
 namespace lockstep {
 namespace {
 
-struct Shape {
+struct AttentionShape {
   std::vector<int32_t> target, source;
   int64_t heads, width;
 };
 
 // Head widths 3 to 64; one token, one sentence, lengths around the blocks of 64 queries.
-const std::vector<Shape> kShapes = {
+const std::vector<AttentionShape> kAttentionShapes = {
     {{1}, {1}, 1, 3},
     {{5}, {9}, 2, 34},
     {{7, 1, 16, 33}, {2, 40, 1, 17}, 4, 64},
@@ -21,7 +23,7 @@ const std::vector<Shape> kShapes = {
 };
 
 TEST(Attention, SelfAttentionFusedEqualsPlain) {
-  for (const Shape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     for (double p : {0.0, 0.3}) {
       for (bool causal : {false, true}) {
         for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
@@ -41,7 +43,7 @@ TEST(Attention, SelfAttentionFusedEqualsPlain) {
 }
 
 TEST(Attention, FirstTokenAttentionFusedEqualsPlainAndSelfAttention) {
-  for (const Shape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     for (double p : {0.0, 0.3}) {
       for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
         const Segments segments = make_segments(shape.target, torch::kCPU);
@@ -71,7 +73,7 @@ TEST(Attention, FirstTokenAttentionFusedEqualsPlainAndSelfAttention) {
 }
 
 TEST(Attention, CrossAttentionFusedEqualsPlain) {
-  for (const Shape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     for (double p : {0.0, 0.3}) {
       for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
         Segments target = make_segments(shape.target, torch::kCPU);

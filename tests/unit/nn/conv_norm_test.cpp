@@ -1,5 +1,7 @@
 #include "nn/conv_norm.h"
 
+#include <torch/nn.h>
+
 #include <array>
 #include <barrier>
 #include <thread>

@@ -1,5 +1,7 @@
 #include "nn/cross_entropy.h"
 
+#include <torch/nn.h>
+
 #include "op_testing.h"
 
 namespace lockstep {
@@ -11,11 +13,11 @@ torch::Tensor some_targets(int64_t rows, int64_t vocabulary) {
 
 // The operation as run_operation knows it would be scaled by a random gradient, which the fused
 // path refuses; so backward is called here.
-struct Result {
+struct LossResult {
   torch::Tensor loss, nll, correct, d_hidden, d_table;
 };
-Result run(const torch::Tensor& hidden, TestParameters& p, double smoothing,
-           const Numerics& numerics) {
+LossResult run(const torch::Tensor& hidden, TestParameters& p, double smoothing,
+               const Numerics& numerics) {
   p.all.gradients().fill_(1);
   torch::Tensor leaf = hidden.detach().clone().set_requires_grad(true);
   torch::Tensor targets = some_targets(hidden.size(0), p[0]->shape[0]);
@@ -57,9 +59,9 @@ TEST(CrossEntropy, FusedEqualsPlain) {
         const int64_t rows = vocabulary == 17 ? 1 : 90;
         TestParameters p({{vocabulary, 16}});
         torch::Tensor hidden = random_tensor({rows, 16}, 1, compute);
-        const Result plain = run(hidden, p, smoothing, {compute, false});
+        const LossResult plain = run(hidden, p, smoothing, {compute, false});
         for_each_isa([&] {
-          const Result fused = run(hidden, p, smoothing, {compute, true});
+          const LossResult fused = run(hidden, p, smoothing, {compute, true});
           EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
           EXPECT_TENSORS_CLOSE(fused.nll, plain.nll, 1e-5);
           EXPECT_EQ(fused.correct.item<int64_t>(), plain.correct.item<int64_t>());
@@ -76,8 +78,8 @@ TEST(CrossEntropy, ManyChunksEqualPlain) {
   // 120,000 entries are 480 kB a row: 32 MB hold 69 rows, so three chunks.
   TestParameters p({{120000, 4}});
   torch::Tensor hidden = random_tensor({200, 4}, 1);
-  const Result plain = run(hidden, p, 0.1, {at::kFloat, false});
-  const Result fused = run(hidden, p, 0.1, {at::kFloat, true});
+  const LossResult plain = run(hidden, p, 0.1, {at::kFloat, false});
+  const LossResult fused = run(hidden, p, 0.1, {at::kFloat, true});
   EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
   EXPECT_EQ(fused.correct.item<int64_t>(), plain.correct.item<int64_t>());
   EXPECT_TENSORS_CLOSE(fused.d_hidden, plain.d_hidden, 2e-5);
@@ -126,9 +128,9 @@ TEST(CrossEntropy, RefusesATargetOutsideTheVocabulary) {
 TEST(CrossEntropy, LossAndGradientStayFiniteForHugeLogits) {
   TestParameters p({{50, 8}});
   torch::Tensor hidden = random_tensor({6, 8}, 1) * 1000;
-  const Result plain = run(hidden, p, 0.1, {at::kFloat, false});
+  const LossResult plain = run(hidden, p, 0.1, {at::kFloat, false});
   for_each_isa([&] {
-    const Result fused = run(hidden, p, 0.1, {at::kFloat, true});
+    const LossResult fused = run(hidden, p, 0.1, {at::kFloat, true});
     EXPECT_TENSORS_CLOSE(fused.loss, plain.loss, 1e-5);
     EXPECT_TENSORS_CLOSE(fused.d_hidden, plain.d_hidden, 2e-4);
   });

@@ -11,15 +11,15 @@ namespace {
 // fp16 keeps 11 bits, one rounding is 2^-11 = 0.05 %; fused and plain round at different places.
 const Tolerance kTolerance{.fp32 = 2e-5, .bf16 = 4e-3};
 
-struct Block {
+struct HalfBlock {
   TestParameters p;
   Linear layer;
   LayerNorm norm;
-  Block() : p({{37, 20}, {37}, {37}, {37}}, at::kHalf), layer{p[0], p[1]}, norm{p[2], p[3]} {}
+  HalfBlock() : p({{37, 20}, {37}, {37}, {37}}, at::kHalf), layer{p[0], p[1]}, norm{p[2], p[3]} {}
 };
 
 TEST(Half, LinearFusedEqualsPlain) {
-  Block block;
+  HalfBlock block;
   Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
     return linear(in[0], block.layer, numerics);
   };
@@ -28,7 +28,7 @@ TEST(Half, LinearFusedEqualsPlain) {
 }
 
 TEST(Half, LinearReluFusedEqualsPlain) {
-  Block block;
+  HalfBlock block;
   // Rounding must not carry a sum over zero.
   block.p[1]->value.detach().copy_(torch::arange(37) % 2 * 80 - 40);
   block.p.all.refresh_low();
@@ -41,7 +41,7 @@ TEST(Half, LinearReluFusedEqualsPlain) {
 }
 
 TEST(Half, LinearGeluFusedEqualsPlain) {
-  Block block;
+  HalfBlock block;
   const Dropout dropout = test_dropout(0.1, 70);
   Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
     return linear_gelu(in[0], block.layer, dropout, numerics);
@@ -51,7 +51,7 @@ TEST(Half, LinearGeluFusedEqualsPlain) {
 }
 
 TEST(Half, LinearResidualNormFusedEqualsPlain) {
-  Block block;
+  HalfBlock block;
   const Dropout dropout = test_dropout(0.1, 70);
   Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
     ResidualNorm out =

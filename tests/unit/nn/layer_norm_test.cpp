@@ -1,5 +1,7 @@
 #include "nn/layer_norm.h"
 
+#include <torch/nn.h>
+
 #include "op_testing.h"
 
 namespace lockstep {

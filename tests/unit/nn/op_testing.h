@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <string>
@@ -13,6 +13,7 @@
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
+#include "support/tensor_compare.h"
 
 namespace lockstep {
 
@@ -23,15 +24,6 @@ struct Tolerance {
   double bf16 = 2e-2;
   double of(at::ScalarType type) const { return type == at::kFloat ? fp32 : bf16; }
 };
-
-// Largest difference relative to the largest magnitude of the expected tensor.
-inline double relative_difference(const torch::Tensor& actual, const torch::Tensor& expected) {
-  torch::Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
-  if (e.numel() == 0) return a.numel() == 0 ? 0 : 1;
-  double size = std::max(e.abs().max().item<double>(), 1e-6);
-  double difference = (a - e).abs().max().item<double>() / size;
-  return std::isfinite(difference) ? difference : 1e30;
-}
 
 #define EXPECT_TENSORS_CLOSE(actual, expected, tolerance)                    \
   do {                                                                       \

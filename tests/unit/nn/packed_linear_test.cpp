@@ -1,7 +1,7 @@
 #include "nn/packed_linear.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <utility>

@@ -1,5 +1,6 @@
 #include "nn/winograd.h"
 
+#include "nn/convolution.h"
 #include "nn/fused.h"
 #include "nn/own_product.h"
 #include "op_testing.h"
@@ -7,35 +8,33 @@
 namespace lockstep {
 namespace {
 
-struct Shape {
+struct ImageShape {
   int64_t images, inputs, outputs, height, width;
 };
 // Squares that fill the image, that reach beyond it on both sides, one that is larger than it; more
 // than a block of squares, few squares of many channels.
-const std::array<Shape, 6> kShapes = {{{1, 64, 64, 4, 4},
-                                       {3, 64, 128, 9, 7},
-                                       {2, 128, 64, 8, 30},
-                                       {1, 64, 64, 1, 3},
-                                       {5, 64, 64, 28, 28},
-                                       {2, 320, 256, 7, 7}}};
-
-torch::Tensor channels_last(const torch::Tensor& x) {
-  return x.contiguous(at::MemoryFormat::ChannelsLast);
-}
+const std::array<ImageShape, 6> kImageShapes = {{{1, 64, 64, 4, 4},
+                                                 {3, 64, 128, 9, 7},
+                                                 {2, 128, 64, 8, 30},
+                                                 {1, 64, 64, 1, 3},
+                                                 {5, 64, 64, 28, 28},
+                                                 {2, 320, 256, 7, 7}}};
 
 // The transformations lose about three bits: up to 8e-6 of the largest result is seen, where plain
 // sums in fp32 are off by 1e-6. In bf16 the result is rounded.
-double tolerance(at::ScalarType type) { return type == at::kFloat ? 1.5e-5 : 4e-3; }
+double winograd_tolerance(at::ScalarType type) { return type == at::kFloat ? 1.5e-5 : 4e-3; }
 
 struct Data {
   torch::Tensor x, weight, d_y;
   torch::Tensor y, d_x, d_weight;  // by libtorch in fp64
 
-  Data(const Shape& shape, at::ScalarType type) {
-    x = channels_last(random_tensor({shape.images, shape.inputs, shape.height, shape.width}, 1))
+  Data(const ImageShape& shape, at::ScalarType type) {
+    x = detail::channels_last(
+            random_tensor({shape.images, shape.inputs, shape.height, shape.width}, 1))
             .to(type);
     weight = random_tensor({shape.outputs, shape.inputs, 3, 3}, 2, type);
-    d_y = channels_last(random_tensor({shape.images, shape.outputs, shape.height, shape.width}, 3))
+    d_y = detail::channels_last(
+              random_tensor({shape.images, shape.outputs, shape.height, shape.width}, 3))
               .to(type);
     torch::Tensor x64 = x.to(at::kDouble).set_requires_grad(true);
     torch::Tensor weight64 = weight.to(at::kDouble).set_requires_grad(true);
@@ -50,7 +49,7 @@ struct Data {
 template <class F>
 void for_each_case(const F& f) {
   for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const Shape& shape : kShapes) {
+    for (const ImageShape& shape : kImageShapes) {
       SCOPED_TRACE(fmt::format("{} images of {} x {}, {} -> {}, {}", shape.images, shape.height,
                                shape.width, shape.inputs, shape.outputs, toString(type)));
       const Data data(shape, type);
@@ -64,9 +63,9 @@ TEST(Winograd, ConvolvesAsLibtorchInDouble) {
     for (int threads : {1, 3}) {
       Threads scope(threads);
       EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.x, data.weight, false, nullptr), data.y,
-                           tolerance(type));
+                           winograd_tolerance(type));
       EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.d_y, data.weight, true, nullptr),
-                           data.d_x, tolerance(type));
+                           data.d_x, winograd_tolerance(type));
     }
   });
 }
@@ -78,7 +77,8 @@ TEST(Winograd, AddsTheGradientOfTheWeightUnrounded) {
       Threads scope(threads);
       const torch::Tensor gradient = torch::ones(data.weight.sizes());
       detail::add_winograd_gradient(gradient, data.d_y, data.x);
-      EXPECT_TENSORS_CLOSE(gradient, (data.d_weight + 1).to(at::kFloat), tolerance(at::kFloat));
+      EXPECT_TENSORS_CLOSE(gradient, (data.d_weight + 1).to(at::kFloat),
+                           winograd_tolerance(at::kFloat));
       if (threads == 1) with_one = gradient;
       EXPECT_TRUE(torch::equal(gradient, with_one));
     }

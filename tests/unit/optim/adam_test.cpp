@@ -1,7 +1,7 @@
 #include "optim/adam.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
 
 #include "base/error.h"
 #include "optim/catalogue.h"

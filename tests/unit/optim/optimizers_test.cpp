@@ -1,6 +1,6 @@
 // The optimizers besides Adam against libtorch's, or against their formula written out plainly.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
 
 #include <cmath>
 

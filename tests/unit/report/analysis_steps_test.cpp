@@ -49,6 +49,18 @@ TEST(AnalysisSteps, PartsOfTheTimeAddUpToTheWhole) {
   EXPECT_FALSE(parts.contains("checkpoints"));
 }
 
+TEST(AnalysisSteps, MeasuredPhasesStandInPlaceOfTheStepsThatTheyCover) {
+  RunHistory history = steady();
+  const MeasuredSteps measured{.covers = [](int64_t step) { return step > 40; },
+                               .parts = {{"forward", "", 20}, {"backward", "", 38}}};
+  const auto parts = by_name(time_parts(history, measured));
+  EXPECT_NEAR(parts.at("forward"), 20, 1e-9);
+  EXPECT_NEAR(parts.at("steps without phases"), 40, 1e-9);
+  EXPECT_NEAR(parts.at("other"), 2, 1e-9) << "what no phase has of 60 s";
+  EXPECT_FALSE(parts.contains("compute"));
+  EXPECT_FALSE(parts.contains("wait"));
+}
+
 TEST(AnalysisSteps, TimeBetweenAttemptsCountsAsInterrupted) {
   RunHistory history = steady();
   history.attempts.push_back({.began = 160, .ended = 160, .first_step = 101, .last_step = 100});
@@ -58,7 +70,7 @@ TEST(AnalysisSteps, TimeBetweenAttemptsCountsAsInterrupted) {
 TEST(AnalysisSteps, StepsThatWarmUpAreNotInTheTimes) {
   RunHistory history = steady();
   history.steps[0].seconds = 50;
-  const StepTimes times = step_times(history);
+  const StepDurations times = step_durations(history);
   EXPECT_EQ(times.count, 97u);
   EXPECT_DOUBLE_EQ(times.mean, 1);
   EXPECT_DOUBLE_EQ(times.longest, 1);

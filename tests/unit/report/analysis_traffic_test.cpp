@@ -38,6 +38,20 @@ TEST(AnalysisTraffic, WhatIfGivesBounds) {
   for (const WhatIf& row : what_if(1, 0)) EXPECT_DOUBLE_EQ(row.high, 1);
 }
 
+TEST(AnalysisTraffic, KnownHiddenCommunicationMakesBoundsNarrow) {
+  // 1 s, of which 0.4 wait for the exchange; 0.2 more of it are hidden.
+  const auto rows = what_if_measured(1.0, 0.4, 0.2, false);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_DOUBLE_EQ(rows[0].low, 1 / 0.6);
+  EXPECT_DOUBLE_EQ(rows[0].high, 1 / 0.6);
+  EXPECT_DOUBLE_EQ(rows[1].low, 1 / 0.8) << "half of what is waited for";
+  EXPECT_DOUBLE_EQ(rows[1].high, 1 / 0.7) << "an exchange of 0.3 s, 0.2 of them hidden";
+  EXPECT_DOUBLE_EQ(rows[2].high, rows[1].high);
+  EXPECT_DOUBLE_EQ(rows[3].high, 2 / 1.6);
+  EXPECT_DOUBLE_EQ(what_if_measured(1.0, 0.2, 0.6, false)[1].high, 1 / 0.8) << "no more than all";
+  EXPECT_EQ(what_if_measured(1.0, 0.4, 0.2, true).size(), 4u) << "it has bf16 on the wire";
+}
+
 TEST(AnalysisTraffic, ASlowRankIsToldFromASlowNetwork) {
   const auto slow = split_wait({{0, 1, 0.5, 0.45, 0.05}, {1, 1, 0.9, 0.05, 0.05}});
   ASSERT_TRUE(slow.has_value());

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "report/report_page.h"
 #include "report/report_text.h"
+#include "support/invented_run.h"
+#include "support/step_times.h"
 
 namespace lockstep {
 namespace {
@@ -241,6 +243,92 @@ TEST_F(ReportTest, ThePageNeedsNoNetworkAndItsTextIsSafe) {
     EXPECT_NE(page.find("id=\"chart-loss\""), std::string::npos);
     EXPECT_NE(page.find("Vanderkam"), std::string::npos) << "the licence goes with the library";
   }
+}
+
+// The same run with times/, whose figures count then.
+class ReportWithTimes : public ReportTest {
+ protected:
+  Json report_with(const std::function<void(int64_t, int, RankTimes&)>& change,
+                   const InventedRun& run = {}) {
+    const fs::path folder = make(run);
+    write_times(folder, {.last = 200, .change = [&](int64_t step, int rank, RankTimes& t) {
+                           t = {.data = 0.01F,
+                                .forward = 0.3F,
+                                .backward = 0.45F,
+                                .wait = 0.05F,
+                                .optimizer = 0.04F,
+                                .other = 0.01F,
+                                .hidden = 0.1F,
+                                .peers = 0.02F,
+                                .sent_bytes = 4.1e6F,
+                                .received_bytes = 4.1e6F};
+                           if (change) change(step, rank, t);
+                         }});
+    return report_of(folder);
+  }
+};
+
+TEST_F(ReportWithTimes, AHealthyRunHasNoFindingsAndAWaterfallOfPhases) {
+  const Json report = report_with(nullptr);
+  EXPECT_EQ(findings(report), std::set<std::string>{});
+  const Json facts = answer(report, "duration")["facts"];
+  EXPECT_NEAR(facts["parts"]["forward"].get<double>(), 60, 0.01);
+  EXPECT_NEAR(facts["parts"]["backward"].get<double>(), 90, 0.01);
+  EXPECT_NEAR(facts["parts"]["exposed communication"].get<double>(), 6, 0.01);
+  EXPECT_NEAR(facts["parts"]["waiting for peers"].get<double>(), 4, 0.01);
+  EXPECT_NEAR(facts["hidden_communication_seconds"].get<double>(), 20, 0.01);
+  EXPECT_FALSE(facts["parts"].contains("compute"));
+  EXPECT_TRUE(answer(report, "duration")["not_measured"].empty());
+  double sum = 0;
+  for (const auto& [name, seconds] : facts["parts"].items()) sum += seconds.get<double>();
+  EXPECT_NEAR(sum, facts["wall_seconds"].get<double>(), 0.01) << "what is hidden is not in it";
+
+  const Json ranks = answer(report, "processors")["facts"]["ranks"];
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[1]["host"], "b");
+  EXPECT_NEAR(ranks[1]["computing_share"].get<double>(), 0.79 / 0.86, 1e-4);
+  const Json network = answer(report, "network")["facts"];
+  EXPECT_NEAR(network["exposed_seconds"].get<double>(), 0.03, 1e-5);
+  EXPECT_NEAR(network["hidden_seconds"].get<double>(), 0.1, 1e-5);
+  EXPECT_NEAR(network["exchange_bytes_per_second"].get<double>(), 4.1e6 / 0.13, 1e3);
+  EXPECT_NEAR(network["link_share_of_exchange"].get<double>(), 4.1e6 / 0.13 / 125e6, 1e-3);
+  const Json traffic = answer(report, "traffic")["facts"];
+  EXPECT_NEAR(traffic["measured_bytes"].get<double>(), 4.1e6, 1);
+  EXPECT_NEAR(traffic["sent_bytes"].get<double>(), 4.1e6, 1);
+  report_page(report_);
+}
+
+TEST_F(ReportWithTimes, ASlowRankIsNamedWithItsHost) {
+  const Json report = report_with([](int64_t, int rank, RankTimes& t) {
+    if (rank == 1) t.backward += 0.3F;
+    if (rank == 0) t.wait += 0.3F;
+    if (rank == 0) t.peers += 0.3F;
+  });
+  EXPECT_EQ(findings(report), std::set<std::string>{"slow_rank"});
+  const Json slowest = answer(report, "processors")["facts"]["slowest"];
+  EXPECT_EQ(slowest["rank"], 1);
+  EXPECT_EQ(slowest["host"], "b");
+  EXPECT_EQ(slowest["phase"], "backward");
+  EXPECT_EQ(answer(report, "network")["facts"]["bottleneck"], false);
+}
+
+TEST_F(ReportWithTimes, ASlowNetworkIsTheBottleneck) {
+  const Json report = report_with([](int64_t, int, RankTimes& t) { t.wait += 0.6F; });
+  EXPECT_EQ(findings(report), std::set<std::string>{"network_bound"});
+  const Json what_if = answer(report, "network")["facts"]["what_if"];
+  const double step = 0.86 + 0.6, exposed = 0.63;
+  EXPECT_NEAR(what_if["a network without cost"]["high"].get<double>(), step / (step - exposed),
+              1e-3);
+  EXPECT_NEAR(what_if["bf16 on the wire"]["high"].get<double>(),
+              step / (step - exposed + (exposed - 0.1) / 2), 1e-3);
+}
+
+TEST_F(ReportWithTimes, SpansAreDrawn) {
+  const fs::path folder = make({});
+  write_span_file(folder / "trace" / "steps_11-14.json", invented_spans(11, 14, 1010));
+  report_of(folder);
+  EXPECT_NE(report_page(report_).find("Timeline of steps 11 to 14"), std::string::npos);
+  EXPECT_NE(report_markdown(report_).find("figures/timeline.svg"), std::string::npos);
 }
 
 }  // namespace

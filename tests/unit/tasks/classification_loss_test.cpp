@@ -1,7 +1,7 @@
 #include "tasks/classification_loss.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include <limits>
 

@@ -65,6 +65,32 @@ TEST_F(ImageClassificationTest, EveryImageComesOnceAnEpochInAnOrderOfItsOwn) {
   EXPECT_NE(epochs[0], epochs[1]);
 }
 
+TEST_F(ImageClassificationTest, AnEvaluationShowsImagesOfAllClassesAsTheyAreSeen) {
+  Opened opened(data_->path());
+  World world({}, {});
+  EXPECT_EQ(opened.task.train_items(), 40);
+  EXPECT_EQ(opened.task.items_of("val"), 12);
+  EXPECT_EQ(opened.task.items_per_step(), 12);
+  const Evaluation result = opened.task.evaluate(
+      world, {.split = "val", .samples = 4, .confusion = true, .pictures = true});
+  ASSERT_EQ(result.samples.size(), 4u);
+  for (int k = 0; k < 4; ++k) {
+    const Sample& sample = result.samples[static_cast<std::size_t>(k)];
+    EXPECT_EQ(sample.reference, fmt::format("c{}", k));
+    EXPECT_NE(sample.source.find(fmt::format("c{}/000.jpeg", k)), std::string::npos);
+    ASSERT_NE(sample.picture, nullptr);
+    EXPECT_EQ(sample.picture->width, 8);
+    const uint8_t* top = sample.picture->at(4, 1);
+    if (k == 0) EXPECT_GT(top[0], top[1] + 60) << "class 0 is red above";
+    if (k == 2) EXPECT_GT(top[2], top[1] + 60) << "class 2 is blue above";
+    EXPECT_TRUE(sample.output.starts_with("c")) << "a class's name";
+  }
+  EXPECT_TRUE(result.confusion);
+  EXPECT_EQ(opened.task.evaluate(world, {.split = "val", .samples = 2}).samples[1].picture, nullptr)
+      << "only when they are asked for";
+  EXPECT_TRUE(opened.task.evaluate(world, {.split = "val"}).samples.empty());
+}
+
 TEST_F(ImageClassificationTest, APartialLastStepCanBeLeftOut) {
   Opened opened(data_->path(), {"batch.drop_last=true"});
   EXPECT_EQ(opened.task.steps_in_epoch(0), 3);

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr SpecialIds kSpecial{0, 1, 2, 3};
+constexpr SpecialIds kScoredSpecial{0, 1, 2, 3};
 
 // Pairs of several lengths, one with an empty target; enough for more than one batch of scoring.
 std::vector<PairIds> some_pairs() {
@@ -33,16 +33,16 @@ std::vector<PairIds> some_pairs() {
 double training_nll(const TinyTransformer& tiny, const PairIds& pair, const Numerics& numerics) {
   torch::NoGradGuard no_grad;
   const bool zero = tiny.model.config().starts_with_zero();
-  Ids source = pair.source, in{kSpecial.bos};
+  Ids source = pair.source, in{kScoredSpecial.bos};
   std::vector<int64_t> out(pair.target.begin(), pair.target.end());
   if (zero) {
-    source.insert(source.begin(), kSpecial.bos);
+    source.insert(source.begin(), kScoredSpecial.bos);
     in.insert(in.begin(), static_cast<int32_t>(kZeroToken));
-    out.insert(out.begin(), kSpecial.bos);
+    out.insert(out.begin(), kScoredSpecial.bos);
   }
-  source.push_back(kSpecial.eos);
+  source.push_back(kScoredSpecial.eos);
   in.insert(in.end(), pair.target.begin(), pair.target.end());
-  out.push_back(kSpecial.eos);
+  out.push_back(kScoredSpecial.eos);
   ForwardContext context;
   context.numerics = numerics;
   const torch::Tensor hidden = tiny.model.forward(translation_input({source}, {in}), context);
@@ -60,7 +60,7 @@ TEST(ScorePairs, GivesTheLossOfTrainingPairByPair) {
   const std::vector<PairIds> pairs = some_pairs();
   for (bool fused : {false, true}) {
     const Numerics numerics{at::kFloat, fused};
-    const auto scores = score_pairs(tiny.model, pairs, kSpecial, numerics);
+    const auto scores = score_pairs(tiny.model, pairs, kScoredSpecial, numerics);
     ASSERT_EQ(scores.size(), pairs.size());
     for (std::size_t i = 0; i < pairs.size(); i += 5) {
       EXPECT_EQ(scores[i].size(), pairs[i].target.size() + 1);
@@ -75,13 +75,14 @@ TEST(ScorePairs, LeavesOutTheStartThatAZeroVectorPredicts) {
   config.start = "zero";
   const TinyTransformer tiny(config);
   const std::vector<PairIds> pairs{{{5, 6, 7}, {8, 9}}, {{5}, {}}};
-  const auto scores = score_pairs(tiny.model, pairs, kSpecial, {});
+  const auto scores = score_pairs(tiny.model, pairs, kScoredSpecial, {});
   EXPECT_EQ(scores[0].size(), 3u);
   EXPECT_EQ(scores[1].size(), 1u);
   const double difference = training_nll(tiny, pairs[0], {}) + total(scores[0]);
   EXPECT_GT(difference, 0) << "-log p(<s>) is all that is missing";
-  const double other = training_nll(tiny, {pairs[0].source, {}}, {}) +
-                       total(score_pairs(tiny.model, {{pairs[0].source, {}}}, kSpecial, {})[0]);
+  const double other =
+      training_nll(tiny, {pairs[0].source, {}}, {}) +
+      total(score_pairs(tiny.model, {{pairs[0].source, {}}}, kScoredSpecial, {})[0]);
   EXPECT_NEAR(difference, other, 1e-4);  // the same whatever follows
 }
 

@@ -9,10 +9,10 @@ namespace lockstep {
 namespace {
 
 // A network of two weights with the state of an optimizer that has one array.
-struct Network {
+struct SharedNetwork {
   Parameters parameters;
   torch::Tensor moment;
-  Network(uint64_t seed, float filled) {
+  SharedNetwork(uint64_t seed, float filled) {
     parameters.add("first", {3, 5}, normal(1));
     parameters.add("second", {7}, normal(1));
     parameters.allocate(torch::kCPU, torch::kFloat, seed);
@@ -36,7 +36,7 @@ bool holds(const torch::Tensor& flat, float value, const Parameters& parameters)
 }
 
 void save(const RunFolder& folder, int64_t step, uint64_t seed) {
-  Network network(seed, static_cast<float>(seed));
+  SharedNetwork network(seed, static_cast<float>(seed));
   CheckpointContent content = network.content();
   content.position.step = step;
   content.optimizer.steps_done = step;
@@ -82,7 +82,7 @@ TEST(CheckpointSharing, TheHolderOfTheNewestBringsItToAll) {
     ASSERT_TRUE(newest.has_value());
     EXPECT_EQ(newest->step, 8);
     EXPECT_EQ(newest->holder, 1);
-    Network network(1, 0), expected(8, 8);
+    SharedNetwork network(1, 0), expected(8, 8);
     CheckpointContent content = network.content();
     RunPosition position = load_from_holder(world, *newest, content);
     EXPECT_EQ(position.step, 8);
@@ -100,7 +100,7 @@ TEST(CheckpointSharing, AFailureToReadIsEverybodysAtOnce) {
     auto newest = newest_of_all_ranks(world, RunFolder(folders[world.rank()].path()), true);
     world.barrier();
     if (world.rank() == 1) fs::remove(fs::path(newest->path) / "state.json");
-    Network network(1, 0);
+    SharedNetwork network(1, 0);
     CheckpointContent content = network.content();
     load_from_holder(world, *newest, content);
   });

@@ -8,10 +8,10 @@
 namespace lockstep {
 namespace {
 
-struct Network {
+struct LocalNetwork {
   Parameters parameters;
   FrozenWeights frozen;
-  Network() {
+  LocalNetwork() {
     parameters.add("matrix", {20, 30}, ones());
     parameters.add("vector", {40}, ones());
     parameters.allocate(torch::kCPU, at::kFloat, 1);
@@ -40,7 +40,7 @@ LocalStep step_of(const World& world, int64_t step) {
 
 TEST(LocalSteps, TakeTheMeanOfTheWeightsByTargets) {
   expect_all_well(run_ranks(3, [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalSteps local({world, network.parameters, network.frozen, {}}, config_of("local_sgd", 2), {},
                      1000);
     EXPECT_EQ(local.reach(1), Reach::kAlone);
@@ -64,7 +64,7 @@ TEST(LocalSteps, TakeTheMeanOfTheWeightsByTargets) {
 // m = mu m + g; value -= lr (g + mu m).
 TEST(LocalSteps, TakeOuterStepsWithNesterovsMomentum) {
   expect_all_well(run_ranks(2, [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalStepsConfig config = config_of("diloco", 1);
     LocalSteps local({world, network.parameters, network.frozen, {}}, config, {}, 1000);
     local.begin(0);
@@ -83,7 +83,7 @@ TEST(LocalSteps, TakeOuterStepsWithNesterovsMomentum) {
 
 TEST(LocalSteps, MeetWhereARunEndsAndTellAllOfAWishToStop) {
   expect_all_well(run_ranks(2, [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalSteps local({world, network.parameters, network.frozen, {}}, config_of("local_sgd", 10),
                      {}, 1000);
     local.begin(0);
@@ -100,7 +100,7 @@ TEST(LocalSteps, MeetWhereARunEndsAndTellAllOfAWishToStop) {
 // What a group moved by while the sums were under way is kept on top of the new weights.
 TEST(LocalSteps, OverlapAMeetingWithTheNextSteps) {
   expect_all_well(run_ranks(2, [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalSteps local({world, network.parameters, network.frozen, {}}, config_of("local_sgd", 4, 2),
                      {}, 1000);
     local.begin(0);
@@ -124,7 +124,7 @@ TEST(LocalSteps, OfAMachineGoOnTogether) {
   RanksOptions options;
   options.machines = {"a", "a", "b", "b"};
   auto body = [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalStepsConfig config = config_of("local_sgd", 1);
     config.local_group = "machine";
     LocalSteps local({world, network.parameters, network.frozen, {}}, config, {"bf16"}, 1000);
@@ -141,7 +141,7 @@ TEST(LocalSteps, OfAMachineGoOnTogether) {
 
 TEST(LocalSteps, EndTheRunWhenAGroupIsNotFinite) {
   auto results = run_ranks(2, [](World& world) {
-    Network network;
+    LocalNetwork network;
     LocalSteps local({world, network.parameters, network.frozen, {}}, config_of("diloco", 1), {},
                      1000);
     local.begin(0);

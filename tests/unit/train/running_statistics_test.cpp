@@ -9,9 +9,9 @@
 namespace lockstep {
 namespace {
 
-struct Network {
+struct NetworkWithStatistics {
   Parameters parameters;
-  explicit Network(float filled = 0, uint64_t seed = 1) {
+  explicit NetworkWithStatistics(float filled = 0, uint64_t seed = 1) {
     parameters.add("weight", {3, 2}, normal(1));
     parameters.add_buffer("norm.running_mean", {5}, 0);
     parameters.add_buffer("norm.running_var", {5}, 1);
@@ -26,7 +26,7 @@ struct Network {
 
 TEST(RunningStatistics, AreTheMeanOfAllRanksAndStayEachRanksOwn) {
   expect_all_well(run_ranks(2, [](World& world) {
-    Network network(world.rank() == 0 ? 1 : 4);
+    NetworkWithStatistics network(world.rank() == 0 ? 1 : 4);
     RunningStatistics statistics(world, network.parameters, true);
     statistics.move_average(0.5);
     const auto means = statistics.means();
@@ -43,7 +43,7 @@ TEST(RunningStatistics, AreTheMeanOfAllRanksAndStayEachRanksOwn) {
 
 TEST(RunningStatistics, AreNobodysOwnWhereAllAreAlike) {
   expect_all_well(run_ranks(2, [](World& world) {
-    Network network(3);
+    NetworkWithStatistics network(3);
     RunningStatistics statistics(world, network.parameters, false);
     EXPECT_TRUE(statistics.own().empty());
     EXPECT_TRUE(statistics.means().now.is_same(network.parameters.buffers()));
@@ -52,7 +52,7 @@ TEST(RunningStatistics, AreNobodysOwnWhereAllAreAlike) {
 
 TEST(RunningStatistics, ALostStepLeavesNoTrace) {
   World world({}, {});
-  Network network(3);
+  NetworkWithStatistics network(3);
   RunningStatistics statistics(world, network.parameters, false);
   statistics.remember();
   network.fill(std::numeric_limits<float>::infinity());
@@ -62,21 +62,21 @@ TEST(RunningStatistics, ALostStepLeavesNoTrace) {
 
 TEST(RunningStatistics, AreInCheckpointsWithTheWeightsAndWithTheirAverage) {
   TemporaryFolder folder;
-  Network saved(3, 7);
+  NetworkWithStatistics saved(3, 7);
   const torch::Tensor average = saved.parameters.values() + 1;
   CheckpointContent content{.parameters = &saved.parameters, .average = average};
   content.average_buffers = saved.parameters.buffers() + 2;
   save_checkpoint(folder.path(), content);
 
-  Network used(0, 1);
+  NetworkWithStatistics used(0, 1);
   load_weights_for_use(folder.path() / "step_0", used.parameters);
   EXPECT_EQ(used.value(), 5) << "those of the average";
-  Network resumed(0, 1);
+  NetworkWithStatistics resumed(0, 1);
   CheckpointContent into{.parameters = &resumed.parameters};
   load_checkpoint(folder.path() / "step_0", into);
   EXPECT_EQ(resumed.value(), 3);
   EXPECT_TRUE(torch::equal(resumed.parameters.values(), saved.parameters.values()));
-  Network begun(0, 1);
+  NetworkWithStatistics begun(0, 1);
   const MatchedWeights matched =
       load_matching_weights(folder.path() / "step_0/weights.safetensors", begun.parameters);
   EXPECT_EQ(matched.copied.size(), 3u);

@@ -1,7 +1,7 @@
 #include "train/step_guard.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

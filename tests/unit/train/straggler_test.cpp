@@ -7,18 +7,18 @@ namespace {
 
 using std::chrono::seconds;
 
-struct RankTimes {
+struct RankBusy {
   double compute = 0.1, data = 0;  // of a step
   double cores = 1, machine_share = 0.5;
 };
 
 // `count` seconds of ten steps each, in which every rank waits for the slowest.
-void run_seconds(StragglerWatch& watch, const std::vector<RankTimes>& times, int count,
+void run_seconds(StragglerWatch& watch, const std::vector<RankBusy>& times, int count,
                  std::vector<RankSeen>& ranks, int& now) {
   ranks.resize(times.size());
   for (int i = 0; i < count; ++i, ++now) {
     double longest = 0;
-    for (const RankTimes& t : times) longest = std::max(longest, t.compute + t.data);
+    for (const RankBusy& t : times) longest = std::max(longest, t.compute + t.data);
     for (std::size_t r = 0; r < times.size(); ++r) {
       StepSums& sums = ranks[r].status.progress.sums;
       sums.steps += 10;

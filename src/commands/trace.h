@@ -1,0 +1,10 @@
+// `lockstep trace RUN`: a run as one timeline over all ranks and hosts (docs/trace.md).
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int trace(const Arguments& arguments);
+
+}  // namespace lockstep

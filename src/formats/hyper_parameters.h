@@ -1,0 +1,36 @@
+// What TensorBoard's page HPARAMS shows of a run, as its plugin (tensorboard/plugins/hparams,
+// plugin_data.proto and api.proto) wants it: messages in the metadata of three summaries.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lockstep {
+
+using HyperValue = std::variant<bool, double, std::string>;
+
+struct HyperParameters {
+  std::vector<std::pair<std::string, HyperValue>> values;  // by name; names are unique
+  std::vector<std::string> metrics;                        // tags of scalars: "eval/bleu"
+};
+
+enum class SessionStatus { kUnknown = 0, kSuccess = 1, kFailure = 2, kRunning = 3 };
+
+// Tags of the three summaries.
+inline constexpr const char* kExperimentTag = "_hparams_/experiment";
+inline constexpr const char* kSessionStartTag = "_hparams_/session_start_info";
+inline constexpr const char* kSessionEndTag = "_hparams_/session_end_info";
+
+// Their plugin data (HParamsPluginData). Seconds are since 1970. Names and metrics that there are:
+std::string encode_experiment(const HyperParameters& run, double created_seconds);
+// The values of this run:
+std::string encode_session_start(const HyperParameters& run, double start_seconds);
+std::string encode_session_end(SessionStatus status, double end_seconds);
+
+// The values out of encode_session_start()'s bytes. Throws MalformedProto (proto_message.h).
+std::vector<std::pair<std::string, HyperValue>> decode_session_start(std::string_view data);
+
+}  // namespace lockstep

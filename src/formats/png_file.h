@@ -1,0 +1,32 @@
+// Small pictures and PNG files of them (PNG specification, second edition): 8-bit colour, written
+// through zlib alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+using RgbColor = std::array<uint8_t, 3>;
+
+struct RgbImage {
+  int64_t width = 0, height = 0;
+  std::vector<uint8_t> pixels;  // [height, width, 3]
+
+  RgbImage() = default;
+  RgbImage(int64_t width, int64_t height, RgbColor color = {255, 255, 255});
+
+  uint8_t* at(int64_t x, int64_t y) { return &pixels[static_cast<std::size_t>(y * width + x) * 3]; }
+  const uint8_t* at(int64_t x, int64_t y) const {
+    return &pixels[static_cast<std::size_t>(y * width + x) * 3];
+  }
+  // The pixels of a rectangle within the picture.
+  void fill(int64_t x, int64_t y, int64_t width, int64_t height, RgbColor color);
+};
+
+// A whole PNG file. REQUIRES: at least one pixel. MachineError when memory is short.
+std::string encode_png(const RgbImage& image);
+
+}  // namespace lockstep

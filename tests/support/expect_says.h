@@ -1,0 +1,14 @@
+// A text holds another: a message, the output of a program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep {
+
+inline void expect_says(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << text;
+}
+
+}  // namespace lockstep
