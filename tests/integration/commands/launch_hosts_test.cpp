@@ -74,7 +74,8 @@ TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
   std::map<std::string, std::set<int>> ranks;
   for (const nlohmann::json& line : metrics_of(run("far"), "host")) {
     EXPECT_GT(line.at("in_bytes_per_second").get<double>(), 0) << line;
-    for (const nlohmann::json& rank : line.at("ranks")) ranks[line.at("host")].insert(rank["rank"]);
+    std::set<int>& of_host = ranks[line.at("host").get<std::string>()];
+    for (const nlohmann::json& rank : line.at("ranks")) of_host.insert(rank.at("rank").get<int>());
   }
   const std::map<std::string, std::set<int>> expected{{"a", {0, 1}}, {"b", {2, 3}}};
   EXPECT_EQ(ranks, expected);
