@@ -22,6 +22,17 @@ double cpu_seconds_of_this_thread() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// What is known at once: all but rates.
+HostFigures figures_without_rates(HostUsageOptions options) {
+  options.machine = false;
+  HostFigures out = HostUsage(std::move(options)).sample();
+  out.samples = 0;
+  out.seconds = out.process_cores = out.machine_share = 0;
+  out.in_bytes_per_second = out.out_bytes_per_second = out.retransmits_per_second = 0;
+  out.read_bytes_per_second = out.written_bytes_per_second = 0;
+  return out;
+}
+
 }  // namespace
 
 struct HostSampler::State {
@@ -68,6 +79,7 @@ struct HostSampler::State {
 
 HostSampler::HostSampler(HostUsageOptions options, std::chrono::milliseconds every)
     : state_(std::make_shared<State>()) {
+  state_->newest.process = figures_without_rates(options);
   // Signals are for the program's own thread: the new thread inherits a mask that blocks them.
   sigset_t all, before;
   sigfillset(&all);

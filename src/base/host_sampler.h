@@ -10,7 +10,7 @@
 namespace lockstep {
 
 struct HostSample {
-  HostFigures process;     // samples = 0: none was taken yet
+  HostFigures process;     // samples = 0: none was taken yet; memory and cores are known at once
   MachineFigures machine;  // samples = 0: none, or not asked for
 };
 

@@ -19,7 +19,7 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
+using LiveJson = nlohmann::json;
 
 struct WatchArguments {
   std::string run, ranks;
@@ -57,7 +57,7 @@ class LiveScreen {
   LiveScreen(const WatchArguments& arguments, RankFilter ranks)
       : arguments_(arguments), ranks_(std::move(ranks)), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
-  void show(const Json& live) {
+  void show(const LiveJson& live) {
     if (arguments_.json) {
       fmt::print("{}\n", only_ranks(live, ranks_).dump());
       std::fflush(stdout);
@@ -85,15 +85,15 @@ class LiveScreen {
 std::map<int, LogSource> sources_of(const fs::path& run) {
   std::map<int, LogSource> out;
   if (!fs::exists(run / "live.json")) return out;
-  const Json live = read_live(run);
-  for (const Json& rank : live.at("ranks")) {
+  const LiveJson live = read_live(run);
+  for (const LiveJson& rank : live.at("ranks")) {
     out[rank.value("rank", 0)] = {rank.value("host", ""), rank.value("clock_offset_seconds", 0.0)};
   }
   return out;
 }
 
 // Whether nothing will come any more. A run that failed may be started again.
-bool is_over(const Json& live) {
+bool is_over(const LiveJson& live) {
   constexpr double kRestart = 20;
   const std::string state = live.value("state", "");
   return state == "ended" ||
@@ -118,7 +118,7 @@ int watch_here(const WatchArguments& arguments) {
   // In a pipe or a file the table is repeated, so more seldom; JSON is for programs.
   bool often = arguments.json || isatty(STDOUT_FILENO) == 1;
   for (;;) {
-    const Json live = read_live(arguments.run);
+    const LiveJson live = read_live(arguments.run);
     screen.show(live);
     if (arguments.once || is_over(live)) return kExitOk;
     std::this_thread::sleep_for(std::chrono::seconds{often ? 1 : 10});

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // Calls `read` with the file's JSON; DataError, with the file's name, for what is damaged.
 template <typename Read>

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 // Shorter runs say little about the use of processors.
 constexpr double kLongEnough = 60;  // seconds
-constexpr double kIdle = 0.5, kComputing = 0.7, kTouched = 0.05;
+constexpr double kIdle = 0.5, kComputing = 0.7, kTouched = 0.05, kTaken = 0.25;
 constexpr double kSlowed = 0.05, kLittleMemory = 0.05;
 
 Json json_of(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -42,6 +42,9 @@ double rank_cores(const HostRow& row) {
 }
 
 double share_of_usable(const HostRow& row) { return rank_cores(row) / row.usable_cores; }
+
+// Of all cores, by programs that are not of the run.
+double share_of_others(const HostRow& row) { return row.cpu_share - rank_cores(row) / row.cores; }
 
 std::string gpu_name(const HostSeries& host, std::size_t i) {
   return fmt::format("{} gpu {}", host.name, i);
@@ -213,13 +216,18 @@ void add_figures(const Run& run, Answer& out) {
               .caption = "Share of time in which a kernel ran.",
               .panels = {}},
              {.title = "busy (%)", .from = 0.0, .to = 100.0}, gpu_lines(&GpuRow::use, 100), out);
-  add_figure(run, {.name = "gpu-power", .title = "Power of the GPUs", .caption = "", .panels = {}},
+  add_figure(run,
+             {.name = "gpu-power",
+              .title = "Power of the GPUs",
+              .caption = "As their drivers tell.",
+              .panels = {}},
              {.title = "power (W)", .from = 0.0}, gpu_lines(&GpuRow::watts, 1), out);
   add_figure(
       run,
       {.name = "gpu-temperature", .title = "Temperature of the GPUs", .caption = "", .panels = {}},
       {.title = "temperature (C)"}, gpu_lines(&GpuRow::temperature, 1), out);
-  add_figure(run, {.name = "gpu-clock", .title = "SM clock", .caption = "", .panels = {}},
+  add_figure(run,
+             {.name = "gpu-clock", .title = "SM clock", .caption = "Of the GPUs.", .panels = {}},
              {.title = "clock (MHz)", .from = 0.0}, gpu_lines(&GpuRow::sm_megahertz, 1), out);
 }
 
@@ -279,6 +287,11 @@ void add_processor_use(const Run& run, double computing, Answer& out, Findings& 
           {"cores_idle", fmt::format("the ranks on {} kept {} of its {:.0f} usable cores busy, "
                                      "though they seldom waited",
                                      host.name, percent(used), host.mean(&HostRow::usable_cores))});
+    }
+    const double taken = host.mean(share_of_others);
+    if (taken > kTaken && host.seconds() >= kLongEnough) {
+      findings.push_back({"cores_taken", fmt::format("other programs took {} of the cores of {}",
+                                                     percent(taken), host.name)});
     }
     const double free = 1 - host.most(used_share);
     if (free < kLittleMemory) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "report/timeline_parts.h"
 
 namespace lockstep {

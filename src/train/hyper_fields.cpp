@@ -35,29 +35,29 @@ class HyperFields : public Fields {
 };
 
 // Always shown, also at their defaults.
-const std::set<std::string> kShown = {
+const std::set<std::string> kAlwaysShown = {
     "run.seed",        "run.precision",         "schedule.name",
     "training.steps",  "training.epochs",       "training.clip_norm",
     "comm.hook",       "comm.strategy",         "larc.mode",
     "loss_scale.name", "training.average_decay"};
 // Never: they say nothing of what is learned.
-const std::set<std::string> kHidden = {"run.folder",
-                                       "run.plan",
-                                       "run.device",
-                                       "training.minutes",
-                                       "training.progress_every",
-                                       "training.check_weights_every",
-                                       "training.fit_memory",
-                                       "training.fit_megabytes",
-                                       "images.workers",
-                                       "batch.evaluation_images",
-                                       "batch.evaluation_tokens",
-                                       "comm.timeout_seconds",
-                                       "comm.lost_seconds",
-                                       "comm.stall_seconds",
-                                       "comm.shared_memory",
-                                       "comm.streams",
-                                       "comm.bucket_megabytes"};
+const std::set<std::string> kNeverShown = {"run.folder",
+                                           "run.plan",
+                                           "run.device",
+                                           "training.minutes",
+                                           "training.progress_every",
+                                           "training.check_weights_every",
+                                           "training.fit_memory",
+                                           "training.fit_megabytes",
+                                           "images.workers",
+                                           "batch.evaluation_images",
+                                           "batch.evaluation_tokens",
+                                           "comm.timeout_seconds",
+                                           "comm.lost_seconds",
+                                           "comm.stall_seconds",
+                                           "comm.shared_memory",
+                                           "comm.streams",
+                                           "comm.bucket_megabytes"};
 const std::set<std::string> kHiddenSections = {"evaluation", "checkpoint", "logging", "mlperf",
                                                "decoding"};
 // Sections that every run has; what else there is, is the task's, or the optimizer's.
@@ -86,8 +86,8 @@ HyperParameters hyper_parameters(RunConfig& config) {
   HyperParameters out;
   for (const auto& [key, value] : configuration_values(config)) {
     const std::string section = key.substr(0, key.find('.'));
-    if (kHiddenSections.count(section) > 0 || kHidden.count(key) > 0) continue;
-    bool shown = kCommonSections.count(section) == 0 || kShown.count(key) > 0;
+    if (kHiddenSections.count(section) > 0 || kNeverShown.count(key) > 0) continue;
+    bool shown = kCommonSections.count(section) == 0 || kAlwaysShown.count(key) > 0;
     if (section == "schedule") {
       shown = shown || std::count(read.begin(), read.end(), key.substr(section.size() + 1)) > 0;
     } else {

@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-using Fields = std::array<float, kRankTimesFields>;
-static_assert(sizeof(Fields) == sizeof(RankTimes));
+using TimeFields = std::array<float, kRankTimesFields>;
+static_assert(sizeof(TimeFields) == sizeof(RankTimes));
 
 }  // namespace
 
@@ -16,7 +16,7 @@ static_assert(sizeof(Fields) == sizeof(RankTimes));
 void put_times(const AccountedStep& step, std::span<double> place) {
   RankTimes times = step.times;
   times.peers = static_cast<float>(step.busy);
-  const auto fields = std::bit_cast<Fields>(times);
+  const auto fields = std::bit_cast<TimeFields>(times);
   std::copy(fields.begin(), fields.end(), place.begin());
 }
 
@@ -24,7 +24,7 @@ std::vector<RankTimes> take_times(std::span<const double> sums) {
   std::vector<RankTimes> out;
   float busiest = 0;
   for (std::size_t at = 0; at + kRankTimesFields <= sums.size(); at += kRankTimesFields) {
-    Fields fields;
+    TimeFields fields;
     for (std::size_t f = 0; f < fields.size(); ++f) fields[f] = static_cast<float>(sums[at + f]);
     out.push_back(std::bit_cast<RankTimes>(fields));
     busiest = std::max(busiest, out.back().peers);

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <map>
+#include <set>
+
 #include "support/tiny_runs.h"
 #include "support/virtual_hosts.h"
 
@@ -56,15 +59,26 @@ TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   VirtualHosts hosts(
       "[network]\ndelay_ms = 40\ncontrol = 'separate'\n[hosts]\nnames = ['a', 'b']\n");
-  auto launch =
-      hosts.start("control", launch_words("far", {}, {"training.steps=6", "evaluation.every=0"}),
-                  {"OMP_NUM_THREADS=1"});
+  auto launch = hosts.start(
+      "control",
+      launch_words("far", {},
+                   {"training.steps=6", "evaluation.every=0", "monitor.every_seconds=1"}),
+      {"OMP_NUM_THREADS=1"});
   ASSERT_EQ(launch->wait(seconds(90)), 0) << launch->output();
   const std::vector<nlohmann::json> steps = metrics_of(run("far"), "step");
   EXPECT_EQ(steps.size(), 6u);
   for (const nlohmann::json& step : steps) {
     EXPECT_GT(step.at("time/wait_seconds").get<double>(), 0.07) << step;  // a round trip at least
   }
+  // Of each host the first rank samples; what it saw came to rank 0 with its beats.
+  std::map<std::string, std::set<int>> ranks;
+  for (const nlohmann::json& line : metrics_of(run("far"), "host")) {
+    EXPECT_GT(line.at("in_bytes_per_second").get<double>(), 0) << line;
+    std::set<int>& of_host = ranks[line.at("host").get<std::string>()];
+    for (const nlohmann::json& rank : line.at("ranks")) of_host.insert(rank.at("rank").get<int>());
+  }
+  const std::map<std::string, std::set<int>> expected{{"a", {0, 1}}, {"b", {2, 3}}};
+  EXPECT_EQ(ranks, expected);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Case {
   bool shared_memory;
 };
 
-class LostRankTest : public TinyRuns, public testing::WithParamInterface<Case> {};
+class LostRankTest : public TinyRuns, public ::testing::WithParamInterface<Case> {};
 
 TEST_P(LostRankTest, IsNamedByTheOtherWhichEndsWithExitCodeFour) {
   const Case& c = GetParam();

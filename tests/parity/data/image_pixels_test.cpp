@@ -26,7 +26,7 @@ struct Difference {
   int largest = 0;
 };
 
-class ImagePixels : public testing::Test {
+class ImagePixels : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!python_has("PIL") || !python_has("numpy")) {

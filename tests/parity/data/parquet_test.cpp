@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-class ParquetSets : public testing::Test {
+class ParquetSets : public ::testing::Test {
  protected:
   void write(const char* kind) {
     PythonResult made =

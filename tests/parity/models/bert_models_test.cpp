@@ -39,7 +39,7 @@ struct BertNetwork {
   BertWeightsRead read;
 };
 
-class BertModels : public testing::Test {
+class BertModels : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* module : {"transformers", "safetensors"}) {

@@ -43,7 +43,7 @@ Network make_network(const std::string& name, int64_t size, int64_t classes = 7)
   return out;
 }
 
-class ImageModels : public testing::Test {
+class ImageModels : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* module : {"transformers", "safetensors", "PIL"}) {

@@ -240,7 +240,7 @@ TransformerConfig variant_config(const std::string& key) {
   return config;
 }
 
-class TransformerParity : public testing::TestWithParam<Variant> {
+class TransformerParity : public ::testing::TestWithParam<Variant> {
  protected:
   static constexpr int64_t kVocabulary = 61;
   // fp32 has 24 bits, 6e-8. Sums of up to 61 terms in another order, in eight blocks one behind the

@@ -66,7 +66,7 @@ void write_logits(const fs::path& folder, const std::string& line) {
        entry("target", target_ids, DType::kI64)});
 }
 
-class Export : public testing::Test {
+class Export : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* module : {"transformers", "ctranslate2", "sentencepiece"}) {

@@ -42,6 +42,8 @@ TEST(HostSampler, DoesNotWaitForADriverThatHangs) {
   {
     HostSampler sampler(options(), milliseconds{50});
     EXPECT_EQ(sampler.newest().process.samples, 0u);
+    EXPECT_EQ(sampler.newest().process.process_cores, 0);
+    EXPECT_GT(sampler.newest().process.resident_bytes, 1 << 20) << "known at once";
     EXPECT_LT(Clock::now() - start, milliseconds{1000}) << "nor does who asks";
   }
   EXPECT_LT(Clock::now() - start, milliseconds{4500});

@@ -21,7 +21,7 @@ const fs::path kVocabulary = fs::path(LOCKSTEP_SHARED) / "data/bert/bert-base-un
 const std::vector<std::string> kPieces{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "dog",   "Dog",
                                        "d",     "##og",  "日",    "##本",  "本",     "\u00E9"};
 
-class BertTokenizers : public testing::Test {
+class BertTokenizers : public ::testing::Test {
  protected:
   fs::path folder() const { return folder_.path(); }
   void write(const char* name, const std::string& text) { write_file(folder() / name, text); }

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-class ImageLoaders : public testing::Test {
+class ImageLoaders : public ::testing::Test {
  protected:
   void SetUp() override {
     write_tree(folder_.path());

@@ -39,7 +39,7 @@ std::vector<std::byte> tar_of(const Entries& entries) {
   return out;
 }
 
-class ImageSets : public testing::Test {
+class ImageSets : public ::testing::Test {
  protected:
   fs::path path(const std::string& name) const { return folder_.path() / name; }
   PrepareImagesOptions options(const std::string& input, const std::string& out = "shards") const {

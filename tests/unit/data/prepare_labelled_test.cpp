@@ -11,7 +11,7 @@ namespace {
 
 using LongIds = std::vector<int64_t>;
 
-class LabelledTexts : public testing::Test {
+class LabelledTexts : public ::testing::Test {
  protected:
   LabelledTexts() {
     write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\n##b\n");

@@ -119,7 +119,7 @@ TEST(TextCodec, EqualsSentencePieceOnRandomTextWithAUnigramModel) {
   expect_equal(kReference / "test_model.model", random_lines(kParts));
 }
 
-class BertCodec : public testing::Test {
+class BertCodec : public ::testing::Test {
  protected:
   BertCodec() { write_file(path(), "[PAD]\n[UNK]\n[CLS]\n[SEP]\ndog\n##s\nDog\n.\n"); }
   fs::path path() const { return folder_.path() / "vocab.txt"; }

@@ -22,7 +22,7 @@ TEST(TextInputs, KnowsSplitsByTheirNames) {
   EXPECT_EQ(text_split_of_name("training_notes.csv"), "");
 }
 
-class TextInputFolders : public testing::Test {
+class TextInputFolders : public ::testing::Test {
  protected:
   void touch(const char* name) {
     fs::create_directories((folder_.path() / name).parent_path());

@@ -19,7 +19,7 @@ using Numbers = std::vector<int32_t>;
 constexpr int64_t kTexts = 23;
 
 // Example i has the ids 2, i + 10 ..., 3, and, when i is odd, a second text of three ids.
-class TextLoaders : public testing::Test {
+class TextLoaders : public ::testing::Test {
  protected:
   void SetUp() override { write(LabelKind::kClass); }
 

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-class TextSources : public testing::Test {
+class TextSources : public ::testing::Test {
  protected:
   // A file of that name, read: "text|pair|label@line" a row.
   std::vector<std::string> rows(const std::string& name, const std::string& content,

@@ -26,7 +26,7 @@ double seconds_since(Clock::time_point start) {
 // Over shared memory, over the network, and both.
 enum class Path { kMemory, kNetwork, kMachines };
 
-class LostRank : public testing::TestWithParam<Path> {
+class LostRank : public ::testing::TestWithParam<Path> {
  protected:
   static RanksOptions options() {
     RanksOptions out;

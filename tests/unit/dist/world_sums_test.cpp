@@ -35,7 +35,7 @@ torch::Tensor sum_in_order(int ranks, int64_t numel, torch::ScalarType type) {
   return sum.to(type);
 }
 
-class SumsOnOneMachine : public testing::TestWithParam<int> {};
+class SumsOnOneMachine : public ::testing::TestWithParam<int> {};
 
 TEST_P(SumsOnOneMachine, AreTakenInTheOrderOfTheRanks) {
   const int ranks = GetParam();

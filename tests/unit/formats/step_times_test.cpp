@@ -40,8 +40,8 @@ class StepTimesOnDisk : public ::testing::Test {
   }
   static std::vector<StepTimes> read(const fs::path& file) {
     std::vector<StepTimes> out;
-    EXPECT_EQ(read_step_times(file, [&](const StepTimes& s) { out.push_back(s); }),
-              static_cast<int64_t>(out.size()));
+    const int64_t count = read_step_times(file, [&](const StepTimes& s) { out.push_back(s); });
+    EXPECT_EQ(count, static_cast<int64_t>(out.size()));
     return out;
   }
 

@@ -15,7 +15,7 @@ using Ids = std::vector<int32_t>;
 
 const std::string kHash(64, 'a');
 
-class TextFiles : public testing::Test {
+class TextFiles : public ::testing::Test {
  protected:
   fs::path path() const { return folder_.path() / "train.texts"; }
 

@@ -29,7 +29,7 @@ Tensor column(const std::vector<std::vector<int32_t>>& targets) {
   return torch::tensor(newest, torch::kInt64);
 }
 
-class DecoderTest : public testing::TestWithParam<bool> {
+class DecoderTest : public ::testing::TestWithParam<bool> {
  protected:
   // GetParam(): with packed weights, else with the operations of training.
   static WeightFormat format_of(at::ScalarType compute) {

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-class LogMergeTest : public testing::Test {
+class LogMergeTest : public ::testing::Test {
  protected:
   void append(const std::string& name, const std::string& text) {
     std::ofstream(folder_.path() / name, std::ios::app) << text;

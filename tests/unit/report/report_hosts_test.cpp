@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 // Two hosts for two minutes, a line of each every 5 s.
 struct InventedHosts {
   double rank_cores = 3.6, available = 0.5, traffic = 20e6, drops = 0, retransmits = 0.2;
+  double others = 0;  // of all cores, by other programs
   bool gpus = false, cpu_energy = false, lines = true;
   double gpu_use = 0.9, slowed = 0;
 };
@@ -86,7 +87,7 @@ class ReportHostsTest : public ::testing::Test {
                  {"step", step},
                  {"host", name},
                  {"seconds", 5},
-                 {"cpu_share", h.rank_cores / 4},
+                 {"cpu_share", h.rank_cores / 4 + h.others},
                  {"cpu_cores", 4},
                  {"cpu_usable_cores", 4},
                  {"cpu_core_percent", {90, 90, 90, 90}},
@@ -142,8 +143,8 @@ class ReportHostsTest : public ::testing::Test {
 
 TEST_F(ReportHostsTest, AHealthyRunHasFiguresAndNoFindings) {
   const Json report = report_of({.gpus = true});
-  for (const char* id : {"cores_idle", "gpu_idle", "gpu_throttled", "memory_nearly_full",
-                         "link_full", "drops", "retransmits"}) {
+  for (const char* id : {"cores_idle", "cores_taken", "gpu_idle", "gpu_throttled",
+                         "memory_nearly_full", "link_full", "drops", "retransmits"}) {
     EXPECT_FALSE(findings(report).contains(id)) << id;
   }
   const Json facts = answer(report, "processors")["facts"];
@@ -171,6 +172,12 @@ TEST_F(ReportHostsTest, FindsIdleCoresAndGpus) {
   const auto idle = findings(report_of({.rank_cores = 1.5, .gpus = true, .gpu_use = 0.3}));
   EXPECT_TRUE(idle.contains("gpu_idle"));
   EXPECT_FALSE(idle.contains("cores_idle")) << "the GPUs do the work";
+}
+
+TEST_F(ReportHostsTest, CoresThatOtherProgramsTakeAreNotIdle) {
+  const auto taken = findings(report_of({.rank_cores = 1.5, .others = 0.5}));
+  EXPECT_TRUE(taken.contains("cores_taken"));
+  EXPECT_FALSE(taken.contains("cores_idle"));
 }
 
 TEST_F(ReportHostsTest, FindsHeatMemoryFullLinksDropsAndRetransmits) {

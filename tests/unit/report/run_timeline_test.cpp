@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 class RunTimelineTest : public ::testing::Test {
  protected:

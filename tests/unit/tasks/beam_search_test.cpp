@@ -143,7 +143,7 @@ std::vector<Entry> slow_beam(const Small& net, const Ids& source, const BeamOpti
   return finished;
 }
 
-class BeamSearch : public testing::TestWithParam<bool> {
+class BeamSearch : public ::testing::TestWithParam<bool> {
  protected:
   BeamSearch() { at::set_num_threads(1); }  // nothing here is worth waking a thread
 

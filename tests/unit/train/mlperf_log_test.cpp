@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 MlperfRun some_run() {
   return {.org = "org",
