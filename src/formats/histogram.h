@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Bucket i holds the values from limits[i - 1] on to below limits[i]; runs of empty buckets are one.
+// Bucket i holds the values from limits[i - 1] on to below limits[i]; runs of empty buckets are
+// one.
 struct Histogram {
   double min = 0, max = 0;  // 0 without values
   double count = 0, sum = 0, sum_squares = 0;
