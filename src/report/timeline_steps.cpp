@@ -100,7 +100,10 @@ class StretchWriter {
       begin += sum_of(sums_.front(), kBeforeOptimizer) - sum_of(phases, kBeforeOptimizer);
       end = begin + sum_of(phases);
     }
-    double at = begin;  // of a phase; what has no room before or behind is cut off there
+    const double late = std::max(0.0, rows_[rank].end() - begin);  // of a begin that is computed
+    begin += late;
+    end += late;
+    double at = begin;  // of a phase; what has no room beside exact spans is cut off there
     make_room(context_.exact[static_cast<int>(rank)], begin, end);
     rows_[rank].follow(begin, end);
     context_.ranks.insert(static_cast<int>(rank));

@@ -61,6 +61,7 @@ class TraceRow {
  public:
   // Moves [begin, end) so that it does not overlap what came before; length may shrink to 0.
   void follow(double& begin, double& end);
+  double end() const { return end_; }  // of what came before
 
  private:
   double end_ = 0;

@@ -35,8 +35,9 @@ TEST_F(TraceCommand, ShowsEveryRankOfARunThatEnded) {
   for (int process : {2, 3}) {
     EXPECT_EQ(count(events, "step 10", process), 1);
     EXPECT_EQ(count(events, "step 12", process), 0) << "its spans show it";
-    EXPECT_GE(count(events, "forward", process), 30);
-    EXPECT_EQ(count(events, "optimizer", process), 30);
+    // Steps beside those with spans may have no room for all of their phases.
+    EXPECT_GE(count(events, "forward", process), 28);
+    EXPECT_GE(count(events, "optimizer", process), 28);
     EXPECT_GE(count(events, "gradient bucket 0", process), 5);
   }
   const ProgramResult report = run_lockstep("report " + run("ended").string());
