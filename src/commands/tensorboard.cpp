@@ -1,13 +1,16 @@
 #include "commands/tensorboard.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "base/survivor.h"
 #include "report/tensorboard.h"
 
 namespace lockstep {
@@ -33,6 +36,29 @@ MachineError no_tensorboard() {
       "python3 -m venv ~/tensorboard && ~/tensorboard/bin/pip install tensorboard, and then "
       "PATH=~/tensorboard/bin:$PATH");
   return error;
+}
+
+// A new folder below the system's temporary one.
+fs::path make_link_folder() {
+  std::error_code failed;
+  const fs::path below = fs::temp_directory_path(failed);
+  if (failed) throw MachineError("no temporary folder: {}", failed.message());
+  std::string name = (below / "lockstep-tensorboard-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw MachineError("{}: cannot be made: {}", name, std::strerror(errno));
+  }
+  return name;
+}
+
+// Removes `folder`, which holds links, when this process has ended, also as another program.
+Survivor remove_at_end(const fs::path& folder) {
+  return Survivor("links", [folder](int channel) {
+    char byte = 0;
+    while (::read(channel, &byte, 1) < 0 && errno == EINTR) {
+    }
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  });
 }
 
 // Returns only by an exception.
@@ -72,8 +98,11 @@ int tensorboard(const Arguments& arguments) {
   fmt::print("TensorBoard: http://localhost:{}/\n", chosen);
   fmt::print("from another machine: {}   and the same address there\n", tunnel_line(chosen));
   std::fflush(stdout);
-  for (const std::string& word : tensorboard_words(folders)) words.push_back(word);
-  words.insert(words.end(), {"--port", std::to_string(chosen)});
+  const fs::path links = make_link_folder();
+  const Survivor remover = remove_at_end(links);
+  link_event_folders(folders, links);
+  ::fcntl(remover.channel(), F_SETFD, 0);  // TensorBoard holds it to its end
+  words.insert(words.end(), {"--logdir", links.string(), "--port", std::to_string(chosen)});
   words.insert(words.end(), passed_on.begin(), passed_on.end());
   become(words);
 }

@@ -12,11 +12,13 @@ namespace {
 
 constexpr int kKeyShift = 18;  // leaves sign, exponent and 5 bits of the mantissa: steps of 1/32
 constexpr uint32_t kKeys = 1u << (31 - kKeyShift);
+constexpr uint32_t kInfinity = 0x7f800000;  // bits; what is not finite has these or more
 
 // Where a magnitude belongs among the positive limits.
 struct Magnitudes {
-  std::vector<double> limits;                // ascending, the last the largest double
-  std::array<uint16_t, kKeys> at_most = {};  // by key: limits that are at most its smallest value
+  std::vector<double> limits;  // ascending, the last the largest double
+  // By key the limits that are at most its smallest value; one more at most lies within the key.
+  std::array<uint16_t, kKeys> at_most = {};
 
   Magnitudes() {
     for (double v = 1e-12; v < 1e20; v *= 1.1) limits.push_back(v);
@@ -26,12 +28,6 @@ struct Magnitudes {
       const auto found = std::upper_bound(limits.begin(), limits.end(), smallest);
       at_most[key] = static_cast<uint16_t>(found - limits.begin());
     }
-  }
-
-  // Limits that are at most `magnitude`. Between the smallest values of two keys lies one at most.
-  std::size_t count_at_most(float magnitude) const {
-    const std::size_t n = at_most[std::bit_cast<uint32_t>(magnitude) >> kKeyShift];
-    return n + (limits[n] <= static_cast<double>(magnitude) ? 1 : 0);
   }
 };
 
@@ -59,27 +55,38 @@ HistogramCounter::HistogramCounter()
       min_(std::numeric_limits<double>::infinity()),
       max_(-std::numeric_limits<double>::infinity()) {}
 
+// Without branches that depend on a value: signs of weights are as good as random.
 void HistogramCounter::add(std::span<const float> values, float factor) {
   const Magnitudes& all = magnitudes();
-  const std::size_t zero = all.limits.size();  // number of the limit 0
+  const double* limits = all.limits.data();
+  const auto zero = static_cast<int64_t>(all.limits.size());  // number of the limit 0
+  int64_t* counts = counts_.data();
+  int64_t left_out = 0;
+  double low = min_, high = max_, sum = 0, squares = 0;
   for (float given : values) {
     const float value = given * factor;
-    if (!std::isfinite(value)) continue;
-    const float magnitude = std::abs(value);
-    std::size_t n = all.count_at_most(magnitude);
-    if (value >= 0) {
-      ++counts_[zero + 1 + n];
-    } else {
-      if (n > 0 && all.limits[n - 1] == static_cast<double>(magnitude)) --n;  // those below it
-      ++counts_[zero - n];
+    const uint32_t magnitude_bits = std::bit_cast<uint32_t>(value) & 0x7fffffffu;
+    if (magnitude_bits >= kInfinity) {
+      ++left_out;
+      continue;
     }
-    const auto exact = static_cast<double>(value);
-    ++count_;
-    min_ = std::min(min_, exact);
-    max_ = std::max(max_, exact);
-    sum_ += exact;
-    sum_squares_ += exact * exact;
+    const auto exact = static_cast<double>(value), magnitude = std::abs(exact);
+    int64_t n = all.at_most[magnitude_bits >> kKeyShift];
+    n += static_cast<int64_t>(limits[n] <= magnitude);  // limits that are at most the magnitude
+    const int64_t some = static_cast<int64_t>(n > 0);
+    const int64_t below = n - (some & static_cast<int64_t>(limits[n - some] == magnitude));
+    const auto negative = static_cast<int64_t>(value < 0);
+    ++counts[zero + (1 - negative) * (1 + n) - negative * below];
+    low = std::min(low, exact);
+    high = std::max(high, exact);
+    sum += exact;
+    squares += exact * exact;
   }
+  count_ += std::ssize(values) - left_out;
+  min_ = low;
+  max_ = high;
+  sum_ += sum;
+  sum_squares_ += squares;
 }
 
 void HistogramCounter::add(const HistogramCounter& other) {

@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Bucket i holds the values from limits[i - 1] on to below limits[i]; runs of empty buckets are one.
+// Bucket i holds the values from limits[i - 1] on to below limits[i]; runs of empty buckets are
+// one.
 struct Histogram {
   double min = 0, max = 0;  // 0 without values
   double count = 0, sum = 0, sum_squares = 0;
@@ -16,7 +17,7 @@ struct Histogram {
   std::vector<double> counts;  // [limits]
 };
 
-// Counts values. About 2 ns a value: the upper bits of a float find its bucket in a table.
+// Counts values, at about 7 ns each: the upper bits of a float find its bucket in a table.
 class HistogramCounter {
  public:
   HistogramCounter();

@@ -10,11 +10,11 @@ namespace {
 namespace field {
 constexpr int kExperiment = 2, kSessionStart = 3, kSessionEnd = 4;  // of HParamsPluginData
 constexpr int kCreated = 3, kHyperInfo = 4, kMetricInfo = 5;        // of Experiment
-constexpr int kInfoName = 1, kInfoType = 4;                         // of HParamInfo
-constexpr int kMetricName = 1, kNameTag = 2;          // of MetricInfo and its MetricName
-constexpr int kStartValues = 1, kStartSeconds = 5;    // of SessionStartInfo
-constexpr int kEndStatus = 1, kEndSeconds = 2;        // of SessionEndInfo
-constexpr int kMapKey = 1, kMapValue = 2;             // of an entry of a map
+constexpr int kInfoName = 1, kInfoType = 4, kInfoDiffers = 7;       // of HParamInfo
+constexpr int kMetricName = 1, kNameTag = 2;           // of MetricInfo and its MetricName
+constexpr int kStartValues = 1, kStartSeconds = 5;     // of SessionStartInfo
+constexpr int kEndStatus = 1, kEndSeconds = 2;         // of SessionEndInfo
+constexpr int kMapKey = 1, kMapValue = 2;              // of an entry of a map
 constexpr int kNumber = 2, kString = 3, kBoolean = 4;  // of google.protobuf.Value
 }  // namespace field
 
@@ -56,6 +56,8 @@ std::string encode_experiment(const HyperParameters& run, double created_seconds
   for (const auto& [name, value] : run.values) {
     ProtoWriter info;
     info.bytes(field::kInfoName, name).integer(field::kInfoType, type_of(value));
+    // TensorBoard sorts by it, and ticks the first few.
+    if (run.first.count(name) > 0) info.integer(field::kInfoDiffers, 1);
     experiment.message(field::kHyperInfo, info);
   }
   for (const std::string& tag : run.metrics) {

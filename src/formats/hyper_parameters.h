@@ -2,6 +2,7 @@
 // plugin_data.proto and api.proto) wants it: messages in the metadata of three summaries.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@ using HyperValue = std::variant<bool, double, std::string>;
 struct HyperParameters {
   std::vector<std::pair<std::string, HyperValue>> values;  // by name; names are unique
   std::vector<std::string> metrics;                        // tags of scalars: "eval/bleu"
+  std::set<std::string> first = {};  // names of values that are shown before the others
 };
 
 enum class SessionStatus { kUnknown = 0, kSuccess = 1, kFailure = 2, kRunning = 3 };

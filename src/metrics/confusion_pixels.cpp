@@ -7,8 +7,7 @@ namespace lockstep {
 
 ConfusionShares::ConfusionShares(const Confusion& confusion) : confusion_(confusion) {
   for (int64_t row = 0; row < confusion.size(); ++row) {
-    totals_.push_back(
-        static_cast<double>(std::max<int64_t>(1, class_score(confusion, row).items)));
+    totals_.push_back(static_cast<double>(std::max<int64_t>(1, class_score(confusion, row).items)));
   }
 }
 

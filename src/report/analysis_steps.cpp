@@ -15,19 +15,21 @@ bool warms_up(const StepRow& row, const RunHistory& history) {
   return row.step < attempt.first_step + kWarmUpSteps;
 }
 
-std::vector<StepRow> steady_steps(const RunHistory& history) {
-  std::vector<StepRow> out;
-  out.reserve(history.steps.size());
+using Rows = std::vector<const StepRow*>;  // of a million steps: rows are large
+
+Rows steady_steps(const RunHistory& history) {
+  Rows all, out;
   for (const StepRow& row : history.steps) {
-    if (!warms_up(row, history)) out.push_back(row);
+    all.push_back(&row);
+    if (!warms_up(row, history)) out.push_back(&row);
   }
-  return out.empty() ? history.steps : out;
+  return out.empty() ? all : out;
 }
 
-std::vector<double> values_of(const std::vector<StepRow>& steps, double StepRow::*field) {
+std::vector<double> values_of(const Rows& steps, double StepRow::*field) {
   std::vector<double> out;
   out.reserve(steps.size());
-  for (const StepRow& row : steps) out.push_back(row.*field);
+  for (const StepRow* row : steps) out.push_back(row->*field);
   return out;
 }
 
@@ -103,7 +105,7 @@ std::vector<TimePart> time_parts(const RunHistory& history, const MeasuredSteps&
 
 StepDurations step_durations(const RunHistory& history) {
   if (history.steps.empty()) return {};
-  const std::vector<StepRow> steps = steady_steps(history);
+  const Rows steps = steady_steps(history);
   std::vector<double> seconds = values_of(steps, &StepRow::seconds);
   StepDurations out{.count = steps.size(),
                     .mean = mean_of(seconds),
@@ -122,7 +124,7 @@ StepDurations step_durations(const RunHistory& history) {
 Outliers find_outliers(const RunHistory& history) {
   Outliers out;
   if (history.steps.empty()) return out;
-  const std::vector<StepRow> steps = steady_steps(history);
+  const Rows steps = steady_steps(history);
   const std::vector<double> seconds = values_of(steps, &StepRow::seconds);
   StepDurations usual = step_durations(history);
   usual.data = median_of(values_of(steps, &StepRow::data));

@@ -3,6 +3,7 @@
 // (a sampler's figures, phases of a step) go into the answer that now says they are missing.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -100,5 +101,7 @@ std::string percent(double share);                             // "12.3 %"
 // Means of at most 400 neighbours, for a plot.
 PlotSeries series_of(const std::string& name, const RunHistory& history, double StepRow::*field,
                      double scale = 1);
+PlotSeries series_of(const std::string& name, const RunHistory& history,
+                     const std::function<double(const StepRow&)>& value);
 
 }  // namespace lockstep

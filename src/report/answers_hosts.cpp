@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 
@@ -34,9 +35,9 @@ HostSeries::Value of_gpu(std::size_t i, double GpuRow::*field) {
 
 double used_share(const HostRow& row) { return 1 - row.memory_available_bytes / row.memory_bytes; }
 
-// Kept busy by the ranks of the run.
+// Kept busy by the ranks of the run; NaN in a line of a moment that has no sample of any.
 double rank_cores(const HostRow& row) {
-  double out = 0;
+  double out = row.ranks.empty() ? NAN : 0;
   for (const RankUseRow& rank : row.ranks) out += rank.cores;
   return out;
 }
@@ -91,10 +92,13 @@ void add_host_table(const Run& run, Answer& out) {
 void add_rank_table(const Run& run, Answer& out) {
   ComparisonTable table{{"rank", "host", "busy cores", "memory at most"}, {}, "rlrr"};
   for (const HostSeries& host : run.history.hosts.hosts) {
-    if (host.rows.empty()) continue;
-    for (const RankUseRow& newest : host.rows.back().ranks) {
+    std::set<int> ranks;  // a line of a moment may lack some
+    for (const HostRow& row : host.rows) {
+      for (const RankUseRow& r : row.ranks) ranks.insert(r.rank);
+    }
+    for (const int rank : ranks) {
       auto of_rank = [&](double RankUseRow::*field) {
-        return [rank = newest.rank, field](const HostRow& row) {
+        return [rank, field](const HostRow& row) {
           for (const RankUseRow& r : row.ranks) {
             if (r.rank == rank) return r.*field;
           }
@@ -104,8 +108,8 @@ void add_rank_table(const Run& run, Answer& out) {
       const double cores = host.mean(of_rank(&RankUseRow::cores));
       const double memory = host.most(of_rank(&RankUseRow::memory_bytes));
       table.rows.push_back(
-          {std::to_string(newest.rank), host.name, text_of(cores, "", 2), short_bytes(memory)});
-      out.facts["use_of_ranks"].push_back({{"rank", newest.rank},
+          {std::to_string(rank), host.name, text_of(cores, "", 2), short_bytes(memory)});
+      out.facts["use_of_ranks"].push_back({{"rank", rank},
                                            {"host", host.name},
                                            {"busy_cores", json_of(cores)},
                                            {"memory_bytes", json_of(memory)}});

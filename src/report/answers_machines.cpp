@@ -181,10 +181,9 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
                     "400."};
   PlotPanel panel{.x = {.title = "step", .whole = true},
                   .y = {.title = run.facts.unit() + "/s", .from = 0.0}};
-  RunHistory speeds;
-  speeds.steps = h.steps;
-  for (StepRow& row : speeds.steps) row.targets = row.seconds > 0 ? row.targets / row.seconds : NAN;
-  panel.series = {series_of("speed", speeds, &StepRow::targets)};
+  panel.series = {series_of("speed", h, [](const StepRow& row) {
+    return row.seconds > 0 ? row.targets / row.seconds : std::nan("");
+  })};
   figure.panels.push_back(panel);
   out.figures.push_back(figure);
   return out;

@@ -46,17 +46,22 @@ std::string percent(double share) {
   return fmt::format("{:.{}f} %", share * 100, std::abs(share) < 0.0995 ? 1 : 0);
 }
 
-PlotSeries series_of(const std::string& name, const RunHistory& history, double StepRow::*field,
-                     double scale) {
+PlotSeries series_of(const std::string& name, const RunHistory& history,
+                     const std::function<double(const StepRow&)>& value) {
   constexpr std::size_t kMost = 400;
   std::vector<Point> points;
   points.reserve(history.steps.size());
   for (const StepRow& row : history.steps) {
-    points.push_back({static_cast<double>(row.step), row.*field * scale});
+    points.push_back({static_cast<double>(row.step), value(row)});
   }
   PlotSeries out{.name = name, .points = {}};
   for (const Point& p : binned(points, kMost)) out.points.push_back({p.x, p.y});
   return out;
+}
+
+PlotSeries series_of(const std::string& name, const RunHistory& history, double StepRow::*field,
+                     double scale) {
+  return series_of(name, history, [=](const StepRow& row) { return row.*field * scale; });
 }
 
 Answer answer_duration(const Run& run, Findings& findings) {

@@ -47,12 +47,6 @@ std::string last_name(const fs::path& path) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-std::string without_signs(std::string name) {
-  std::replace(name.begin(), name.end(), ',', '_');
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-}
-
 // What `path` stands for.
 std::vector<EventFolder> folders_of(const fs::path& path) {
   if (!fs::is_directory(path)) no_such_folder(path);
@@ -79,10 +73,8 @@ std::vector<EventFolder> folders_of(const fs::path& path) {
 }
 
 std::string unique_name(const std::string& name, const std::set<std::string>& taken) {
-  std::string out = without_signs(name);
-  for (int number = 2; taken.count(out) > 0; ++number) {
-    out = fmt::format("{}-{}", without_signs(name), number);
-  }
+  std::string out = name;
+  for (int number = 2; taken.count(out) > 0; ++number) out = fmt::format("{}-{}", name, number);
   return out;
 }
 
@@ -112,9 +104,6 @@ std::vector<EventFolder> event_folders(const std::vector<fs::path>& given) {
     for (const EventFolder& found : folders_of(path)) {
       const fs::path real = fs::canonical(found.path);
       if (!seen.insert(real).second) continue;
-      if (real.string().find(',') != std::string::npos) {
-        throw ConfigError("{}: TensorBoard takes no path with a comma", real.string());
-      }
       out.push_back({unique_name(found.name, names), real});
       names.insert(out.back().name);
     }
@@ -122,11 +111,13 @@ std::vector<EventFolder> event_folders(const std::vector<fs::path>& given) {
   return out;
 }
 
-std::vector<std::string> tensorboard_words(const std::vector<EventFolder>& folders) {
-  if (folders.size() == 1) return {"--logdir", folders.front().path.string()};
-  std::vector<std::string> parts;
-  for (const EventFolder& f : folders) parts.push_back(f.name + ":" + f.path.string());
-  return {"--logdir_spec", join(parts, ",")};
+void link_event_folders(const std::vector<EventFolder>& folders, const fs::path& tree) {
+  for (const EventFolder& folder : folders) {
+    std::error_code failed;
+    fs::create_directory_symlink(folder.path, tree / folder.name, failed);
+    if (!failed) continue;
+    throw MachineError("{}: cannot be made: {}", (tree / folder.name).string(), failed.message());
+  }
 }
 
 std::vector<std::string> find_tensorboard() {

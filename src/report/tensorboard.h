@@ -15,13 +15,13 @@ struct EventFolder {
 };
 
 // Of run folders, of all cells of a sweep, and folders of event files themselves. Each once; names
-// are unique, without the ',' and ':' that TensorBoard reads as signs. ConfigError for a folder
-// that is not there (with the nearest name beside it) or holds none of these, and for a path with a
-// ','; DataError for a run without events.
+// are unique. ConfigError for a folder that is not there (with the nearest name beside it) or holds
+// none of these; DataError for a run without events.
 std::vector<EventFolder> event_folders(const std::vector<fs::path>& given);
 
-// What shows them: --logdir for one, --logdir_spec for several.
-std::vector<std::string> tensorboard_words(const std::vector<EventFolder>& folders);
+// Links to them by their names in `tree`, an empty folder: TensorBoard, told to show it, calls the
+// runs by these names alone. MachineError when one cannot be made.
+void link_event_folders(const std::vector<EventFolder>& folders, const fs::path& tree);
 
 // How it is started: `tensorboard` in PATH, in $VIRTUAL_ENV, in .venv beside the folder of this
 // program, or `python3 -m tensorboard.main` where python3 has it. Empty: there is none.

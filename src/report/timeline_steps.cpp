@@ -100,6 +100,7 @@ class StretchWriter {
       begin += sum_of(sums_.front(), kBeforeOptimizer) - sum_of(phases, kBeforeOptimizer);
       end = begin + sum_of(phases);
     }
+    double at = begin;  // of a phase; what has no room before or behind is cut off there
     make_room(context_.exact[static_cast<int>(rank)], begin, end);
     rows_[rank].follow(begin, end);
     context_.ranks.insert(static_cast<int>(rank));
@@ -110,14 +111,13 @@ class StretchWriter {
     Json args = Json::object();
     if (count_ > 1) args = {{"steps", count_}, {"mean_step_ms", total / steps * 1e3}};
     context_.events.slice(place, name, begin, end, args);
-    double at = begin;
-    for (std::size_t p = 0; p < kPhases && at < end; ++p) {
-      if (phases[p] <= 0) continue;
-      const double until = std::min(end, at + phases[p]);
+    for (std::size_t p = 0; p < kPhases; ++p) {
+      const double from = std::max(begin, at), until = std::min(end, at + phases[p]);
+      at += phases[p];
+      if (phases[p] <= 0 || from >= until) continue;
       Json share = Json::object();
       if (count_ > 1) share = {{"mean_ms", phases[p] / steps * 1e3}, {"share", phases[p] / total}};
-      context_.events.slice(place, names_[p], at, until, share);
-      at = until;
+      context_.events.slice(place, names_[p], from, until, share);
     }
     if (drawn_[rank]++ % curve_every_ == 0) {
       const double waited = names_[3][0] == '\0' ? phases[2] : phases[3] + phases[4];

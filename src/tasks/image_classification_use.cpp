@@ -214,8 +214,8 @@ Sample ImageClassification::sample(const ImageSet& set, int64_t index, int64_t t
   Sample out{set.name(index), classes_[set.label(index)], classes_[taken_for]};
   if (picture) {
     std::vector<std::byte> space;
-    out.picture = std::make_shared<const RgbImage>(evaluation_pixels(
-        set.bytes(index, space), out.source, config_.images, evaluation_size()));
+    out.picture = std::make_shared<const RgbImage>(
+        evaluation_pixels(set.bytes(index, space), out.source, config_.images, evaluation_size()));
   }
   return out;
 }

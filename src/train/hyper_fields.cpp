@@ -60,6 +60,8 @@ const std::set<std::string> kNeverShown = {"run.folder",
                                            "comm.bucket_megabytes"};
 const std::set<std::string> kHiddenSections = {"evaluation", "checkpoint", "logging", "mlperf",
                                                "decoding"};
+// Where experiments differ most: TensorBoard ticks only the first few keys by itself.
+const std::set<std::string> kFirstSections = {"batch", "loss", "model", "optimizer", "schedule"};
 // Sections that every run has; what else there is, is the task's, or the optimizer's.
 const std::set<std::string> kCommonSections = {"run",        "schedule", "larc",
                                                "loss_scale", "training", "comm"};
@@ -87,14 +89,19 @@ HyperParameters hyper_parameters(RunConfig& config) {
   for (const auto& [key, value] : configuration_values(config)) {
     const std::string section = key.substr(0, key.find('.'));
     if (kHiddenSections.count(section) > 0 || kNeverShown.count(key) > 0) continue;
+    const auto usual = defaults.find(key);
+    const bool differs = usual == defaults.end() || usual->second != value;
     bool shown = kCommonSections.count(section) == 0 || kAlwaysShown.count(key) > 0;
     if (section == "schedule") {
       shown = shown || std::count(read.begin(), read.end(), key.substr(section.size() + 1)) > 0;
     } else {
-      const auto usual = defaults.find(key);
-      shown = shown || usual == defaults.end() || usual->second != value;
+      shown = shown || differs;
     }
-    if (shown) out.values.emplace_back(key, value);
+    if (!shown) continue;
+    out.values.emplace_back(key, value);
+    if (key == "optimizer.lr" || (differs && kFirstSections.count(section) > 0)) {
+      out.first.insert(key);
+    }
   }
   for (const std::string& name : config.evaluation.metrics) out.metrics.push_back("eval/" + name);
   for (const char* tag : {"eval/loss", "train/loss"}) {

@@ -34,7 +34,12 @@ std::string source_name(const char* file) {
   return at == std::string::npos ? path : path.substr(at + 5);
 }
 
+// Steps and the like are whole numbers.
 nlohmann::ordered_json json_of(const HyperValue& value) {
+  const double* number = std::get_if<double>(&value);
+  if (number != nullptr && *number == std::rint(*number) && std::abs(*number) < 1e15) {
+    return std::llrint(*number);
+  }
   return std::visit([](const auto& v) { return nlohmann::ordered_json(v); }, value);
 }
 

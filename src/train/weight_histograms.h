@@ -16,7 +16,7 @@ struct NamedHistogram {
 };
 
 // Parameters whose names are alike up to the last dot (a layer's weight and bias) make one group.
-// About 2 ns a number and array on a thread, with all threads of the rank; arrays of a GPU are
+// About 7 ns a number and array on a thread, with all threads of the rank; arrays of a GPU are
 // copied to the CPU first.
 class WeightHistograms {
  public:

@@ -78,7 +78,7 @@ TEST_F(FindingsTest, AHealthyRunHasNone) {
   for (int attempt = 1; attempt <= 3; ++attempt) {  // noise of the machine is none of the run
     const std::string name = fmt::format("healthy{}", attempt);
     const ProgramResult trained = run_lockstep(
-        "launch -n 2 -- train " + words(name, "training.steps=80"), "OMP_NUM_THREADS=1");
+        "launch -n 2 -- train " + words(name, "training.steps=50"), "OMP_NUM_THREADS=1");
     ASSERT_EQ(trained.exit_code, 0) << trained.errors;
     report = report_of(name);
     found = findings(report);
@@ -101,9 +101,9 @@ TEST_F(FindingsTest, AHealthyRunHasNone) {
 
 TEST_F(FindingsTest, AKilledAndResumedRunSaysSo) {
   Background job("launch -n 2 --restarts 1 -- train " +
-                     words("killed", "training.steps=60 checkpoint.every=10"),
+                     words("killed", "training.steps=40 checkpoint.every=5"),
                  said("killed"));
-  const json live = wait_for_steps(run("killed"), 25);
+  const json live = wait_for_steps(run("killed"), 12);
   ASSERT_TRUE(live.is_object()) << read_file(said("killed"));
   const pid_t victim = live["ranks"][1]["process"];
   ASSERT_EQ(kill(victim, SIGKILL), 0);
@@ -119,7 +119,7 @@ TEST_F(FindingsTest, AKilledAndResumedRunSaysSo) {
 }
 
 TEST_F(FindingsTest, ASlowRankIsNamedWithItsHost) {
-  Background job("launch -n 2 -- train " + words("slow", "training.steps=120"), said("slow"));
+  Background job("launch -n 2 -- train " + words("slow", "training.steps=60"), said("slow"));
   const json live = wait_for_steps(run("slow"), 2);
   ASSERT_TRUE(live.is_object()) << read_file(said("slow"));
   const pid_t victim = live["ranks"][1]["process"];

@@ -120,6 +120,7 @@ class ReportHostsTest : public ::testing::Test {
     }
     const int rank = name == "a" ? 0 : 1;
     line["ranks"] = Json::array();
+    if (step == 120) return line.dump() + "\n";  // the last moment: no sample of a rank
     line["ranks"].push_back({{"rank", rank}, {"cores", h.rank_cores}, {"memory_bytes", 2e9}});
     return line.dump() + "\n";
   }

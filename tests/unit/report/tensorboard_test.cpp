@@ -32,19 +32,23 @@ TEST(Tensorboard, ShowsTheCellsOfASweepByTheirNames) {
   ASSERT_EQ(found.size(), 2u) << "a cell without events is left out";
   EXPECT_EQ(found[0].name, "a_seed-1");
   EXPECT_EQ(found[1].name, "c");
-  EXPECT_EQ(tensorboard_words(found),
-            (std::vector<std::string>{"--logdir_spec", "a_seed-1:" + found[0].path.string() +
-                                                           ",c:" + found[1].path.string()}));
-  EXPECT_EQ(tensorboard_words({found[0]}),
-            (std::vector<std::string>{"--logdir", found[0].path.string()}));
+  const fs::path tree = folder.path() / "tree";
+  fs::create_directories(tree);
+  link_event_folders(found, tree);
+  EXPECT_EQ(fs::canonical(tree / "a_seed-1"), found[0].path);
+  EXPECT_EQ(fs::canonical(tree / "c"), found[1].path);
+  EXPECT_THROW(link_event_folders(found, tree), MachineError) << "they are there";
 }
 
-TEST(Tensorboard, NamesAreWithoutTensorBoardsSigns) {
+TEST(Tensorboard, GivesRunsOfOneNameTheirOwn) {
   TemporaryFolder folder;
-  make_events(folder.path() / "lr:1e-3" / "events");
-  EXPECT_EQ(event_folders({folder.path() / "lr:1e-3"}).front().name, "lr_1e-3");
-  make_events(folder.path() / "a,b" / "events");
-  EXPECT_THROW(event_folders({folder.path() / "a,b"}), ConfigError) << "nor may its path have one";
+  make_events(folder.path() / "x" / "lr:1e-3" / "events");
+  make_events(folder.path() / "y" / "lr:1e-3" / "events");
+  const auto found = event_folders({folder.path() / "x" / "lr:1e-3", folder.path() / "y/lr:1e-3/",
+                                    folder.path() / "x" / "lr:1e-3"});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "lr:1e-3");
+  EXPECT_EQ(found[1].name, "lr:1e-3-2");
 }
 
 TEST(Tensorboard, TakesAPortThatIsFree) {

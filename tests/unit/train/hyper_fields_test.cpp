@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 namespace lockstep {
 namespace {
@@ -36,6 +37,16 @@ TEST(HyperFields, ShowWhatAScheduleReadsAndWhatDiffersFromItsDefault) {
   EXPECT_EQ(values.count("schedule.decay_rate"), 0u);
   EXPECT_EQ(values.at("larc.eta"), HyperValue(0.5));
   EXPECT_EQ(values.count("larc.epsilon"), 0u);
+}
+
+TEST(HyperFields, ShowFirstWhatExperimentsVary) {
+  ConfigSource source = ConfigSource::from_text("", "test");
+  for (const char* word : {"model.d_model=64", "training.steps=5", "run.seed=9"}) {
+    source.override_with(word);
+  }
+  RunConfig config = read_run_config(std::move(source));
+  EXPECT_EQ(hyper_parameters(config).first,
+            (std::set<std::string>{"model.d_model", "optimizer.lr"}));
 }
 
 TEST(HyperFields, NameTheMetricsOfEvaluations) {
