@@ -44,8 +44,8 @@ struct ProcessId {
 
 struct AgentHello {
   std::string version, libtorch = "";
-  std::string machine = "";      // dist/machines.h: equal for agents on one machine
-  std::string ssh_address = "";  // that ssh came in on; empty without ssh
+  std::string machine = "";                 // dist/machines.h: equal for agents on one machine
+  std::string ssh_address = "";             // that ssh came in on; empty without ssh
   std::vector<std::string> addresses = {};  // of its interfaces, loopback left out
   int cores = 0, gpus = 0;
   ProcessId process = {};

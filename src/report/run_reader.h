@@ -34,9 +34,9 @@ struct EvaluationFigures {
 
 struct RunFigures {
   fs::path folder;
-  std::string state;                   // "finished", "unfinished", "failed", "stopped"
-  int64_t steps = 0, total_steps = 0;  // done and asked for; 0: not known
-  std::optional<int> ranks, hosts, threads;  // threads: of each rank
+  std::string state;                          // "finished", "unfinished", "failed", "stopped"
+  int64_t steps = 0, total_steps = 0;         // done and asked for; 0: not known
+  std::optional<int> ranks, hosts, threads;   // threads: of each rank
   std::map<std::string, std::string> config;  // by key, as people read it
   std::vector<EpochFigures> epochs;
   std::vector<EvaluationFigures> evaluations;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "formats/span_file.h"
@@ -22,10 +23,6 @@ using Json = nlohmann::json;
 
 constexpr double kOld = 20;    // seconds: live.json is written each second
 constexpr double kLeast = 60;  // seconds to wait
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // Why it does not train now; empty: it does.
 std::string not_running(const Json& live) {
@@ -102,7 +99,7 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
- private:
+  // The run removes what it has answered.
   bool is_mine() const {
     try {
       const Json there = Json::parse(read_file(path_), nullptr, false);
@@ -112,6 +109,7 @@ class Request {
     }
   }
 
+ private:
   fs::path path_;
   std::string id_;
 };
@@ -135,7 +133,10 @@ fs::path request_spans(const fs::path& run, const SpanRequest& request) {
   std::string over;  // why nothing will come any more
   double over_since = 0;
   while (true) {
-    if (auto file = new_file(run, before)) return *file;
+    // A file that comes while the request waits is that of a window of the configuration.
+    if (!written.is_mine() || !over.empty()) {
+      if (auto file = new_file(run, before)) return *file;
+    }
     const double now = unix_seconds();
     const Json state = read_live(run);
     if (over.empty() && !not_running(state).empty()) {

@@ -9,8 +9,6 @@
 
 namespace lockstep {
 
-namespace {}  // namespace
-
 HostLog::HostLog(World& world, Logs logs, double every_seconds)
     : world_(world), logs_(logs), every_seconds_(every_seconds) {
   if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // the only rank

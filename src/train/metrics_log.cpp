@@ -11,8 +11,6 @@
 
 namespace lockstep {
 
-namespace {}  // namespace
-
 MetricsLog::MetricsLog(const fs::path& path)
     : path_(path), file_(std::fopen(path.c_str(), "a"), std::fclose) {
   if (!file_) throw MachineError("{}: cannot be opened: {}", path.string(), std::strerror(errno));
