@@ -24,7 +24,8 @@ std::optional<double> number_of(const std::string& text) {
 // "images per rank", "tokens", "lr" with what they are of where that is known.
 std::string axis_title(const std::string& key, const std::vector<std::string>& keys) {
   const std::string name = short_key(key, keys);
-  if (key.starts_with("batch.")) return name + (key.ends_with(kPerRank) ? "" : " a step");
+  const bool of_a_rank = key.ends_with(kPerRank) || key == "batch.per_gpu_batch";
+  if (key.starts_with("batch.")) return name + (of_a_rank ? "" : " a step");
   return name == "lr" ? "learning rate" : name;
 }
 
