@@ -56,28 +56,29 @@ PlotScale::PlotScale(const PlotAxis& axis, double low, double high, double from,
     constexpr double kBesideNames = 0.6;
     low_ = -kBesideNames;
     high_ = static_cast<double>(axis.names.size()) - 1 + kBesideNames;
-  } else if (!axis.marks.empty()) {  // some room, so that no marker sits on the frame
-    constexpr double kRoom = 0.06;
-    low_ = std::min(low_, ticks_.at.front());
-    high_ = std::max(high_, ticks_.at.back());
-    if (logarithmic_) {
-      const double factor = high_ > low_ ? std::pow(high_ / low_, kRoom) : 1.5;
-      low_ /= factor;
-      high_ *= factor;
-    } else {
-      const double room =
-          high_ > low_ ? (high_ - low_) * kRoom : std::max(1.0, std::abs(low_)) * 0.5;
-      low_ -= room;
-      high_ += room;
-    }
   } else {
     low_ = std::min(low_, ticks_.at.front());
     high_ = std::max(high_, ticks_.at.back());
+    // Some room, so that no marker sits on the frame; and where all is one value.
+    if (!axis.marks.empty() || high_ <= low_) make_room();
   }
   if (to > from) {  // horizontal
     std::vector<double> pixels;
     for (double value : ticks_.at) pixels.push_back((*this)(value));
     thin_labels(ticks_, pixels);
+  }
+}
+
+void PlotScale::make_room() {
+  constexpr double kRoom = 0.06;
+  if (logarithmic_) {
+    const double factor = high_ > low_ ? std::pow(high_ / low_, kRoom) : 1.5;
+    low_ /= factor;
+    high_ *= factor;
+  } else {
+    const double room = high_ > low_ ? (high_ - low_) * kRoom : std::max(1.0, std::abs(low_)) * 0.5;
+    low_ -= room;
+    high_ += room;
   }
 }
 

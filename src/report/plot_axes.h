@@ -19,6 +19,8 @@ class PlotScale {
   const Ticks& ticks() const { return ticks_; }
 
  private:
+  void make_room();  // on both sides of the values
+
   bool logarithmic_ = false;
   double low_ = 0, high_ = 1, from_ = 0, to_ = 1;
   Ticks ticks_;

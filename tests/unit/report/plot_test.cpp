@@ -41,6 +41,15 @@ TEST(Plot, DrawsLinesMarkersErrorBarsTicksAndALegend) {
   EXPECT_EQ(svg.find("var(--"), std::string::npos) << "files have fixed colours";
 }
 
+TEST(Plot, OnePointStandsInTheMiddle) {
+  Figure figure = two_series();
+  figure.panels[0].x = {.title = "step", .whole = true};
+  figure.panels[0].series = {{.name = "accuracy", .points = {{240, 0.77, 0}}}};
+  const std::string svg = figure_svg(figure, SvgColors::kFile);
+  EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">240</text>"), std::string::npos);
+}
+
 TEST(Plot, OnAPageColoursAreThePages) {
   const std::string svg = figure_svg(two_series(), SvgColors::kPage);
   EXPECT_NE(svg.find("var(--s1)"), std::string::npos);
