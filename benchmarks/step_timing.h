@@ -30,6 +30,10 @@ class StepOnlyTask : public Task {
   int64_t steps_in_epoch(int64_t) override { return 0; }
   int64_t targets_in_step(int64_t, int64_t) override { return 0; }
   std::unique_ptr<Batch> make_batch(const BatchPosition&) override { return nullptr; }
+  int64_t train_items() const override { return 0; }
+  int64_t items_of(const std::string&) override { return 0; }
+  double items_per_step() override { return 0; }
+  const char* mlperf_benchmark() const override { return ""; }
   int64_t largest_step_load() override { return 0; }
   std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
   void set_accumulate(int64_t) override {}

@@ -119,7 +119,7 @@ TEST_F(FindingsTest, AKilledAndResumedRunSaysSo) {
 }
 
 TEST_F(FindingsTest, ASlowRankIsNamedWithItsHost) {
-  Background job("launch -n 2 -- train " + words("slow", "training.steps=60"), said("slow"));
+  Background job("launch -n 2 -- train " + words("slow", "training.steps=300"), said("slow"));
   const json live = wait_for_steps(run("slow"), 2);
   ASSERT_TRUE(live.is_object()) << read_file(said("slow"));
   const pid_t victim = live["ranks"][1]["process"];
