@@ -67,10 +67,10 @@ class InventedMachine : public ::testing::Test {
  protected:
   InventedMachine() {
     put("proc/self/status", "Name: x\nVmRSS:     2048 kB\n");
-    put("proc/self/cgroup", "0::/work/ranks\n");
+    put("proc/self/cgroup", "0::/jobs/ranks\n");
     put("proc/meminfo", "MemTotal: 16000000 kB\nMemFree: 1 kB\nMemAvailable: 4000000 kB\n");
-    put("sys/fs/cgroup/work/cpu.max", "150000 100000\n");
-    put("sys/fs/cgroup/work/ranks/cpu.max", "max 100000\n");
+    put("sys/fs/cgroup/jobs/cpu.max", "150000 100000\n");
+    put("sys/fs/cgroup/jobs/ranks/cpu.max", "max 100000\n");
     put("sys/class/net/eth0/speed", "10000\n");
     put("sys/block/sda/device/model", "invented\n");
     put("sys/class/powercap/intel-rapl:0/name", "package-0\n");
@@ -169,7 +169,7 @@ TEST_F(InventedMachine, CountersThatBeganAnewGiveNoRates) {
 
 TEST_F(InventedMachine, ProcessesOfOneGroupShareItsCores) {
   HostUsage one(options()), other(options());
-  put("sys/fs/cgroup/work/cpu.max", "max 100000\n");
+  put("sys/fs/cgroup/jobs/cpu.max", "max 100000\n");
   HostUsage without(options());
   const uint64_t id = one.sample().cores_id;
   EXPECT_EQ(id, other.sample().cores_id);
