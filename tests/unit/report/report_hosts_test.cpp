@@ -8,6 +8,7 @@
 #include "report/answers_hosts.h"
 #include "report/report_page.h"
 #include "report/report_text.h"
+#include "support/report_parts.h"
 
 namespace lockstep {
 namespace {
@@ -42,20 +43,6 @@ class ReportHostsTest : public ::testing::Test {
     write_file(folder / "live.json", live().dump());
     report_ = make_report({folder}, options);
     return report_json(report_);
-  }
-
-  static std::set<std::string> findings(const Json& report) {
-    std::set<std::string> out;
-    for (const Json& finding : report["findings"]) out.insert(finding["id"]);
-    return out;
-  }
-
-  static Json answer(const Json& report, const std::string& id) {
-    for (const Json& one : report["answers"]) {
-      if (one["id"] == id) return one;
-    }
-    ADD_FAILURE() << id;
-    return nullptr;
   }
 
   Report report_;
@@ -146,15 +133,15 @@ TEST_F(ReportHostsTest, AHealthyRunHasFiguresAndNoFindings) {
   const Json report = report_of({.gpus = true});
   for (const char* id : {"cores_idle", "cores_taken", "gpu_idle", "gpu_throttled",
                          "memory_nearly_full", "link_full", "drops", "retransmits"}) {
-    EXPECT_FALSE(findings(report).contains(id)) << id;
+    EXPECT_FALSE(findings_of(report).contains(id)) << id;
   }
-  const Json facts = answer(report, "processors")["facts"];
+  const Json facts = answer_of(report, "processors")["facts"];
   EXPECT_NEAR(facts["use_of_hosts"][0]["busy_cores"].get<double>(), 3.6, 1e-9);
   EXPECT_EQ(facts["use_of_hosts"][1]["sampled_seconds"], 120);
   EXPECT_EQ(facts["use_of_gpus"].size(), 4u);
   EXPECT_NEAR(facts["use_of_gpus"][0]["use"].get<double>(), 0.9, 1e-9);
   EXPECT_EQ(facts["use_of_ranks"][1]["memory_bytes"], 2e9);
-  const Json links = answer(report, "network")["facts"]["use_of_links"];
+  const Json links = answer_of(report, "network")["facts"]["use_of_links"];
   ASSERT_EQ(links.size(), 2u);
   EXPECT_EQ(links[0]["in_bytes_per_second"], 20e6);
   std::set<std::string> figures;
@@ -169,42 +156,42 @@ TEST_F(ReportHostsTest, AHealthyRunHasFiguresAndNoFindings) {
 }
 
 TEST_F(ReportHostsTest, FindsIdleCoresAndGpus) {
-  EXPECT_TRUE(findings(report_of({.rank_cores = 1.5})).contains("cores_idle"));
-  const auto idle = findings(report_of({.rank_cores = 1.5, .gpus = true, .gpu_use = 0.3}));
+  EXPECT_TRUE(findings_of(report_of({.rank_cores = 1.5})).contains("cores_idle"));
+  const auto idle = findings_of(report_of({.rank_cores = 1.5, .gpus = true, .gpu_use = 0.3}));
   EXPECT_TRUE(idle.contains("gpu_idle"));
   EXPECT_FALSE(idle.contains("cores_idle")) << "the GPUs do the work";
 }
 
 TEST_F(ReportHostsTest, CoresThatOtherProgramsTakeAreNotIdle) {
-  const auto taken = findings(report_of({.rank_cores = 1.5, .others = 0.5}));
+  const auto taken = findings_of(report_of({.rank_cores = 1.5, .others = 0.5}));
   EXPECT_TRUE(taken.contains("cores_taken"));
   EXPECT_FALSE(taken.contains("cores_idle"));
 }
 
 TEST_F(ReportHostsTest, FindsHeatMemoryFullLinksDropsAndRetransmits) {
-  EXPECT_TRUE(findings(report_of({.gpus = true, .slowed = 0.2})).contains("gpu_throttled"));
-  EXPECT_TRUE(findings(report_of({.available = 0.02})).contains("memory_nearly_full"));
-  EXPECT_TRUE(findings(report_of({.traffic = 110e6})).contains("link_full"));
-  EXPECT_TRUE(findings(report_of({.drops = 10})).contains("drops"));
-  EXPECT_TRUE(findings(report_of({.retransmits = 50})).contains("retransmits"));
+  EXPECT_TRUE(findings_of(report_of({.gpus = true, .slowed = 0.2})).contains("gpu_throttled"));
+  EXPECT_TRUE(findings_of(report_of({.available = 0.02})).contains("memory_nearly_full"));
+  EXPECT_TRUE(findings_of(report_of({.traffic = 110e6})).contains("link_full"));
+  EXPECT_TRUE(findings_of(report_of({.drops = 10})).contains("drops"));
+  EXPECT_TRUE(findings_of(report_of({.retransmits = 50})).contains("retransmits"));
 }
 
 TEST_F(ReportHostsTest, MeasuredEnergyComesBeforeWattsThatWereGiven) {
   const Json measured =
-      answer(report_of({.gpus = true, .cpu_energy = true}, {.watts = 1000}), "cost");
+      answer_of(report_of({.gpus = true, .cpu_energy = true}, {.watts = 1000}), "cost");
   const double lines = 24, gpus = 2 * 2 * 1250 * lines / 3.6e6, processors = 300 * lines / 3.6e6;
   EXPECT_NEAR(measured["facts"]["energy_kwh"].get<double>(), gpus + processors, 1e-9);
   EXPECT_NEAR(measured["facts"]["energy_gpus_kwh"].get<double>(), gpus, 1e-9);
   EXPECT_EQ(measured["facts"]["energy_source"], "measured");
   EXPECT_TRUE(measured["facts"].contains("energy_given_kwh"));
   EXPECT_EQ(measured["not_measured"][1]["what"], "energy of the processors of b");
-  const Json given = answer(report_of({}, {.watts = 1000}), "cost")["facts"];
+  const Json given = answer_of(report_of({}, {.watts = 1000}), "cost")["facts"];
   EXPECT_EQ(given["energy_source"], "given");
-  EXPECT_TRUE(answer(report_of({}), "cost")["facts"]["energy_kwh"].is_null());
+  EXPECT_TRUE(answer_of(report_of({}), "cost")["facts"]["energy_kwh"].is_null());
 }
 
 TEST_F(ReportHostsTest, ARunWithoutSuchLinesSaysSo) {
-  const Json processors = answer(report_of({.lines = false}), "processors");
+  const Json processors = answer_of(report_of({.lines = false}), "processors");
   EXPECT_FALSE(processors["facts"].contains("use_of_hosts"));
   bool said = false;
   for (const Json& one : processors["not_measured"]) {

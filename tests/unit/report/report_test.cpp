@@ -9,6 +9,7 @@
 #include "report/report_page.h"
 #include "report/report_text.h"
 #include "support/invented_run.h"
+#include "support/report_parts.h"
 #include "support/step_times.h"
 
 namespace lockstep {
@@ -51,19 +52,6 @@ class ReportTest : public ::testing::Test {
   Json report_of(const fs::path& folder, const ReportOptions& options = {}) {
     report_ = make_report({folder}, options);
     return report_json(report_);
-  }
-
-  static std::set<std::string> findings(const Json& report) {
-    std::set<std::string> out;
-    for (const Json& finding : report["findings"]) out.insert(finding["id"]);
-    return out;
-  }
-  static Json answer(const Json& report, const std::string& id) {
-    for (const Json& one : report["answers"]) {
-      if (one["id"] == id) return one;
-    }
-    ADD_FAILURE() << id;
-    return nullptr;
   }
 
   Report report_;
@@ -158,72 +146,73 @@ class ReportTest : public ::testing::Test {
 
 TEST_F(ReportTest, AHealthyRunHasNoFindings) {
   const Json report = report_of(make({}));
-  EXPECT_EQ(findings(report), std::set<std::string>{});
-  EXPECT_EQ(answer(report, "trained")["facts"]["trend"], "level");
-  EXPECT_EQ(answer(report, "overfitting")["facts"]["overfitting"], "none");
-  EXPECT_EQ(answer(report, "network")["facts"]["bottleneck"], false);
+  EXPECT_EQ(findings_of(report), std::set<std::string>{});
+  EXPECT_EQ(answer_of(report, "trained")["facts"]["trend"], "level");
+  EXPECT_EQ(answer_of(report, "overfitting")["facts"]["overfitting"], "none");
+  EXPECT_EQ(answer_of(report, "network")["facts"]["bottleneck"], false);
   EXPECT_EQ(report["answers"].size(), 16u);
   EXPECT_EQ(report["answers"][10]["number"], 11);
 }
 
 TEST_F(ReportTest, AKilledAndResumedRunSaysSo) {
   const Json report = report_of(make({.killed_at = 130}));
-  EXPECT_EQ(findings(report), std::set<std::string>{"interrupted"});
-  const Json facts = answer(report, "failures")["facts"];
+  EXPECT_EQ(findings_of(report), std::set<std::string>{"interrupted"});
+  const Json facts = answer_of(report, "failures")["facts"];
   EXPECT_EQ(facts["attempts"], 2);
   EXPECT_EQ(facts["repeated_steps"], 10);
-  EXPECT_NEAR(answer(report, "duration")["facts"]["parts"]["interrupted"].get<double>(), 30, 1e-6);
+  EXPECT_NEAR(answer_of(report, "duration")["facts"]["parts"]["interrupted"].get<double>(), 30,
+              1e-6);
 }
 
 TEST_F(ReportTest, ASlowRankIsNotTakenForTheNetwork) {
   const Json report =
       report_of(make({.slow_rank = 1.6, .step = {.compute = 0.5, .wait = 0.32, .data = 0.01}}));
-  EXPECT_TRUE(findings(report).contains("slow_rank"));
-  EXPECT_FALSE(findings(report).contains("network_bound"));
+  EXPECT_TRUE(findings_of(report).contains("slow_rank"));
+  EXPECT_FALSE(findings_of(report).contains("network_bound"));
 }
 
 TEST_F(ReportTest, ASlowNetworkIsTheBottleneck) {
   const Json report = report_of(make({.step = {.compute = 0.4, .wait = 0.6, .data = 0.01}}));
-  EXPECT_EQ(findings(report), std::set<std::string>{"network_bound"});
-  const Json facts = answer(report, "network")["facts"];
+  EXPECT_EQ(findings_of(report), std::set<std::string>{"network_bound"});
+  const Json facts = answer_of(report, "network")["facts"];
   EXPECT_NEAR(facts["what_if"]["a network without cost"]["high"].get<double>(), 1.01 / 0.41, 1e-6);
 }
 
 TEST_F(ReportTest, TheRingFormulaStandsBesideTheMeasuredBytes) {
-  const Json facts = answer(report_of(make({})), "traffic")["facts"];
+  const Json facts = answer_of(report_of(make({})), "traffic")["facts"];
   EXPECT_DOUBLE_EQ(facts["predicted_bytes"].get<double>(), 4e6);
   EXPECT_NEAR(facts["measured_bytes"].get<double>(), 4.2e6, 1);
 }
 
 TEST_F(ReportTest, OverfittingAndARunThatIsNotDoneAreFound) {
-  EXPECT_TRUE(findings(report_of(make({.overfits = true}))).contains("overfitting"));
-  EXPECT_TRUE(findings(report_of(make({.levels = false}))).contains("still_improving"));
+  EXPECT_TRUE(findings_of(report_of(make({.overfits = true}))).contains("overfitting"));
+  EXPECT_TRUE(findings_of(report_of(make({.levels = false}))).contains("still_improving"));
 }
 
 TEST_F(ReportTest, TheRecordedLearningRateIsThatOfTheFormula) {
-  const Json facts = answer(report_of(make({})), "learning_rate")["facts"];
+  const Json facts = answer_of(report_of(make({})), "learning_rate")["facts"];
   EXPECT_EQ(facts["compared_steps"], 200);
   EXPECT_LT(facts["largest_deviation"].get<double>(), 1e-9);
 }
 
 TEST_F(ReportTest, WhatIsNotMeasuredIsNullAndSaidSo) {
   const Json without = report_of(make({}));
-  EXPECT_TRUE(answer(without, "cost")["facts"]["cost"].is_null());
-  EXPECT_TRUE(answer(without, "processors")["facts"]["mfu"].is_null());
-  EXPECT_FALSE(answer(without, "processors")["not_measured"].empty());
+  EXPECT_TRUE(answer_of(without, "cost")["facts"]["cost"].is_null());
+  EXPECT_TRUE(answer_of(without, "processors")["facts"]["mfu"].is_null());
+  EXPECT_FALSE(answer_of(without, "processors")["not_measured"].empty());
   const Json with = report_of(make({}), {.price_per_hour = 3.6, .watts = 100});
-  const double hours = answer(with, "cost")["facts"]["host_hours"];
-  EXPECT_NEAR(answer(with, "cost")["facts"]["cost"].get<double>(), 3.6 * hours, 1e-9);
-  EXPECT_NEAR(answer(with, "cost")["facts"]["energy_kwh"].get<double>(), 0.1 * hours, 1e-9);
+  const double hours = answer_of(with, "cost")["facts"]["host_hours"];
+  EXPECT_NEAR(answer_of(with, "cost")["facts"]["cost"].get<double>(), 3.6 * hours, 1e-9);
+  EXPECT_NEAR(answer_of(with, "cost")["facts"]["energy_kwh"].get<double>(), 0.1 * hours, 1e-9);
 }
 
 TEST_F(ReportTest, ARunThatHasHardlyBegunAndOneWithoutMetricsAreReported) {
   const fs::path folder = make({.steps = 2});
-  EXPECT_EQ(answer(report_of(folder), "trained")["facts"]["trend"], "not_measured");
+  EXPECT_EQ(answer_of(report_of(folder), "trained")["facts"]["trend"], "not_measured");
   fs::remove(folder / "metrics.jsonl");
   fs::remove(folder / "live.json");
   EXPECT_NE(
-      answer(report_of(folder), "duration")["answer"].get<std::string>().find("did not begin"),
+      answer_of(report_of(folder), "duration")["answer"].get<std::string>().find("did not begin"),
       std::string::npos);
   report_page(report_);
   EXPECT_THROW(make_report({folder / "nothing"}, {}), ConfigError);
@@ -270,29 +259,29 @@ class ReportWithTimes : public ReportTest {
 
 TEST_F(ReportWithTimes, AHealthyRunHasNoFindingsAndAWaterfallOfPhases) {
   const Json report = report_with(nullptr);
-  EXPECT_EQ(findings(report), std::set<std::string>{});
-  const Json facts = answer(report, "duration")["facts"];
+  EXPECT_EQ(findings_of(report), std::set<std::string>{});
+  const Json facts = answer_of(report, "duration")["facts"];
   EXPECT_NEAR(facts["parts"]["forward"].get<double>(), 60, 0.01);
   EXPECT_NEAR(facts["parts"]["backward"].get<double>(), 90, 0.01);
   EXPECT_NEAR(facts["parts"]["exposed communication"].get<double>(), 6, 0.01);
   EXPECT_NEAR(facts["parts"]["waiting for peers"].get<double>(), 4, 0.01);
   EXPECT_NEAR(facts["hidden_communication_seconds"].get<double>(), 20, 0.01);
   EXPECT_FALSE(facts["parts"].contains("compute"));
-  EXPECT_TRUE(answer(report, "duration")["not_measured"].empty());
+  EXPECT_TRUE(answer_of(report, "duration")["not_measured"].empty());
   double sum = 0;
   for (const auto& [name, seconds] : facts["parts"].items()) sum += seconds.get<double>();
   EXPECT_NEAR(sum, facts["wall_seconds"].get<double>(), 0.01) << "what is hidden is not in it";
 
-  const Json ranks = answer(report, "processors")["facts"]["ranks"];
+  const Json ranks = answer_of(report, "processors")["facts"]["ranks"];
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[1]["host"], "b");
   EXPECT_NEAR(ranks[1]["computing_share"].get<double>(), 0.79 / 0.86, 1e-4);
-  const Json network = answer(report, "network")["facts"];
+  const Json network = answer_of(report, "network")["facts"];
   EXPECT_NEAR(network["exposed_seconds"].get<double>(), 0.03, 1e-5);
   EXPECT_NEAR(network["hidden_seconds"].get<double>(), 0.1, 1e-5);
   EXPECT_NEAR(network["exchange_bytes_per_second"].get<double>(), 4.1e6 / 0.13, 1e3);
   EXPECT_NEAR(network["link_share_of_exchange"].get<double>(), 4.1e6 / 0.13 / 125e6, 1e-3);
-  const Json traffic = answer(report, "traffic")["facts"];
+  const Json traffic = answer_of(report, "traffic")["facts"];
   EXPECT_NEAR(traffic["measured_bytes"].get<double>(), 4.1e6, 1);
   EXPECT_NEAR(traffic["sent_bytes"].get<double>(), 4.1e6, 1);
   report_page(report_);
@@ -304,18 +293,18 @@ TEST_F(ReportWithTimes, ASlowRankIsNamedWithItsHost) {
     if (rank == 0) t.wait += 0.3F;
     if (rank == 0) t.peers += 0.3F;
   });
-  EXPECT_EQ(findings(report), std::set<std::string>{"slow_rank"});
-  const Json slowest = answer(report, "processors")["facts"]["slowest"];
+  EXPECT_EQ(findings_of(report), std::set<std::string>{"slow_rank"});
+  const Json slowest = answer_of(report, "processors")["facts"]["slowest"];
   EXPECT_EQ(slowest["rank"], 1);
   EXPECT_EQ(slowest["host"], "b");
   EXPECT_EQ(slowest["phase"], "backward");
-  EXPECT_EQ(answer(report, "network")["facts"]["bottleneck"], false);
+  EXPECT_EQ(answer_of(report, "network")["facts"]["bottleneck"], false);
 }
 
 TEST_F(ReportWithTimes, ASlowNetworkIsTheBottleneck) {
   const Json report = report_with([](int64_t, int, RankTimes& t) { t.wait += 0.6F; });
-  EXPECT_EQ(findings(report), std::set<std::string>{"network_bound"});
-  const Json what_if = answer(report, "network")["facts"]["what_if"];
+  EXPECT_EQ(findings_of(report), std::set<std::string>{"network_bound"});
+  const Json what_if = answer_of(report, "network")["facts"]["what_if"];
   const double step = 0.86 + 0.6, exposed = 0.63;
   EXPECT_NEAR(what_if["a network without cost"]["high"].get<double>(), step / (step - exposed),
               1e-3);

@@ -1,0 +1,27 @@
+// Findings and answers of a report's JSON (docs/report.md, "report.json").
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+namespace lockstep {
+
+inline std::set<std::string> findings_of(const nlohmann::ordered_json& report) {
+  std::set<std::string> out;
+  for (const nlohmann::ordered_json& finding : report.at("findings")) out.insert(finding.at("id"));
+  return out;
+}
+
+inline nlohmann::ordered_json answer_of(const nlohmann::ordered_json& report,
+                                        const std::string& id) {
+  for (const nlohmann::ordered_json& one : report.at("answers")) {
+    if (one.at("id") == id) return one;
+  }
+  ADD_FAILURE() << "no answer " << id;
+  return nullptr;
+}
+
+}  // namespace lockstep
