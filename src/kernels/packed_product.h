@@ -25,7 +25,7 @@ enum class WeightFormat { kFp32, kBf16, kInt8 };
 enum class ProductEnd {
   kStore,      // out = y, fp32 or bf16
   kStoreRelu,  // out = max(y, 0)
-  kAdd,        // out += y; fp32 only
+  kAdd,        // out += y
 };
 
 struct PackedProductArgs {

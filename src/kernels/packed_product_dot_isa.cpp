@@ -162,27 +162,39 @@ inline HalfLanes rounded(Lanes y) {
 }
 #endif
 
-// y [n < kLanes] to its place behind the last whole vector of outputs.
-inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n) {
-  alignas(64) float value[kLanes];
-  *reinterpret_cast<Lanes*>(value) = y;
-  for (int64_t i = 0; i < n; ++i) {
-    if (a.out_is_bf16) {
-      static_cast<Bf16*>(a.out)[at + i] = to_bf16(value[i]);
-    } else {
-      float* out = static_cast<float*>(a.out) + at + i;
-      *out = a.end == ProductEnd::kAdd ? *out + value[i] : value[i];
-    }
-  }
+template <bool kAdds>
+inline void put(Lanes y, float* out) {
+  Lanes* at = reinterpret_cast<Lanes*>(out);
+  *at = kAdds ? *at + y : y;
+}
+template <bool kAdds>
+inline void put(Lanes y, Bf16* out) {
+  HalfLanes* at = reinterpret_cast<HalfLanes*>(out);
+  if (kAdds) y += (Lanes)(__builtin_convertvector(*at, IntLanes) << 16);
+  *at = rounded(y);
 }
 
 inline void put(const PackedProductArgs& a, Lanes y, int64_t at) {
+  const bool adds = a.end == ProductEnd::kAdd;
   if (a.out_is_bf16) {
-    *reinterpret_cast<HalfLanes*>(static_cast<Bf16*>(a.out) + at) = rounded(y);
-    return;
+    Bf16* out = static_cast<Bf16*>(a.out) + at;
+    adds ? put<true>(y, out) : put<false>(y, out);
+  } else {
+    float* out = static_cast<float*>(a.out) + at;
+    adds ? put<true>(y, out) : put<false>(y, out);
   }
-  Lanes* out = reinterpret_cast<Lanes*>(static_cast<float*>(a.out) + at);
-  *out = a.end == ProductEnd::kAdd ? *out + y : y;
+}
+
+// y [n < kLanes] to its place behind the last whole vector of outputs.
+inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n) {
+  const std::size_t bytes = static_cast<std::size_t>(n) * (a.out_is_bf16 ? 2 : 4);
+  char* out = static_cast<char*>(a.out) + at * (a.out_is_bf16 ? 2 : 4);
+  alignas(64) float whole[kLanes] = {};
+  __builtin_memcpy(whole, out, bytes);
+  PackedProductArgs own = a;
+  own.out = whole;
+  put(own, y, 0);
+  __builtin_memcpy(out, whole, bytes);
 }
 
 struct TilePlace {
@@ -191,19 +203,23 @@ struct TilePlace {
 };
 
 // What most products of training end with: nothing but the sums.
-template <int kRows, int kVectors, class Sum, class T>
+template <bool kAdds, int kRows, int kVectors, class Sum, class T>
 inline void store_tile(const Sum (&sum)[kRows][kVectors], T* out, int64_t stride) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r, out += stride) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const Lanes y = as_floats(sum[r][v]);
-      if constexpr (sizeof(T) == 2) {
-        *reinterpret_cast<HalfLanes*>(out + v * kLanes) = rounded(y);
-      } else {
-        *reinterpret_cast<Lanes*>(out + v * kLanes) = y;
-      }
-    }
+    for (int v = 0; v < kVectors; ++v) put<kAdds>(as_floats(sum[r][v]), out + v * kLanes);
+  }
+}
+template <int kRows, int kVectors, class Sum>
+inline void store_tile(const PackedProductArgs& a, const Sum (&sum)[kRows][kVectors], int64_t at) {
+  const bool adds = a.end == ProductEnd::kAdd;
+  if (a.out_is_bf16) {
+    Bf16* out = static_cast<Bf16*>(a.out) + at;
+    adds ? store_tile<true>(sum, out, a.out_stride) : store_tile<false>(sum, out, a.out_stride);
+  } else {
+    float* out = static_cast<float*>(a.out) + at;
+    adds ? store_tile<true>(sum, out, a.out_stride) : store_tile<false>(sum, out, a.out_stride);
   }
 }
 
@@ -227,13 +243,8 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   }
   const int64_t at = place.row * a.out_stride + place.out_column;
   const bool whole = place.column + kVectors * kLanes <= a.outputs;
-  if (whole && a.bias == nullptr && a.end == ProductEnd::kStore && !a.out_is_bf16) {
-    return store_tile<kRows, kVectors>(sum, static_cast<float*>(a.out) + at, a.out_stride);
-  }
-  if (whole && a.bias == nullptr && a.end == ProductEnd::kStore) {
-    return store_tile<kRows, kVectors>(sum, static_cast<Bf16*>(a.out) + at, a.out_stride);
-  }
-  // Unrolled, for the sums would otherwise go through memory.
+  if (whole && a.bias == nullptr && a.end != ProductEnd::kStoreRelu) return store_tile(a, sum, at);
+    // Unrolled, for the sums would otherwise go through memory.
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4

@@ -23,8 +23,9 @@ struct TileConvolutionArgs {
   int64_t stride;           // 1, or 2 with 9 taps
   const void* weight;       // packed
   void* y;                  // bf16 [images, lines, columns, outputs]
-  // [chunks, outputs], or null: of the pixels of a chunk the first one's values, and the sums of
-  // (y - first) and of its squares.
+  bool adds;                // to what is in y
+  // [chunks, outputs], or null, as with `adds`: of the pixels of a chunk the first one's values,
+  // and the sums of (y - first) and of its squares.
   float *first, *sum, *squares;
   int64_t* pixels;  // [chunks]: how many there are, 0 possible; with the sums
 };

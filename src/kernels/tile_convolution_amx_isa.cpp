@@ -136,18 +136,27 @@ inline __m512 widened(__m256i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-// The sums of those of the 32 places that are pixels (others: -1), rounded; with kMeasures, what
-// they add to the moments. `pixels` counts those before. Returns those after.
-template <bool kMeasures>
+enum class StoreUse { kStore, kMeasure, kAdd };
+
+// The sums of those of the 32 places that are pixels (others: -1), rounded; with kMeasure, what
+// they add to the moments; with kAdd, on top of what is there. `pixels` counts those before.
+// Returns those after.
+template <StoreUse kUse>
 inline int64_t store(const float* c, const int64_t* pixel, Half* y, int64_t outputs,
                      Moments& moments, int64_t pixels) {
   for (int64_t p = 0; p < kBlock; ++p) {
     if (pixel[p] < 0) continue;
     const float* from = c + (p / 16 * 32 + p % 16) * 16;
-    const __m512i both =
-        (__m512i)_mm512_cvtne2ps_pbh(_mm512_load_ps(from + 256), _mm512_load_ps(from));
-    _mm512_storeu_si512(y + pixel[p] * outputs, both);
-    if (!kMeasures) continue;
+    Half* at = y + pixel[p] * outputs;
+    __m512 low = _mm512_load_ps(from), high = _mm512_load_ps(from + 256);
+    if (kUse == StoreUse::kAdd) {
+      const __m512i before = _mm512_loadu_si512(at);
+      low = _mm512_add_ps(low, widened(_mm512_castsi512_si256(before)));
+      high = _mm512_add_ps(high, widened(_mm512_extracti64x4_epi64(before, 1)));
+    }
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+    _mm512_storeu_si512(at, both);
+    if (kUse != StoreUse::kMeasure) continue;
     const __m512 value[2] = {widened(_mm512_castsi512_si256(both)),
                              widened(_mm512_extracti64x4_epi64(both, 1))};
 #pragma GCC unroll 2
@@ -178,7 +187,7 @@ struct Chunk {
   const int64_t* tap;
 };
 
-template <int kTaps, bool kMeasures>
+template <int kTaps, StoreUse kUse>
 void convolve_chunk(const TileConvolutionArgs& a, const TileConvolutionPart& part,
                     const Chunk& chunk, int64_t number) {
   alignas(64) float c[1024];
@@ -192,11 +201,12 @@ void convolve_chunk(const TileConvolutionArgs& a, const TileConvolutionPart& par
       multiply<kTaps>({chunk.rows + p * a.inputs, a.inputs * 2, chunk.tap, weight,
                        weight + kTaps * steps * kTileElements, steps},
                       c);
-      pixels = store<kMeasures>(c, chunk.pixel + p, static_cast<Half*>(a.y) + o, a.outputs, moments,
-                                pixels);
+      pixels =
+          store<kUse>(c, chunk.pixel + p, static_cast<Half*>(a.y) + o, a.outputs, moments, pixels);
     }
-    if (kMeasures) save(moments, a, number * a.outputs + o);
-    if (kMeasures && o == 0) a.pixels[number] = pixels;
+    if (kUse != StoreUse::kMeasure) continue;
+    save(moments, a, number * a.outputs + o);
+    if (o == 0) a.pixels[number] = pixels;
   }
 }
 
@@ -231,8 +241,13 @@ void convolve_as(const TileConvolutionArgs& a, const TileConvolutionPart& part, 
             });
       }
     }
-    a.sum != nullptr ? convolve_chunk<kTaps, true>(a, part, chunk, i)
-                     : convolve_chunk<kTaps, false>(a, part, chunk, i);
+    if (a.adds) {
+      convolve_chunk<kTaps, StoreUse::kAdd>(a, part, chunk, i);
+    } else if (a.sum != nullptr) {
+      convolve_chunk<kTaps, StoreUse::kMeasure>(a, part, chunk, i);
+    } else {
+      convolve_chunk<kTaps, StoreUse::kStore>(a, part, chunk, i);
+    }
   }
 }
 

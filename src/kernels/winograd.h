@@ -54,8 +54,9 @@ struct WinogradResultArgs {
   T* y;
   WinogradImages shape;   // of y
   int64_t first_channel;  // a multiple of 64
-  // [64] each, or null: the values of the first pixel written, the sums of (y - first) and of its
-  // square.
+  bool adds;              // to what is in y
+  // [64] each, or null, as with `adds`: the values of the first pixel written, the sums of (y -
+  // first) and of its square.
   float *first, *sum, *squares;
 };
 

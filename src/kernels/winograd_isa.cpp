@@ -189,7 +189,9 @@ void weight(const WinogradWeightArgs<T>& a, int64_t begin, int64_t end) {
   }
 }
 
-template <class T, bool kMeasures>
+enum class ResultUse { kStore, kMeasure, kAdd };
+
+template <class T, ResultUse kUse>
 void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
   const WinogradImages& s = a.shape;
   for (int64_t c = 0; c < kPanel; c += kLanes) {
@@ -208,9 +210,11 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
              a.first_channel + c;
       for (int64_t line = 0; line < lines; ++line) {
         for (int64_t column = 0; column < columns; ++column) {
-          const Lanes value = store_rounded(to[line * kSquare + column],
-                                            y + (line * s.width + column) * s.channels);
-          if (!kMeasures) continue;
+          T* at = y + (line * s.width + column) * s.channels;
+          Lanes value = to[line * kSquare + column];
+          if (kUse == ResultUse::kAdd) value += load(at);
+          value = store_rounded(value, at);
+          if (kUse != ResultUse::kMeasure) continue;
           if (!started) first = value;
           started = true;
           const Lanes distance = value - first;
@@ -219,7 +223,7 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
         }
       }
     }
-    if (!kMeasures) continue;
+    if (kUse != ResultUse::kMeasure) continue;
     store(first, a.first + c);
     store(sum, a.sum + c);
     store(sums_of_squares, a.squares + c);
@@ -228,7 +232,9 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
 
 template <class T>
 void result(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
-  a.sum != nullptr ? result_as<T, true>(a, begin, end) : result_as<T, false>(a, begin, end);
+  if (a.adds) return result_as<T, ResultUse::kAdd>(a, begin, end);
+  a.sum != nullptr ? result_as<T, ResultUse::kMeasure>(a, begin, end)
+                   : result_as<T, ResultUse::kStore>(a, begin, end);
 }
 
 // The outputs [begin, end).

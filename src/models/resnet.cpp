@@ -108,15 +108,21 @@ torch::Tensor ResNet::features(const torch::Tensor& images, const ImageForward& 
   torch::Tensor x = conv_norm(images, stem_.convolution, stem_.norm, {}, mode);
   if (pools_) x = max_pool(x, how.numerics);
   for (const ResNetBlock& block : blocks_) {
+    const auto gradient = std::make_shared<GradientSum>(2);  // of x: both ways read it
     torch::Tensor residual = x;
     for (const ResNetBlock::Part& part : block.shortcut) {
-      residual = conv_norm(x, part.convolution, part.norm, {.relu = false}, mode);
+      const ConvNormEnd end{.relu = false, .x_gradient = gradient};
+      residual = conv_norm(x, part.convolution, part.norm, end, mode);
     }
     torch::Tensor y = x;
     for (const ResNetBlock::Part& part : block.parts) {
-      const bool last = &part == &block.parts.back();
-      y = conv_norm(y, part.convolution, part.norm, {true, last ? residual : torch::Tensor()},
-                    mode);
+      ConvNormEnd end;
+      if (&part == &block.parts.front()) end.x_gradient = gradient;
+      if (&part == &block.parts.back()) {
+        end.residual = residual;
+        if (block.shortcut.empty()) end.residual_gradient = gradient;
+      }
+      y = conv_norm(y, part.convolution, part.norm, end, mode);
     }
     x = y;
   }

@@ -3,6 +3,7 @@
 #include <torch/custom_class.h>
 
 #include <optional>
+#include <utility>
 
 #include "nn/batch_norm_fused.h"
 #include "nn/fused.h"
@@ -33,7 +34,13 @@ struct Kept : torch::CustomClassHolder {
   torch::Tensor used;       // weight_for_use()
   torch::Tensor convolved;  // [n * height' * width', out], what the batch norm read
   bool relu = true, residual = false;
+  std::shared_ptr<GradientSum> x_gradient, residual_gradient;
 };
+
+// What goes to autograd where `shared`, unless null, gathers the gradients of several readers.
+torch::Tensor given(const std::shared_ptr<GradientSum>& shared, const torch::Tensor& gradient) {
+  return shared == nullptr ? gradient : shared->give(gradient);
+}
 
 struct FusedConvNorm : Function<FusedConvNorm> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
@@ -81,15 +88,30 @@ struct FusedConvNorm : Function<FusedConvNorm> {
                                        kept.convolution);
     }
     torch::Tensor d_x, d_residual;
-    if (ctx->needs_input_grad(0)) {
-      d_x = detail::convolve_backward(d_convolved, kept.used, x.sizes(), kept.convolution);
+    if (in.wants_residual) {
+      d_residual = detail::image_of_rows(norm.d_residual, n, height, width);
+      const auto& shared = kept.residual_gradient;
+      if (shared != nullptr && shared->sum().defined()) d_residual.add_(shared->sum());
+      d_residual = given(shared, d_residual);
     }
-    if (in.wants_residual) d_residual = detail::image_of_rows(norm.d_residual, n, height, width);
+    if (ctx->needs_input_grad(0)) {
+      const auto& shared = kept.x_gradient;
+      d_x = given(shared,
+                  detail::convolve_backward(d_convolved, kept.used, x.sizes(), kept.convolution,
+                                            shared ? shared->sum() : torch::Tensor()));
+    }
     return {d_x, {}, {}, {}, d_residual, {}};
   }
 };
 
 }  // namespace
+
+torch::Tensor GradientSum::give(torch::Tensor sum) {
+  sum_ = std::move(sum);
+  if (++given_ < readers_) return {};
+  given_ = 0;
+  return std::exchange(sum_, {});
+}
 
 torch::Tensor conv_norm(const torch::Tensor& x, const Convolution& convolution,
                         const BatchNorm& norm, const ConvNormEnd& end, const BatchNormMode& mode) {
@@ -107,6 +129,9 @@ torch::Tensor conv_norm(const torch::Tensor& x, const Convolution& convolution,
   kept->mode = mode;
   kept->used = detail::weight_for_use(convolution, x);
   kept->relu = end.relu;
+  TORCH_CHECK(end.relu || end.residual_gradient == nullptr, "a shared residual without a ReLU");
+  kept->x_gradient = end.x_gradient;
+  kept->residual_gradient = end.residual_gradient;
   std::optional<torch::Tensor> residual;
   if (end.residual.defined()) residual = end.residual;
   return FusedConvNorm::apply(x, convolution.weight->value, norm.weight->value, norm.bias->value,

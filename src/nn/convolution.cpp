@@ -109,7 +109,8 @@ void run_parts(const TileConvolutionArgs& args) {
 
 struct TileUse {
   int64_t stride;
-  bool backward;  // of d_y, to the gradient of x; stride 1 only
+  bool backward;       // of d_y, to the gradient of x; stride 1 only
+  torch::Tensor into;  // where defined, += the result
 };
 
 // The convolution of x [n, in, height, width] with the weight.
@@ -119,7 +120,9 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   const int64_t taps = weight.size(2) * weight.size(3);
   const int64_t height = (x.size(2) - 1) / use.stride + 1, width = (x.size(3) - 1) / use.stride + 1;
   const torch::Tensor rows = pixel_rows(x);
-  torch::Tensor y = torch::empty({x.size(0) * height * width, outputs}, x.options());
+  const torch::Tensor y = use.into.defined()
+                              ? pixel_rows(use.into)
+                              : torch::empty({x.size(0) * height * width, outputs}, x.options());
   const torch::Tensor packed = aligned_bytes(weight.numel() * 2);
   const TileWeightArgs pack{
       weight.const_data_ptr(), weight.size(0), weight.size(1), taps, use.backward,
@@ -138,6 +141,7 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   args.stride = use.stride;
   args.weight = pack.packed;
   args.y = y.data_ptr();
+  args.adds = use.into.defined();
   if (sums != nullptr) {
     const int64_t chunks = kernel.chunks(args);
     sums->values = torch::empty({3, chunks, outputs}, at::kFloat);
@@ -180,10 +184,10 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     return convolve(read_pixels(x, convolution.stride), used, single_pixels(convolution), sums);
   }
   if (uses_tiles(convolution, x.scalar_type()) && x.numel() > 0) {
-    return convolve_tiles(x, used, {convolution.stride, false}, sums);
+    return convolve_tiles(x, used, {convolution.stride, false, {}}, sums);
   }
   if (takes_winograd(convolution, x)) {
-    return winograd_convolve(x, used.contiguous(), false, sums);  // a copy of widened fp16 only
+    return winograd_convolve(x, used.contiguous(), sums);  // a copy of widened fp16 only
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
@@ -197,26 +201,32 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
 }
 
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
-                                at::IntArrayRef sizes, const Convolution& convolution) {
+                                at::IntArrayRef sizes, const Convolution& convolution,
+                                torch::Tensor into) {
   RECORD_FUNCTION("lockstep::convolve_backward", {});
+  TORCH_CHECK(!into.defined() || (into.sizes() == sizes && into.scalar_type() == d_y.scalar_type()),
+              "a gradient of ", into.sizes(), " to add to one of ", sizes);
   if (skips_pixels(convolution)) {
-    torch::Tensor d_x =
-        torch::zeros(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
+    if (!into.defined()) {
+      into = torch::zeros(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
+    }
     const std::vector<int64_t> read{d_y.size(0), sizes[1], d_y.size(2), d_y.size(3)};
-    every(d_x, convolution.stride)
-        .copy_(convolve_backward(d_y, used, read, single_pixels(convolution)));
-    return d_x;
+    every(into, convolution.stride)
+        .add_(convolve_backward(d_y, used, read, single_pixels(convolution)));
+    return into;
   }
   if (convolution.stride == 1 && uses_tiles(convolution, d_y.scalar_type()) && d_y.numel() > 0) {
-    return convolve_tiles(d_y, used, {1, true}, nullptr);
+    return convolve_tiles(d_y, used, {1, true, into}, nullptr);
   }
   if (takes_winograd(convolution, d_y)) {
-    return winograd_convolve(d_y, used.contiguous(), true, nullptr);
+    return winograd_convolve_backward(d_y, used.contiguous(), into);
   }
   if (is_product(convolution)) {
-    const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used));
+    const torch::Tensor rows = into.defined() ? pixel_rows(into) : torch::Tensor();
+    const torch::Tensor d_x = product(pixel_rows(d_y), matrix(used), rows);
     return image_of_rows(d_x, sizes[0], sizes[2], sizes[3]);
   }
+  if (into.defined()) return into.add_(convolve_backward(d_y, used, sizes, convolution));
   if (detail::widens(d_y)) {
     return convolve_backward(detail::wide(d_y), detail::wide(used), sizes, convolution)
         .to(at::kHalf);

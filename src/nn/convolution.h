@@ -52,9 +52,11 @@ struct PixelSums {
 // `sums`, unless null: filled where the kernel that convolves also measures its result.
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
                        const Convolution& convolution, PixelSums* sums);
-// -> the gradient of x, of the shape `sizes` [n, in, height, width].
+// -> the gradient of x, of the shape `sizes` [n, in, height, width]; `into`, where defined and of
+// that shape with channels last, += that, and is returned.
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
-                                at::IntArrayRef sizes, const Convolution& convolution);
+                                at::IntArrayRef sizes, const Convolution& convolution,
+                                torch::Tensor into = {});
 // gradient [out, in, kernel, kernel], fp32 and dense, += that of the weight.
 void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
                               const torch::Tensor& x, const Convolution& convolution);

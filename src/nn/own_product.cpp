@@ -41,8 +41,8 @@ torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type) {
                       at::kByte);
 }
 
-// x [rows, inputs] times what `weight` tells -> [rows, outputs].
-torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight) {
+// x [rows, inputs] times what `weight` tells -> [rows, outputs], or on top of `into`.
+torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torch::Tensor& into) {
   const at::ScalarType type = x.scalar_type();
   const int64_t rows = x.size(0), groups = groups_of(weight.inputs, type);
   const int64_t panels = panels_of(weight.outputs);
@@ -51,14 +51,14 @@ torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight) {
   const auto pack = packing_of(type);
   parallel_rows(panels, kPanelOutputs * weight.inputs,
                 [&](int64_t begin, int64_t end) { pack(weight, begin, end); });
-  torch::Tensor y = torch::empty({rows, weight.outputs}, x.options());
+  torch::Tensor y = into.defined() ? into : torch::empty({rows, weight.outputs}, x.options());
   PackedProductArgs args{};
   args.x = x.const_data_ptr();
   args.x_stride = x.size(1) * x.element_size();
   args.groups = groups;
   args.panels = weight.panels;
   args.outputs = weight.outputs;
-  args.end = ProductEnd::kStore;
+  args.end = into.defined() ? ProductEnd::kAdd : ProductEnd::kStore;
   args.out_is_bf16 = type == at::kBFloat16;
   args.out = y.data_ptr();
   args.out_stride = weight.outputs;
@@ -184,14 +184,17 @@ torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor
   RECORD_FUNCTION("lockstep::product_transposed", (std::vector<c10::IValue>{x, weight}));
   check_alike(x, weight);
   return multiply(
-      x, {weight.const_data_ptr(), weight.size(0), weight.size(1), weight.size(1), 1, nullptr});
+      x, {weight.const_data_ptr(), weight.size(0), weight.size(1), weight.size(1), 1, nullptr}, {});
 }
 
-torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight) {
+torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight,
+                          const torch::Tensor& into) {
   RECORD_FUNCTION("lockstep::product", (std::vector<c10::IValue>{d_y, weight}));
   check_alike(d_y, weight);
+  if (into.defined()) check_alike(d_y, into);
   return multiply(
-      d_y, {weight.const_data_ptr(), weight.size(1), weight.size(0), 1, weight.size(1), nullptr});
+      d_y, {weight.const_data_ptr(), weight.size(1), weight.size(0), 1, weight.size(1), nullptr},
+      into);
 }
 
 // Cut along the longer side of the gradient, in halves of panels.

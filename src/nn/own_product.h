@@ -18,8 +18,10 @@ bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
 // x W^T: x [rows, in], weight [out, in] -> [rows, out].
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight);
 
-// d_y W: d_y [rows, out], weight [out, in] -> [rows, in].
-torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight);
+// d_y W: d_y [rows, out], weight [out, in] -> [rows, in]; `into`, where defined, += that, and is
+// returned.
+torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight,
+                          const torch::Tensor& into = {});
 
 // gradient [out, in], fp32, += d_y^T x: d_y [rows, out], x [rows, in]. Sums are fp32 up to the
 // gradient.

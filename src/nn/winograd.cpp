@@ -51,6 +51,7 @@ struct Forward {
   WinogradImages from, to;
   const float* weight;
   T* y;
+  bool adds;
   float *first, *sum, *squares;  // [blocks, outputs], or null
 
   int64_t size() const { return block_squares(from.channels); }
@@ -75,8 +76,8 @@ struct Forward {
         args.out = products + place * sums.place;
         kernels().packed_product.fp32(args, {0, count, 0, 1});
       }
-      WinogradResultArgs<T> result{products,       sums,    y,       to,
-                                   panel * kPanel, nullptr, nullptr, nullptr};
+      WinogradResultArgs<T> result{products, sums,    y,       to,     panel * kPanel,
+                                   adds,     nullptr, nullptr, nullptr};
       if (sum != nullptr) {
         const int64_t at = block.begin / size() * to.channels + panel * kPanel;
         result.first = first + at;
@@ -198,14 +199,21 @@ bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
          images_of(x).squares() >= kFew;
 }
 
-torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
-                                PixelSums* sums) {
-  RECORD_FUNCTION("lockstep::winograd_convolve", {});
+namespace {
+
+// `into`: see winograd_convolve_backward.
+torch::Tensor convolve_squares(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+                               PixelSums* sums, const torch::Tensor& into) {
   check_weight(weight);
   const int64_t inputs = weight.size(backward ? 0 : 1), outputs = weight.size(backward ? 1 : 0);
   TORCH_CHECK(x.size(1) == inputs, "Winograd: x is ", x.sizes(), ", the weight ", weight.sizes());
   const torch::Tensor rows = pixel_rows(x);
-  torch::Tensor y = torch::empty({rows.size(0), outputs}, x.options());
+  const torch::Tensor y =
+      into.defined() ? pixel_rows(into) : torch::empty({rows.size(0), outputs}, x.options());
+  TORCH_CHECK(
+      y.size(0) == rows.size(0) && y.size(1) == outputs && y.scalar_type() == x.scalar_type(),
+      "Winograd: a gradient of ", into.sizes(), " to add to one of ", rows.size(0), " pixels, ",
+      outputs, " channels");
   const torch::Tensor packed = torch::empty({kWinogradPlaces, inputs, outputs}, at::kFloat);
   const torch::Tensor zeros = torch::zeros({inputs}, x.options());
   with_winograd_type(x.scalar_type(), [&](auto zero) {
@@ -217,7 +225,7 @@ torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& wei
     });
     Forward<T> forward{
         pointer<T>(rows), pointer<T>(zeros), images_of(x), images_of(x), pointer<float>(packed),
-        pointer<T>(y),    nullptr,           nullptr,      nullptr};
+        pointer<T>(y),    into.defined(),    nullptr,      nullptr,      nullptr};
     forward.to.channels = outputs;
     if (sums != nullptr) {
       const int64_t all = forward.to.squares(), size = forward.size();
@@ -235,6 +243,20 @@ torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& wei
     run_blocks(forward);
   });
   return image_of_rows(y, x.size(0), x.size(2), x.size(3));
+}
+
+}  // namespace
+
+torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight,
+                                PixelSums* sums) {
+  RECORD_FUNCTION("lockstep::winograd_convolve", {});
+  return convolve_squares(x, weight, false, sums, {});
+}
+
+torch::Tensor winograd_convolve_backward(const torch::Tensor& d_y, const torch::Tensor& weight,
+                                         const torch::Tensor& into) {
+  RECORD_FUNCTION("lockstep::winograd_convolve_backward", {});
+  return convolve_squares(d_y, weight, true, nullptr, into);
 }
 
 // Cut by outputs, so that no sum depends on the number of threads.

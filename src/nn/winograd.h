@@ -13,11 +13,15 @@ namespace lockstep::detail {
 // to be faster here than libtorch's (docs/experiments.md).
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
-// The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense;
-// `backward`: of d_y [n, out, height, width], to the gradient of x [n, in, height, width].
+// The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense.
 // `sums`, unless null, is filled.
-torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
+torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight,
                                 PixelSums* sums);
+
+// From d_y [n, out, height, width] to the gradient of x [n, in, height, width]; `into`, where
+// defined, += that, and is returned.
+torch::Tensor winograd_convolve_backward(const torch::Tensor& d_y, const torch::Tensor& weight,
+                                         const torch::Tensor& into);
 
 // gradient [out, in, 3, 3], fp32 and dense, += that of the weight; d_y and x with channels last.
 void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,

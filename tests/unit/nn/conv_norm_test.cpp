@@ -171,6 +171,81 @@ TEST(ConvNorm, FusedEqualsPlainInFp16) {
   }
 }
 
+// The way of a residual block: parts one after the other, and x itself or a shortcut.
+struct Block {
+  std::vector<Layer> parts, shortcut;
+};
+
+struct BlockResult {
+  torch::Tensor d_x;
+  std::vector<torch::Tensor> gradients;
+};
+
+// Goes back through the block twice.
+BlockResult run_block(const Block& block, const torch::Tensor& from, const BatchNormMode& mode) {
+  std::vector<std::unique_ptr<Built>> parts, shortcut;
+  for (const Layer& layer : block.parts) parts.push_back(std::make_unique<Built>(layer));
+  for (const Layer& layer : block.shortcut) shortcut.push_back(std::make_unique<Built>(layer));
+  const torch::Tensor x = from.clone().set_requires_grad(true);
+  const auto gradient = std::make_shared<GradientSum>(2);
+  torch::Tensor residual = x, y = x;
+  for (const auto& part : shortcut) {
+    residual = conv_norm(x, part->convolution, part->norm,
+                         {.relu = false, .residual = {}, .x_gradient = gradient}, mode);
+  }
+  for (const auto& part : parts) {
+    ConvNormEnd end;
+    if (part == parts.front()) end.x_gradient = gradient;
+    if (part == parts.back()) {
+      end.residual = residual;
+      if (shortcut.empty()) end.residual_gradient = gradient;
+    }
+    y = conv_norm(y, part->convolution, part->norm, end, mode);
+  }
+  const torch::Tensor d_y = channels_last(random_tensor(y.sizes().vec(), 3)).to(y.scalar_type());
+  y.backward(d_y, true);
+  BlockResult out{x.grad().clone(), {}};
+  y.backward(d_y);
+  EXPECT_TRUE(torch::equal(x.grad(), 2 * out.d_x));
+  for (const auto* list : {&parts, &shortcut}) {
+    for (const auto& part : *list) out.gradients.push_back(part->parameters.gradients().clone());
+  }
+  return out;
+}
+
+TEST(ConvNorm, BlocksAddTheGradientsOfTheirInput) {
+  const Block blocks[] = {
+      {{{64, 64, 3, 1, 9, 7, true, false}, {64, 64, 3, 1, 9, 7, true, true}}, {}},
+      {{{256, 64, 1, 1, 8, 9, true, false},
+        {64, 64, 3, 1, 8, 9, true, false},
+        {64, 256, 1, 1, 8, 9, true, true}},
+       {}},
+      {{{64, 128, 3, 2, 8, 10, true, false}, {128, 128, 3, 1, 4, 5, true, true}},
+       {{64, 128, 1, 2, 8, 10, false, false}}},
+      {{{64, 64, 1, 1, 8, 9, true, false},
+        {64, 64, 3, 1, 8, 9, true, false},
+        {64, 256, 1, 1, 8, 9, true, true}},
+       {{64, 256, 1, 1, 8, 9, false, false}}}};
+  for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    for (const Block& block : blocks) {
+      const Layer& first = block.parts.front();
+      SCOPED_TRACE(fmt::format("{} {} parts, {} channels, stride {}", toString(compute),
+                               block.parts.size(), first.inputs, first.stride));
+      const torch::Tensor x =
+          channels_last(random_tensor({3, first.inputs, first.height, first.width}, 1)).to(compute);
+      const BlockResult plain = run_block(block, x, {{compute, false}, true, {}});
+      for_each_isa([&] {
+        const BlockResult fused = run_block(block, x, {{compute, true}, true, {}});
+        const double tolerance = compute == at::kFloat ? 5e-5 : 4e-2;
+        EXPECT_TENSORS_CLOSE(fused.d_x, plain.d_x, tolerance);
+        for (std::size_t i = 0; i < plain.gradients.size(); ++i) {
+          EXPECT_TENSORS_CLOSE(fused.gradients[i], plain.gradients[i], tolerance);
+        }
+      });
+    }
+  }
+}
+
 TEST(ConvNorm, FusedEqualsPlainInEvaluation) {
   for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
     for (const Layer& layer : kLayers) {

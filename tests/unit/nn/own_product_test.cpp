@@ -40,12 +40,17 @@ TEST(OwnProduct, EqualsTheExactProduct) {
       const torch::Tensor weight = random_tensor({shape.outputs, shape.inputs}, 2, type);
       const torch::Tensor turned = weight.t().contiguous();
       const torch::Tensor expected = exact(x, weight.t()).to(type);
+      const torch::Tensor before = random_tensor({shape.rows, shape.outputs}, 4, type);
+      const torch::Tensor with_before = (exact(x, weight.t()) + before).to(type);
       for_each_isa([&] {
         for (int threads : {1, 3}) {
           Threads scope(threads);
           EXPECT_TENSORS_CLOSE(detail::own_product_transposed(x, weight), expected,
                                tolerance(type));
           EXPECT_TENSORS_CLOSE(detail::own_product(x, turned), expected, tolerance(type));
+          const torch::Tensor into = before.clone();
+          detail::own_product(x, turned, into);
+          EXPECT_TENSORS_CLOSE(into, with_before, tolerance(type));
         }
       });
     }

@@ -62,10 +62,15 @@ TEST(Winograd, ConvolvesAsLibtorchInDouble) {
   for_each_case([](const Data& data, at::ScalarType type) {
     for (int threads : {1, 3}) {
       Threads scope(threads);
-      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.x, data.weight, false, nullptr), data.y,
+      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.x, data.weight, nullptr), data.y,
                            winograd_tolerance(type));
-      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.d_y, data.weight, true, nullptr),
-                           data.d_x, winograd_tolerance(type));
+      EXPECT_TENSORS_CLOSE(detail::winograd_convolve_backward(data.d_y, data.weight, {}), data.d_x,
+                           winograd_tolerance(type));
+      const torch::Tensor before =
+          detail::channels_last(random_tensor(data.d_x.sizes().vec(), 4)).to(type);
+      const torch::Tensor into = before.clone();
+      detail::winograd_convolve_backward(data.d_y, data.weight, into);
+      EXPECT_TENSORS_CLOSE(into, before + data.d_x, 2 * winograd_tolerance(type));
     }
   });
 }
@@ -88,7 +93,7 @@ TEST(Winograd, AddsTheGradientOfTheWeightUnrounded) {
 TEST(Winograd, MeasuresWhatItStores) {
   for_each_case([](const Data& data, at::ScalarType) {
     detail::PixelSums sums;
-    const torch::Tensor y = detail::winograd_convolve(data.x, data.weight, false, &sums);
+    const torch::Tensor y = detail::winograd_convolve(data.x, data.weight, &sums);
     const torch::Tensor rows = detail::pixel_rows(y).to(at::kDouble);
     ASSERT_EQ(sums.values.size(1), static_cast<int64_t>(sums.count.size()));
     torch::Tensor total = torch::zeros({y.size(1)}, at::kDouble), squares = total.clone();
