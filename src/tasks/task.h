@@ -28,6 +28,7 @@ struct TaskContext {
   Numerics numerics;
   uint64_t seed = 1;
   fs::path run_folder;  // of an existing run, when it is opened to evaluate or use it; else empty
+  fs::path resumed_folder;  // of the run that goes on from a checkpoint; else empty
 };
 
 // Where a micro-batch stands in the run.

@@ -103,7 +103,10 @@ fs::path TextClassification::choose_network() {
   const TextModelConfig& m = config_.model;
   BertShape& shape = bert_.shape;
   fs::path source;
-  if (m.source.empty()) {
+  const fs::path own = context_.resumed_folder / kNetworkFile;
+  if (!context_.resumed_folder.empty() && fs::exists(own)) {
+    shape = read_bert_config(own).shape;  // its weights are the checkpoint's
+  } else if (m.source.empty()) {
     shape.vocab_size = tokenizer_->identity().vocab_size;
     shape.hidden_size = m.hidden_size;
     shape.num_hidden_layers = m.num_hidden_layers;

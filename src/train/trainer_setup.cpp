@@ -53,6 +53,7 @@ void Trainer::build_network(bool fresh) {
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
+  if (!fresh) context.resumed_folder = folder_.path();
   together(world_, [&] { task_.open(context); });
   check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {

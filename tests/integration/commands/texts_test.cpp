@@ -103,10 +103,14 @@ TEST_F(Texts, TwoRanksLearnAsOne) {
   }
 }
 
+// Also where the model that it began with is gone.
 TEST_F(Texts, ResumeBitByBit) {
   const std::string words = "training.steps=10 model.hidden_dropout_prob=0.1 checkpoint.every=5 ";
   ASSERT_EQ(train("whole", 1, words).exit_code, 0);
-  ASSERT_EQ(train("halves", 1, words).exit_code, 0);
+  const fs::path begun = run("begun-with");
+  fs::copy(folder_->path() / "model", begun);
+  ASSERT_EQ(train("halves", 1, words + "model.source=" + begun.string()).exit_code, 0);
+  fs::remove_all(begun);
   fs::remove_all(run("halves") / "checkpoints/step_10");
   const ProgramResult resumed = run_lockstep(
       fmt::format("train {}/config.toml --resume", run("halves").string()), "OMP_NUM_THREADS=1");
