@@ -13,6 +13,9 @@ option(LOCKSTEP_UNITY "compile files of a folder together" ON)
 
 function(lockstep_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+  if(LOCKSTEP_UNITY)  # it takes unnamed namespaces of included .cpp files for those of headers
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 function(lockstep_folder name)

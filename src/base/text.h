@@ -17,6 +17,10 @@ std::vector<std::string_view> split_words(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // Without ASCII white space at both ends.
 std::string_view trim(std::string_view text);
+// Letters of ASCII in lower case, all else as it is.
+std::string lower_ascii(std::string_view text);
+// Equal but for the case of ASCII letters.
+bool equals_ignoring_case(std::string_view a, std::string_view b);
 
 // 1234567 -> "1,234,567".
 std::string with_commas(int64_t value);

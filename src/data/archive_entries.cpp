@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 1 << 18;
+constexpr std::size_t kEntryBytes = 1 << 18;
 constexpr std::array<std::string_view, 9> kEndings = {
     ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst"};
 
@@ -23,7 +23,7 @@ ArchiveEntries::ArchiveEntries(const fs::path& path)
     : name_(path.string()), archive_(archive_read_new(), archive_read_free) {
   if (!fs::exists(path)) throw DataError("{}: no such file", name_);
   support();
-  if (archive_read_open_filename(archive_.get(), path.c_str(), kBlockBytes) != ARCHIVE_OK) fail();
+  if (archive_read_open_filename(archive_.get(), path.c_str(), kEntryBytes) != ARCHIVE_OK) fail();
 }
 
 ArchiveEntries::ArchiveEntries(std::vector<std::byte> content, std::string name)
@@ -68,8 +68,8 @@ std::vector<std::byte> ArchiveEntries::read() {
   std::vector<std::byte> out;
   while (true) {
     std::size_t before = out.size();
-    out.resize(before + kBlockBytes);
-    la_ssize_t n = archive_read_data(archive_.get(), out.data() + before, kBlockBytes);
+    out.resize(before + kEntryBytes);
+    la_ssize_t n = archive_read_data(archive_.get(), out.data() + before, kEntryBytes);
     if (n < 0) fail();
     out.resize(before + static_cast<std::size_t>(n));
     if (n == 0) return out;

@@ -12,28 +12,28 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
+using TokenizerJson = nlohmann::json;
 
 constexpr const char* kVocabularyName = "vocab.txt";
 constexpr const char* kTokenizerName = "tokenizer.json";
 constexpr const char* kConfigName = "tokenizer_config.json";
 
-Json parse_json(const fs::path& path) {
+TokenizerJson parse_json(const fs::path& path) {
   try {
-    return Json::parse(read_file(path));
-  } catch (const Json::exception& error) {
+    return TokenizerJson::parse(read_file(path));
+  } catch (const TokenizerJson::exception& error) {
     throw DataError("{}: not the JSON of a tokenizer: {}", path.string(), error.what());
   }
 }
 
 // A value that is there and not null.
-const Json* find(const Json& json, const char* key) {
+const TokenizerJson* find(const TokenizerJson& json, const char* key) {
   auto found = json.find(key);
   return found == json.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool flag(const fs::path& path, const Json& json, const char* key, bool otherwise) {
-  const Json* value = find(json, key);
+bool flag(const fs::path& path, const TokenizerJson& json, const char* key, bool otherwise) {
+  const TokenizerJson* value = find(json, key);
   if (value == nullptr) return otherwise;
   if (!value->is_boolean()) {
     throw DataError("{}: {}: expected true or false, got {}", path.string(), key, value->dump());
@@ -42,7 +42,7 @@ bool flag(const fs::path& path, const Json& json, const char* key, bool otherwis
 }
 
 // A token as transformers writes it: its text, or an object with it.
-std::string token_text(const Json& token) {
+std::string token_text(const TokenizerJson& token) {
   if (token.is_string()) return token.get<std::string>();
   return token.is_object() ? token.value("content", "") : "";
 }
@@ -53,15 +53,15 @@ bool is_special(const std::string& piece) {
 }
 
 // Ids would be others than transformers' without notice: refused.
-void check_tokens(const fs::path& path, const Json& json) {
+void check_tokens(const fs::path& path, const TokenizerJson& json) {
   for (const char* key : {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
-    const Json* token = find(json, key);
+    const TokenizerJson* token = find(json, key);
     if (token != nullptr && !is_special(token_text(*token))) {
       throw DataError("{}: {} is \"{}\"; only BERT's own, such as [SEP], are supported",
                       path.string(), key, token_text(*token));
     }
   }
-  const Json* added = find(json, "added_tokens_decoder");
+  const TokenizerJson* added = find(json, "added_tokens_decoder");
   if (added == nullptr || !added->is_object()) return;
   for (const auto& [id, token] : added->items()) {
     if (!is_special(token_text(token))) {
@@ -74,7 +74,7 @@ void check_tokens(const fs::path& path, const Json& json) {
 // tokenizer_config.json, as transformers writes it.
 void read_config(const fs::path& path, WordPieceConfig& config) {
   if (!fs::exists(path)) return;
-  const Json json = parse_json(path);
+  const TokenizerJson json = parse_json(path);
   if (!json.is_object()) throw DataError("{}: not the JSON of a tokenizer", path.string());
   check_tokens(path, json);
   config.lowercase = flag(path, json, "do_lower_case", config.lowercase);
@@ -84,7 +84,7 @@ void read_config(const fs::path& path, WordPieceConfig& config) {
   }
 }
 
-std::vector<std::string> pieces_by_id(const fs::path& path, const Json& vocabulary) {
+std::vector<std::string> pieces_by_id(const fs::path& path, const TokenizerJson& vocabulary) {
   std::vector<std::string> pieces(vocabulary.size());
   for (const auto& [piece, id] : vocabulary.items()) {
     const bool number = id.is_number_unsigned() && id.get<uint64_t>() < pieces.size();
@@ -99,11 +99,11 @@ std::vector<std::string> pieces_by_id(const fs::path& path, const Json& vocabula
 
 // tokenizer.json of the `tokenizers` library: all in one.
 BertTokenizer load_tokenizer_json(const fs::path& path, std::optional<bool> lowercase) {
-  const Json json = parse_json(path);
+  const TokenizerJson json = parse_json(path);
   WordPieceConfig config;
   try {
-    const Json& model = json.at("model");
-    const Json& normalizer = json.at("normalizer");
+    const TokenizerJson& model = json.at("model");
+    const TokenizerJson& normalizer = json.at("normalizer");
     if (model.value("type", "") != "WordPiece" ||
         normalizer.value("type", "") != "BertNormalizer") {
       throw DataError("{}: a tokenizer of another kind than BERT's WordPiece", path.string());
@@ -112,7 +112,7 @@ BertTokenizer load_tokenizer_json(const fs::path& path, std::optional<bool> lowe
     config.chinese_apart = flag(path, normalizer, "handle_chinese_chars", true);
     config.strip_accents = flag(path, normalizer, "strip_accents", config.lowercase);
     return BertTokenizer(pieces_by_id(path, model.at("vocab")), config, path.string());
-  } catch (const Json::exception& error) {
+  } catch (const TokenizerJson::exception& error) {
     throw DataError("{}: not the JSON of a tokenizer: {}", path.string(), error.what());
   }
 }

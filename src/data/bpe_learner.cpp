@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kLongestPiece = 16;
-constexpr char32_t kSpaceMark = 0x2581;
+constexpr char32_t kMark = 0x2581;
 constexpr char32_t kProlongedSound = 0x30FC;  // of Katakana, by Unicode's table common to many
 
 // Scripts may not mix; -1: fits any.
@@ -37,7 +37,7 @@ bool is_piece(std::u32string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     char32_t c = text[i];
     if (c == kOutsideAlphabet || c == 0 || c == '\t' || c == ' ') return false;
-    if (c == kSpaceMark) {
+    if (c == kMark) {
       if (i > 0) return false;
       continue;
     }

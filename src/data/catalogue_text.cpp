@@ -18,13 +18,6 @@ bool is_ascii_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 bool is_letter(char c) { return is_ascii_letter(c) || static_cast<unsigned char>(c) >= 0x80; }
 bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
-char lower(char c) { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
-}
-
 char at(std::string_view text, std::size_t i) { return i < text.size() ? text[i] : '\0'; }
 
 // The run of letters, digits and '_' around position i.

@@ -17,12 +17,12 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kBlock = 2048;        // pairs that a thread takes at a time
-constexpr int64_t kLargestHeldOut = 8;  // a larger group would take too much out of train
+constexpr int64_t kPairsAtATime = 2048;  // of a thread
+constexpr int64_t kLargestHeldOut = 8;   // a larger group would take too much out of train
 constexpr uint64_t kShuffleStream = 0x7368756666;
 
 // FNV-1a of 64 bits, scattered: 9 million sentences collide with a chance of about 2e-6.
-uint64_t hash_text(std::string_view text) {
+uint64_t hash_key(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return mix64(hash);
@@ -32,15 +32,16 @@ struct PairKeys {
   uint64_t source, target;
 };
 
-int64_t blocks_of(int64_t count) { return (count + kBlock - 1) / kBlock; }
+int64_t pair_blocks(int64_t count) { return (count + kPairsAtATime - 1) / kPairsAtATime; }
 
 // Runs visit(i) for every index in [0, count) on all cores; visit must be safe for that.
 template <typename Visit>
 void for_each_index(int64_t count, const Visit& visit) {
   ordered_parallel(
-      blocks_of(count), available_cores(),
+      pair_blocks(count), available_cores(),
       [&](int64_t block) {
-        for (int64_t i = block * kBlock; i < std::min(count, (block + 1) * kBlock); ++i) visit(i);
+        const int64_t end = std::min(count, (block + 1) * kPairsAtATime);
+        for (int64_t i = block * kPairsAtATime; i < end; ++i) visit(i);
         return 0;
       },
       [](int) {});
@@ -64,8 +65,7 @@ class Splitter {
     std::unordered_set<uint64_t> seen;
     for (int64_t i = 0; i < pairs_.size(); ++i) {
       PairView pair = pairs_[i];
-      bool is_new =
-          seen.insert(combine_keys(hash_text(pair.source), hash_text(pair.target))).second;
+      bool is_new = seen.insert(combine_keys(hash_key(pair.source), hash_key(pair.target))).second;
       if (is_new) {
         kept_.push_back(i);
       } else {
@@ -85,7 +85,7 @@ class Splitter {
       for (uint32_t gram : trigrams(key)) {
         counts[NearCopyIndex::bucket_of(gram)].fetch_add(1, std::memory_order_relaxed);
       }
-      return hash_text(key);
+      return hash_key(key);
     };
     for_each_index(kept(), [&](int64_t k) {
       keys(k) = {count(comparison_key(pair(k).source)), count(comparison_key(pair(k).target))};
@@ -202,13 +202,13 @@ int64_t count_overlap(const SentencePairs& train, const SentencePairs& held_out)
   std::unordered_set<uint64_t> sources;
   std::unordered_set<uint64_t> targets;
   for (int64_t i = 0; i < held_out.size(); ++i) {
-    sources.insert(hash_text(comparison_key(held_out[i].source)));
-    targets.insert(hash_text(comparison_key(held_out[i].target)));
+    sources.insert(hash_key(comparison_key(held_out[i].source)));
+    targets.insert(hash_key(comparison_key(held_out[i].target)));
   }
   std::vector<PairKeys> keys(static_cast<std::size_t>(train.size()));
   for_each_index(train.size(), [&](int64_t i) {
-    keys[static_cast<std::size_t>(i)] = {hash_text(comparison_key(train[i].source)),
-                                         hash_text(comparison_key(train[i].target))};
+    keys[static_cast<std::size_t>(i)] = {hash_key(comparison_key(train[i].source)),
+                                         hash_key(comparison_key(train[i].target))};
   });
   std::unordered_set<uint64_t> shared_sources;
   std::unordered_set<uint64_t> shared_targets;
@@ -218,8 +218,8 @@ int64_t count_overlap(const SentencePairs& train, const SentencePairs& held_out)
   }
   int64_t count = 0;
   for (int64_t i = 0; i < held_out.size(); ++i) {
-    count += shared_sources.contains(hash_text(comparison_key(held_out[i].source))) ||
-             shared_targets.contains(hash_text(comparison_key(held_out[i].target)));
+    count += shared_sources.contains(hash_key(comparison_key(held_out[i].source))) ||
+             shared_targets.contains(hash_key(comparison_key(held_out[i].target)));
   }
   return count;
 }

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kUnfinished = ".unfinished";  // there while a corpus is being written
-constexpr int64_t kBlock = 4096;                    // pairs that a thread encodes at a time
+constexpr int64_t kPairsInBlock = 4096;             // pairs that a thread encodes at a time
 constexpr int64_t kCountingBlock = 1 << 17;         // larger: what is counted is merged
 
 std::vector<std::string> names_of_files(const Manifest& wanted) {
@@ -63,16 +63,16 @@ SplitRecord write_split(const CorpusOptions& options, const SplitPairs& split,
   Progress progress("encoding " + split.name, "pairs", pairs);
   int64_t done = 0;
   ordered_parallel(
-      blocks_of(pairs, kBlock), available_cores(),
+      blocks_of(pairs, kPairsInBlock), available_cores(),
       [&](int64_t block) {
         EncodedPairs out;
-        int64_t end = std::min(pairs, (block + 1) * kBlock);
-        for (int64_t i = block * kBlock; i < end; ++i) out.add(pair_of(split, i), encoder);
+        int64_t end = std::min(pairs, (block + 1) * kPairsInBlock);
+        for (int64_t i = block * kPairsInBlock; i < end; ++i) out.add(pair_of(split, i), encoder);
         return out;
       },
       [&](const EncodedPairs& encoded) {
         writer.write(encoded, dropped);
-        progress.update(done += kBlock);
+        progress.update(done += kPairsInBlock);
       });
   SplitRecord record = writer.finish();
   record.seen_in_train = split.seen_in_train;

@@ -1,7 +1,5 @@
 #include "data/http_request.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <thread>
 
@@ -25,10 +23,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* to) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return size;
-  std::string name(line.substr(0, colon));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  head.headers[name] = trim(line.substr(colon + 1));
+  head.headers[lower_ascii(line.substr(0, colon))] = trim(line.substr(colon + 1));
   return size;
 }
 

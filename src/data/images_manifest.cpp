@@ -1,37 +1,32 @@
 #include "data/images_manifest.h"
 
-#include <nlohmann/json.hpp>
-
-#include "base/error.h"
+#include "data/manifest_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr ManifestKind kImages{"images", "prepared images", "lockstep prepare images DIR --out "};
 
-constexpr int64_t kFormatVersion = 1;
-constexpr const char* kKind = "images";
-
-Json to_json(const std::vector<OddImage>& images) {
-  Json out = Json::array();
+ManifestJson to_json(const std::vector<OddImage>& images) {
+  ManifestJson out = ManifestJson::array();
   for (const OddImage& image : images) out.push_back({{"name", image.name}, {"what", image.what}});
   return out;
 }
 
-std::vector<OddImage> odd_from_json(const Json& json) {
+std::vector<OddImage> odd_from_json(const ManifestJson& json) {
   std::vector<OddImage> out;
-  for (const Json& image : json) out.push_back({image.at("name"), image.at("what")});
+  for (const ManifestJson& image : json) out.push_back({image.at("name"), image.at("what")});
   return out;
 }
 
-ImagesManifest from_json(const Json& json) {
+ImagesManifest images_manifest_from_json(const ManifestJson& json) {
   ImagesManifest out;
   out.lockstep_version = json.at("lockstep_version");
   out.input = json.at("input");
   out.parameters = json.at("parameters").get<std::map<std::string, std::string>>();
   out.classes = json.at("classes").get<std::vector<std::string>>();
-  for (const Json& split : json.at("splits")) {
+  for (const ManifestJson& split : json.at("splits")) {
     out.splits.push_back({.name = split.at("name"),
                           .images = split.at("images"),
                           .bytes = split.at("bytes"),
@@ -41,9 +36,7 @@ ImagesManifest from_json(const Json& json) {
   out.odd_counts = json.at("odd_counts").get<std::map<std::string, int64_t>>();
   out.odd = odd_from_json(json.at("odd"));
   out.left_out = odd_from_json(json.at("left_out"));
-  for (const Json& file : json.at("files")) {
-    out.files.push_back({file.at("name"), file.at("bytes"), file.at("sha256")});
-  }
+  out.files = files_from_json(json.at("files"));
   return out;
 }
 
@@ -59,30 +52,14 @@ const ImageSplitRecord* ImagesManifest::find_split(std::string_view name) const 
 bool has_manifest(const fs::path& folder) { return fs::exists(folder / kManifestName); }
 
 ImagesManifest read_images_manifest(const fs::path& folder) {
-  fs::path path = folder / kManifestName;
-  std::string text = read_file(path);
-  try {
-    Json json = Json::parse(text);
-    if (json.value("kind", "") != kKind) {
-      DataError error("{}: not of prepared images", path.string());
-      error.set_advice("lockstep prepare images DIR --out " + folder.string());
-      throw error;
-    }
-    int64_t version = json.at("format_version");
-    if (version != kFormatVersion) {
-      throw DataError("{}: format version {}, this program reads version {}; prepare it again",
-                      path.string(), version, kFormatVersion);
-    }
-    return from_json(json);
-  } catch (const nlohmann::json::exception& problem) {
-    DataError error("{}: damaged manifest", path.string());
-    error.set_cause(problem.what());
-    throw error;
-  }
+  ImagesManifest out;
+  read_manifest_json(folder, kImages,
+                     [&](const ManifestJson& json) { out = images_manifest_from_json(json); });
+  return out;
 }
 
 void write_images_manifest(const fs::path& folder, const ImagesManifest& manifest) {
-  Json splits = Json::array(), files = Json::array();
+  ManifestJson splits = ManifestJson::array();
   for (const ImageSplitRecord& split : manifest.splits) {
     splits.push_back({{"name", split.name},
                       {"images", split.images},
@@ -90,22 +67,16 @@ void write_images_manifest(const fs::path& folder, const ImagesManifest& manifes
                       {"index", split.index},
                       {"shards", split.shards}});
   }
-  for (const FileRecord& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-  }
-  Json json{{"format_version", manifest.format_version},
-            {"kind", kKind},
-            {"lockstep_version", manifest.lockstep_version},
-            {"input", manifest.input},
-            {"parameters", manifest.parameters},
-            {"classes", manifest.classes},
-            {"splits", splits},
-            {"odd_counts", manifest.odd_counts},
-            {"odd", to_json(manifest.odd)},
-            {"left_out", to_json(manifest.left_out)},
-            {"files", files}};
-  write_file(folder / kManifestName, json.dump(2) + "\n");
-  sync_folder(folder);
+  write_manifest_json(folder, kImages,
+                      {{"lockstep_version", manifest.lockstep_version},
+                       {"input", manifest.input},
+                       {"parameters", manifest.parameters},
+                       {"classes", manifest.classes},
+                       {"splits", splits},
+                       {"odd_counts", manifest.odd_counts},
+                       {"odd", to_json(manifest.odd)},
+                       {"left_out", to_json(manifest.left_out)},
+                       {"files", to_json(manifest.files)}});
 }
 
 }  // namespace lockstep

@@ -28,7 +28,6 @@ struct OddImage {
 };
 
 struct ImagesManifest {
-  int64_t format_version = 1;
   std::string lockstep_version;
   std::string input;                              // what it was made of, as the command named it
   std::map<std::string, std::string> parameters;  // options that decide the output

@@ -13,13 +13,13 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;  // keys as they stand, for messages
+using RowJson = nlohmann::json;
+using Json = nlohmann::ordered_json;  // keys as they stand, for messages
 
 constexpr std::size_t kRowsInBlock = 256;
 
 // What the library says, without its name and its count of lines.
-std::string reason(const Json::exception& error) {
+std::string reason(const RowJson::exception& error) {
   const std::string_view text = error.what();
   const std::size_t at = text.find(": ");
   return std::string(at == std::string_view::npos ? text : text.substr(at + 2));
@@ -30,7 +30,7 @@ AnyJson parse_object(std::string_view text, const std::string& place) {
   try {
     AnyJson json = AnyJson::parse(text);
     if (json.is_object()) return json;
-  } catch (const Json::exception& error) {
+  } catch (const RowJson::exception& error) {
     DataError problem("{}: not valid JSON", place);
     problem.set_cause(reason(error));
     throw problem;
@@ -45,28 +45,28 @@ std::vector<std::string> keys_of(const AnyJson& object) {
   return out;
 }
 
-const Json& value_of(const Json& object, const std::string& key, const std::string& place) {
+const RowJson& value_of(const RowJson& object, const std::string& key, const std::string& place) {
   auto found = object.find(key);
   if (found != object.end()) return *found;
   throw DataError("{}: no \"{}\"{}", place, key, did_you_mean(key, keys_of(object)));
 }
 
-std::string text_of(const Json& object, const std::string& key, const std::string& place) {
-  const Json& value = value_of(object, key, place);
+std::string text_of(const RowJson& object, const std::string& key, const std::string& place) {
+  const RowJson& value = value_of(object, key, place);
   if (value.is_string()) return value.get<std::string>();
   throw DataError("{}: \"{}\": expected a text, got {}", place, key, value.type_name());
 }
 
-std::optional<std::string> label_of(const Json& object, const std::string& key,
+std::optional<std::string> label_of(const RowJson& object, const std::string& key,
                                     const std::string& place) {
-  const Json& value = value_of(object, key, place);
+  const RowJson& value = value_of(object, key, place);
   if (value.is_null()) return std::nullopt;
   if (value.is_string()) return value.get<std::string>();
   if (value.is_primitive()) return value.dump();
   throw DataError("{}: \"{}\": expected a label, got {}", place, key, value.type_name());
 }
 
-TextRow row_of(const Json& object, const TextColumns& columns, std::string place) {
+TextRow row_of(const RowJson& object, const TextColumns& columns, std::string place) {
   TextRow row;
   row.text = text_of(object, columns.text, place);
   if (!columns.pair.empty()) row.pair = text_of(object, columns.pair, place);
@@ -80,7 +80,7 @@ class JsonLines : public TextSource {
   JsonLines(const fs::path& path, const TextSourceOptions& options)
       : path_(path.string()), lines_(path) {
     if (!advance()) throw DataError("{}: it is empty", path_);
-    columns_ = choose_columns(keys_of(parse_object<OrderedJson>(line_, place(lines_.number()))),
+    columns_ = choose_columns(keys_of(parse_object<Json>(line_, place(lines_.number()))),
                               options.columns, path_, options.need_label);
     pending_ = true;
   }
@@ -95,7 +95,7 @@ class JsonLines : public TextSource {
       std::vector<TextRow> rows;
       for (const auto& [number, line] : lines) {
         std::string at = place(number);
-        rows.push_back(row_of(parse_object<Json>(line, at), columns_, at));
+        rows.push_back(row_of(parse_object<RowJson>(line, at), columns_, at));
       }
       return rows;
     };
@@ -127,12 +127,12 @@ class JsonList : public TextSource {
     LineStream lines(path);
     for (std::string_view line; lines.next(line); text += '\n') text += line;
     try {
-      list_ = Json::parse(text);
+      list_ = RowJson::parse(text);
       if (list_.empty() || !list_[0].is_object()) {
         throw DataError("{}: expected a list of objects", path_);
       }
       columns_ = choose_columns(keys_of(list_[0]), options.columns, path_, options.need_label);
-    } catch (const Json::parse_error& error) {
+    } catch (const RowJson::parse_error& error) {
       const std::string_view before = std::string_view(text).substr(0, error.byte);
       DataError problem("{}:{}: not valid JSON", path_,
                         1 + std::count(before.begin(), before.end(), '\n'));
@@ -160,7 +160,7 @@ class JsonList : public TextSource {
 
  private:
   std::string path_;
-  Json list_;
+  RowJson list_;
   std::size_t at_ = 0;
   TextColumns columns_;
 };

@@ -85,8 +85,8 @@ const std::vector<Slot>& function_words() {
   return slots;
 }
 
-bool is_ascii_letter(unsigned char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool in_word(unsigned char c) { return c >= 0x80 || is_ascii_letter(c); }
+bool is_basic_letter(unsigned char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
+bool in_word(unsigned char c) { return c >= 0x80 || is_basic_letter(c); }
 
 // Leading bytes of UTF-8: up to U+024F Latin; from U+0370 on other scripts, but for U+1E00 to
 // U+2BFF (Latin additions, punctuation, symbols) and beyond the 3-byte forms (mostly pictures).
@@ -95,7 +95,7 @@ struct Letters {
 
   void count(unsigned char c, unsigned char next) {
     if (c < 0x80) {
-      latin += is_ascii_letter(c);
+      latin += is_basic_letter(c);
     } else if (c >= 0xC3 && c <= 0xC9) {
       ++latin;
     } else if (c >= 0xCD && c <= 0xDF) {

@@ -1,34 +1,15 @@
 #include "data/manifest.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "data/manifest_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr ManifestKind kCorpus{nullptr, nullptr, nullptr};
 
-constexpr int64_t kFormatVersion = 1;
-
-Json to_json(const std::vector<FileRecord>& files) {
-  Json out = Json::array();
-  for (const FileRecord& file : files) {
-    out.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-  }
-  return out;
-}
-
-std::vector<FileRecord> files_from_json(const Json& json) {
-  std::vector<FileRecord> out;
-  for (const Json& file : json) {
-    out.push_back({file.at("name"), file.at("bytes"), file.at("sha256")});
-  }
-  return out;
-}
-
-Json to_json(const SplitRecord& split) {
+ManifestJson to_json(const SplitRecord& split) {
   return {{"name", split.name},
           {"pairs", split.pairs},
           {"source_words", split.source_words},
@@ -40,7 +21,7 @@ Json to_json(const SplitRecord& split) {
           {"seen_in_train", split.seen_in_train}};
 }
 
-SplitRecord split_from_json(const Json& json) {
+SplitRecord split_from_json(const ManifestJson& json) {
   SplitRecord out;
   out.name = json.at("name");
   out.pairs = json.at("pairs");
@@ -53,9 +34,8 @@ SplitRecord split_from_json(const Json& json) {
   return out;
 }
 
-Manifest manifest_from_json(const Json& json) {
+Manifest manifest_from_json(const ManifestJson& json) {
   Manifest out;
-  out.format_version = json.at("format_version");
   out.lockstep_version = json.at("lockstep_version");
   out.command = json.at("command");
   out.parameters = json.at("parameters").get<std::map<std::string, std::string>>();
@@ -66,7 +46,7 @@ Manifest manifest_from_json(const Json& json) {
   out.pairs_read = json.at("pairs_read");
   out.dropped = json.at("dropped").get<DropCounts>();
   out.vocab_size = json.at("vocab_size");
-  for (const Json& split : json.at("splits")) out.splits.push_back(split_from_json(split));
+  for (const ManifestJson& split : json.at("splits")) out.splits.push_back(split_from_json(split));
   out.files = files_from_json(json.at("files"));
   return out;
 }
@@ -94,40 +74,28 @@ Manifest read_manifest(const fs::path& folder) {
                      ", or lockstep prepare text SOURCE TARGET --out " + folder.string());
     throw error;
   }
-  std::string text = read_file(path);
-  try {
-    Json json = Json::parse(text);
-    int64_t version = json.at("format_version");
-    if (version != kFormatVersion) {
-      throw DataError("{}: format version {}, this program reads version {}; prepare it again",
-                      path.string(), version, kFormatVersion);
-    }
-    return manifest_from_json(json);
-  } catch (const nlohmann::json::exception& problem) {
-    DataError error("{}: damaged manifest", path.string());
-    error.set_cause(problem.what());
-    throw error;
-  }
+  Manifest out;
+  read_manifest_json(folder, kCorpus,
+                     [&](const ManifestJson& json) { out = manifest_from_json(json); });
+  return out;
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
-  Json splits = Json::array();
+  ManifestJson splits = ManifestJson::array();
   for (const SplitRecord& split : manifest.splits) splits.push_back(to_json(split));
-  Json json{{"format_version", manifest.format_version},
-            {"lockstep_version", manifest.lockstep_version},
-            {"command", manifest.command},
-            {"parameters", manifest.parameters},
-            {"inputs", to_json(manifest.inputs)},
-            {"seed", manifest.seed},
-            {"source_language", manifest.source_language},
-            {"target_language", manifest.target_language},
-            {"pairs_read", manifest.pairs_read},
-            {"dropped", manifest.dropped},
-            {"vocab_size", manifest.vocab_size},
-            {"splits", splits},
-            {"files", to_json(manifest.files)}};
-  write_file(folder / kManifestName, json.dump(2) + "\n");
-  sync_folder(folder);
+  write_manifest_json(folder, kCorpus,
+                      {{"lockstep_version", manifest.lockstep_version},
+                       {"command", manifest.command},
+                       {"parameters", manifest.parameters},
+                       {"inputs", to_json(manifest.inputs)},
+                       {"seed", manifest.seed},
+                       {"source_language", manifest.source_language},
+                       {"target_language", manifest.target_language},
+                       {"pairs_read", manifest.pairs_read},
+                       {"dropped", manifest.dropped},
+                       {"vocab_size", manifest.vocab_size},
+                       {"splits", splits},
+                       {"files", to_json(manifest.files)}});
 }
 
 FileRecord record_file(const fs::path& path) {

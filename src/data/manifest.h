@@ -31,7 +31,6 @@ struct SplitRecord {
 };
 
 struct Manifest {
-  int64_t format_version = 1;
   std::string lockstep_version;
   std::string command;  // "catalogs" or "text"
   // Options and inputs: what decides the output. Equal ones give the same corpus, byte for byte.

@@ -34,7 +34,7 @@ class KeyBuilder {
   bool gap_ = false;
 };
 
-bool is_letter(char32_t c) {
+bool is_letter_or_mark(char32_t c) {
   auto code = static_cast<UChar32>(c);
   constexpr uint32_t kLettersAndMarks = U_GC_L_MASK | U_GC_M_MASK;
   return (U_MASK(u_charType(code)) & kLettersAndMarks) != 0;
@@ -76,7 +76,7 @@ std::string comparison_key(std::string_view sentence) {
     }
   } else {
     for (char32_t c : to_code_points(casefolded(sentence))) {
-      if (is_letter(c)) {
+      if (is_letter_or_mark(c)) {
         key.letter(c);
       } else {
         key.other();

@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kReadBytes = 1 << 18;
-constexpr std::size_t kBlocksAhead = 8;
+constexpr std::size_t kLineBlocksAhead = 8;
 
 // Cuts bytes into lines and lines into blocks.
 class Cutter {
@@ -52,7 +52,7 @@ LineReader::~LineReader() {
 
 bool LineReader::push(NumberedLines block) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopped_ || waiting_.size() < kBlocksAhead; });
+  changed_.wait(lock, [&] { return stopped_ || waiting_.size() < kLineBlocksAhead; });
   if (stopped_) return false;
   waiting_.push_back(std::move(block));
   changed_.notify_all();

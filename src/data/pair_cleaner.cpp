@@ -8,8 +8,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kLongestWord = 1000;  // characters
-constexpr int64_t kFewWords = 4;        // shorter copies may be names
+constexpr int64_t kLongestToken = 1000;  // characters
+constexpr int64_t kFewWords = 4;         // shorter copies may be names
 
 // Bytes of the white space character that starts at `at`, or 0. Beyond ASCII: U+0085, U+00A0,
 // U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000.
@@ -35,11 +35,11 @@ constexpr bool may_be_space(unsigned char c) {
 }
 
 bool has_long_word(std::string_view text) {
-  if (text.size() <= kLongestWord) return false;
+  if (text.size() <= kLongestToken) return false;
   int64_t characters = 0;
   for (char c : text) {
     characters = c == ' ' ? 0 : characters + ((static_cast<unsigned char>(c) & 0xC0) != 0x80);
-    if (characters > kLongestWord) return true;
+    if (characters > kLongestToken) return true;
   }
   return false;
 }

@@ -16,8 +16,6 @@ namespace lockstep {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 void require_language(const std::string& name) {
   bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -121,7 +119,7 @@ void check_options(const CorpusOptions& options) {
 }
 
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options) {
-  Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   check_options(options);
   PreparedCorpus out;
   out.manifest = start_manifest("catalogs", options);
@@ -160,7 +158,7 @@ PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusO
 }
 
 PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& options) {
-  Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   check_options(options);
   PreparedCorpus out;
   out.manifest = start_manifest("text", options);

@@ -157,7 +157,7 @@ class SplitShards {
 
 using Splits = std::map<std::string, SplitShards>;  // test, train, val
 
-void check(const PrepareImagesOptions& options) {
+void check_options(const PrepareImagesOptions& options) {
   if (options.resize != 0 && options.resize < 8) {
     throw ConfigError("--resize {}: expected 8 or more pixels, or 0", options.resize);
   }
@@ -221,7 +221,7 @@ std::vector<std::string> classes_of(const Splits& splits) {
 }  // namespace
 
 ImagesManifest prepare_images(const PrepareImagesOptions& options) {
-  check(options);
+  check_options(options);
   FlatLabels labels = options.flat_labels.empty() ? FlatLabels() : FlatLabels(options.flat_labels);
   std::unique_ptr<ImageSource> source = open_image_source(options.input, labels);
   ImagesManifest manifest;

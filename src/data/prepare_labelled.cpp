@@ -296,7 +296,8 @@ TextManifest Preparation::run(const std::vector<TextSplitInput>& inputs) {
   return manifest_;
 }
 
-void check(const PrepareLabelledOptions& options, const std::vector<TextSplitInput>& inputs) {
+void check_inputs(const PrepareLabelledOptions& options,
+                  const std::vector<TextSplitInput>& inputs) {
   if (options.max_length < 4 || options.max_length > 1 << 20) {
     throw ConfigError("--max-length {}: expected 4 or more, as [CLS] and [SEP] count",
                       options.max_length);
@@ -325,7 +326,7 @@ void check(const PrepareLabelledOptions& options, const std::vector<TextSplitInp
 TextManifest prepare_labelled(const PrepareLabelledOptions& options) {
   const std::vector<TextSplitInput> inputs =
       options.splits.empty() ? find_text_inputs(options.input) : options.splits;
-  check(options, inputs);
+  check_inputs(options, inputs);
   return Preparation(options).run(inputs);
 }
 

@@ -11,10 +11,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 1 << 20;
+constexpr std::size_t kPairBytes = 1 << 20;
 constexpr std::size_t kMaxLineBytes = 1u << 31;
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void SentencePairs::add(std::string_view source, std::string_view target) {
     throw DataError("a sentence pair of {} bytes is too long; one line holds one sentence", bytes);
   }
   if (bytes > block_left_) {
-    std::size_t size = std::max(bytes, kBlockBytes);
+    std::size_t size = std::max(bytes, kPairBytes);
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(size));
     block_next_ = blocks_.back().get();
     block_left_ = size;
@@ -46,7 +46,7 @@ int64_t count_words(std::string_view text) {
   int64_t words = 0;
   bool inside = false;
   for (char c : text) {
-    bool space = is_space(c);
+    bool space = is_ascii_space(c);
     words += !space && !inside;
     inside = !space;
   }

@@ -16,19 +16,15 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEntities{
     {{"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}}};
 
-bool same_letters(std::string_view text, std::string_view lower) {
-  if (text.size() < lower.size()) return false;
-  for (std::size_t i = 0; i < lower.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[i])) != lower[i]) return false;
-  }
-  return true;
+bool starts_with_letters(std::string_view text, std::string_view letters) {
+  return equals_ignoring_case(text.substr(0, letters.size()), letters);
 }
 
 // Where the tag `<name` or `</name` begins, in any case; npos when there is none.
 std::size_t find_tag(std::string_view text, std::string_view tag, std::size_t from) {
   for (std::size_t at = text.find('<', from); at != std::string_view::npos;
        at = text.find('<', at + 1)) {
-    if (same_letters(text.substr(at), tag)) return at;
+    if (starts_with_letters(text.substr(at), tag)) return at;
   }
   return std::string_view::npos;
 }
@@ -36,7 +32,7 @@ std::size_t find_tag(std::string_view text, std::string_view tag, std::size_t fr
 // The value of name="value" in a tag; quotes of either kind or none.
 std::optional<std::string> attribute(std::string_view tag, std::string_view name) {
   for (std::size_t at = 0; at + name.size() < tag.size(); ++at) {
-    if (tag[at] != ' ' || !same_letters(tag.substr(at + 1), name)) continue;
+    if (tag[at] != ' ' || !starts_with_letters(tag.substr(at + 1), name)) continue;
     std::string_view rest = tag.substr(at + 1 + name.size());
     if (rest.empty() || rest.front() != '=') continue;
     rest.remove_prefix(1);

@@ -19,10 +19,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;                // words that a thread normalises at a time
+constexpr int64_t kWordsNormalized = 4096;      // words that a thread normalises at a time
 constexpr std::size_t kLongestSentence = 4192;  // bytes; SentencePiece does not learn from longer
-constexpr std::string_view kReserved = "\xE2\x96\x85";   // U+2585, of its own use
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+constexpr std::string_view kReserved = "\xE2\x96\x85";  // U+2585, of its own use
+constexpr std::string_view kWordMark = "\xE2\x96\x81";  // U+2581
 constexpr std::array<std::string_view, 4> kSpecial{"<pad>", "</s>", "<s>", "<unk>"};
 
 // Splits normalised text before each U+2581.
@@ -34,7 +34,7 @@ void add_normal_words(std::string text, int64_t count, WordCounts& counts) {
   }
   std::string_view rest = text;
   while (!rest.empty()) {
-    std::size_t end = std::min(rest.find(kSpaceMark, 1), rest.size());
+    std::size_t end = std::min(rest.find(kWordMark, 1), rest.size());
     counts.add(rest.substr(0, end), count);
     rest.remove_prefix(end);
   }
@@ -112,14 +112,14 @@ std::string make_template(const SubwordConfig& config) {
 
 // The words as the template's rules make them: each with U+2581 before it, one raw word may give
 // several. Special pieces in the text become a tab, which no piece has.
-std::vector<BpeWord> normalize(const std::vector<CountedWord>& words, const Subword& rules) {
+std::vector<BpeWord> normalize_words(const std::vector<CountedWord>& words, const Subword& rules) {
   WordCounts all;
   int64_t size = static_cast<int64_t>(words.size());
-  ordered_parallel((size + kBlock - 1) / kBlock, available_cores(),
+  ordered_parallel((size + kWordsNormalized - 1) / kWordsNormalized, available_cores(),
                    [&](int64_t block) {
                      std::vector<std::pair<std::string, int64_t>> out;
-                     for (int64_t i = block * kBlock; i < std::min(size, (block + 1) * kBlock);
-                          ++i) {
+                     for (int64_t i = block * kWordsNormalized;
+                          i < std::min(size, (block + 1) * kWordsNormalized); ++i) {
                        const CountedWord& word = words[static_cast<std::size_t>(i)];
                        bool skipped = word.word.size() > kLongestSentence ||
                                       word.word.find(kReserved) != std::string_view::npos;
@@ -151,7 +151,7 @@ std::string learn_subwords(const SubwordConfig& config, const WordCounts& counts
   if (counts.size() == 0) throw DataError("there is no sentence to learn subwords from");
   std::vector<CountedWord> words = words_to_learn(config, counts);
   std::string model = make_template(config);
-  std::vector<BpeWord> normal = normalize(words, Subword::from_bytes(model));
+  std::vector<BpeWord> normal = normalize_words(words, Subword::from_bytes(model));
   std::vector<std::pair<char32_t, int64_t>> alphabet =
       alphabet_of(normal, config.character_coverage);
   auto known = static_cast<int64_t>(alphabet.size() + kSpecial.size());

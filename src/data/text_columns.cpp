@@ -1,7 +1,6 @@
 #include "data/text_columns.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -27,18 +26,11 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Letters of ASCII in either case: "Review" is the column of reviews, too.
-bool same_letters(const std::string& a, const std::string& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
-// The first of the known names that there is, as it stands in `names`.
+// The first of the known names that there is, as it stands in `names`: in any case.
 std::optional<std::string> first_of(const Names& known, const Names& names) {
   for (const std::string& wanted : known) {
     for (const std::string& name : names) {
-      if (same_letters(name, wanted)) return name;
+      if (equals_ignoring_case(name, wanted)) return name;
     }
   }
   return std::nullopt;

@@ -1,21 +1,19 @@
 #include "data/text_manifest.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "data/manifest_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int64_t kFormatVersion = 1;
-constexpr const char* kKind = "labelled texts";
+constexpr ManifestKind kTextFolder{"labelled texts", "prepared labelled texts",
+                                   "lockstep prepare labelled INPUT --vocab vocab.txt --out "};
 constexpr const char* kLabelKinds[] = {"none", "class", "value"};  // by LabelKind
 
-Json to_json(const TokenizerIdentity& tokenizer) {
+ManifestJson to_json(const TokenizerIdentity& tokenizer) {
   return {{"vocab_size", tokenizer.vocab_size},
           {"vocab_sha256", tokenizer.vocab_sha256},
           {"lowercase", tokenizer.lowercase},
@@ -23,7 +21,7 @@ Json to_json(const TokenizerIdentity& tokenizer) {
           {"chinese_apart", tokenizer.chinese_apart}};
 }
 
-Json to_json(const TextSplitRecord& split) {
+ManifestJson to_json(const TextSplitRecord& split) {
   return {{"name", split.name},           {"file", split.file},
           {"examples", split.examples},   {"tokens", split.tokens},
           {"truncated", split.truncated}, {"skipped", split.skipped},
@@ -31,15 +29,7 @@ Json to_json(const TextSplitRecord& split) {
           {"lengths", split.lengths},     {"values", split.values}};
 }
 
-Json to_json(const std::vector<FileRecord>& files) {
-  Json out = Json::array();
-  for (const FileRecord& file : files) {
-    out.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-  }
-  return out;
-}
-
-TextSplitRecord split_from_json(const Json& json) {
+TextSplitRecord text_split_from_json(const ManifestJson& json) {
   return {.name = json.at("name"),
           .file = json.at("file"),
           .examples = json.at("examples"),
@@ -52,27 +42,19 @@ TextSplitRecord split_from_json(const Json& json) {
           .values = json.at("values").get<std::map<std::string, double>>()};
 }
 
-std::vector<FileRecord> files_from_json(const Json& json) {
-  std::vector<FileRecord> out;
-  for (const Json& file : json) {
-    out.push_back({file.at("name"), file.at("bytes"), file.at("sha256")});
-  }
-  return out;
-}
-
-TextManifest from_json(const Json& json, const fs::path& path) {
+TextManifest text_manifest_from_json(const ManifestJson& json, const fs::path& path) {
   TextManifest out;
   out.lockstep_version = json.at("lockstep_version");
   out.input = json.at("input");
   out.parameters = json.at("parameters").get<std::map<std::string, std::string>>();
-  const Json& tokenizer = json.at("tokenizer");
+  const ManifestJson& tokenizer = json.at("tokenizer");
   out.tokenizer = {.vocab_size = tokenizer.at("vocab_size"),
                    .vocab_sha256 = tokenizer.at("vocab_sha256"),
                    .lowercase = tokenizer.at("lowercase"),
                    .strip_accents = tokenizer.at("strip_accents"),
                    .chinese_apart = tokenizer.at("chinese_apart")};
   out.max_length = json.at("max_length");
-  const Json& columns = json.at("columns");
+  const ManifestJson& columns = json.at("columns");
   out.columns = {columns.at("text"), columns.at("pair"), columns.at("label")};
   const std::string kind = json.at("label_kind");
   const auto* found = std::find(std::begin(kLabelKinds), std::end(kLabelKinds), kind);
@@ -81,7 +63,8 @@ TextManifest from_json(const Json& json, const fs::path& path) {
   }
   out.label_kind = static_cast<LabelKind>(found - std::begin(kLabelKinds));
   out.classes = json.at("classes").get<std::vector<std::string>>();
-  for (const Json& split : json.at("splits")) out.splits.push_back(split_from_json(split));
+  for (const ManifestJson& split : json.at("splits"))
+    out.splits.push_back(text_split_from_json(split));
   out.inputs = files_from_json(json.at("inputs"));
   out.files = files_from_json(json.at("files"));
   return out;
@@ -97,50 +80,31 @@ const TextSplitRecord* TextManifest::find_split(std::string_view name) const {
 }
 
 TextManifest read_text_manifest(const fs::path& folder) {
-  const fs::path path = folder / kManifestName;
-  const std::string text = read_file(path);
-  try {
-    const Json json = Json::parse(text);
-    if (json.value("kind", "") != kKind) {
-      DataError error("{}: not of prepared labelled texts", path.string());
-      error.set_advice("lockstep prepare labelled INPUT --vocab vocab.txt --out " +
-                       folder.string());
-      throw error;
-    }
-    const int64_t version = json.at("format_version");
-    if (version != kFormatVersion) {
-      throw DataError("{}: format version {}, this program reads version {}; prepare it again",
-                      path.string(), version, kFormatVersion);
-    }
-    return from_json(json, path);
-  } catch (const nlohmann::json::exception& problem) {
-    DataError error("{}: damaged manifest", path.string());
-    error.set_cause(problem.what());
-    throw error;
-  }
+  TextManifest out;
+  read_manifest_json(folder, kTextFolder, [&](const ManifestJson& json) {
+    out = text_manifest_from_json(json, folder / kManifestName);
+  });
+  return out;
 }
 
 void write_text_manifest(const fs::path& folder, const TextManifest& manifest) {
-  Json splits = Json::array();
+  ManifestJson splits = ManifestJson::array();
   for (const TextSplitRecord& split : manifest.splits) splits.push_back(to_json(split));
-  const Json json{{"format_version", manifest.format_version},
-                  {"kind", kKind},
-                  {"lockstep_version", manifest.lockstep_version},
-                  {"input", manifest.input},
-                  {"parameters", manifest.parameters},
-                  {"tokenizer", to_json(manifest.tokenizer)},
-                  {"max_length", manifest.max_length},
-                  {"columns",
-                   {{"text", manifest.columns.text},
-                    {"pair", manifest.columns.pair},
-                    {"label", manifest.columns.label}}},
-                  {"label_kind", kLabelKinds[static_cast<std::size_t>(manifest.label_kind)]},
-                  {"classes", manifest.classes},
-                  {"splits", splits},
-                  {"inputs", to_json(manifest.inputs)},
-                  {"files", to_json(manifest.files)}};
-  write_file(folder / kManifestName, json.dump(2) + "\n");
-  sync_folder(folder);
+  write_manifest_json(folder, kTextFolder,
+                      {{"lockstep_version", manifest.lockstep_version},
+                       {"input", manifest.input},
+                       {"parameters", manifest.parameters},
+                       {"tokenizer", to_json(manifest.tokenizer)},
+                       {"max_length", manifest.max_length},
+                       {"columns",
+                        {{"text", manifest.columns.text},
+                         {"pair", manifest.columns.pair},
+                         {"label", manifest.columns.label}}},
+                       {"label_kind", kLabelKinds[static_cast<std::size_t>(manifest.label_kind)]},
+                       {"classes", manifest.classes},
+                       {"splits", splits},
+                       {"inputs", to_json(manifest.inputs)},
+                       {"files", to_json(manifest.files)}});
 }
 
 }  // namespace lockstep

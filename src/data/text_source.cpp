@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kRowsInBlock = 256;
+constexpr std::size_t kColumnRows = 256;
 
 bool is_number(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
@@ -52,7 +52,7 @@ class DelimitedSource : public TextSource {
 
   std::optional<Block> next() override {
     auto rows = std::make_shared<std::vector<TextRow>>();
-    while (rows->size() < kRowsInBlock && (std::exchange(pending_, false) || advance())) {
+    while (rows->size() < kColumnRows && (std::exchange(pending_, false) || advance())) {
       TextRow& row = rows->emplace_back();
       row.text = std::move(fields_[text_]);
       if (pair_ < width_) row.pair = std::move(fields_[pair_]);
@@ -115,7 +115,7 @@ class FolderTextSource : public TextSource {
 
   std::optional<Block> next() override {
     if (files_.empty()) return std::nullopt;
-    const std::size_t count = std::min(kRowsInBlock, files_.size());
+    const std::size_t count = std::min(kColumnRows, files_.size());
     std::vector<fs::path> files(std::make_move_iterator(files_.begin()),
                                 std::make_move_iterator(files_.begin() + count));
     files_.erase(files_.begin(), files_.begin() + static_cast<std::ptrdiff_t>(count));

@@ -21,12 +21,6 @@ bool is_hex(std::string_view text) {
   });
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 struct ChecksumLine {
   FileCheck check;
   std::string name;
@@ -45,7 +39,7 @@ ChecksumLine parse_checksum(std::string_view line, const std::string& place) {
                     place);
   }
   ChecksumLine out;
-  (digits.size() == 64 ? out.check.sha256 : out.check.md5) = lower(digits);
+  (digits.size() == 64 ? out.check.sha256 : out.check.md5) = lower_ascii(digits);
   out.name = name;
   return out;
 }

@@ -26,8 +26,6 @@ namespace lockstep {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int64_t kMostBuckets = 512;          // open files
 constexpr int64_t kBytesOfBucket = 4'000'000;  // of text, about
 constexpr int64_t kTextOfArchive = 4;          // bytes of text a byte of an archive, about
@@ -44,7 +42,7 @@ class WmtPreparation {
   }
 
   PreparedCorpus run() {
-    Clock::time_point start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     if (std::optional<Manifest> there = find_finished()) {
       return {std::move(*there), true, seconds_since(start)};
     }
@@ -128,7 +126,7 @@ class WmtPreparation {
       log_info("{}: done before", name);
       return;
     }
-    Clock::time_point start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) throw MachineError("{}: cannot be created: {}", folder.string(), error.message());
@@ -284,7 +282,7 @@ class WmtPreparation {
 };
 
 void WmtPreparation::encode() {
-  Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   Subword subword = Subword::load(work_ / "subwords" / "subword.model");
   std::size_t parts = wmt16_training_archives().size();
   SentencePairs dev = read_held_out(parts);

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;                         // words that a thread encodes at a time
+constexpr int64_t kWordsInBlock = 4096;                  // words that a thread encodes at a time
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, a space inside a piece
 
 // The rules of a normaliser: a double-array trie as darts-clone stores it (32 bits a unit), with
@@ -130,24 +130,24 @@ WordEncoder::WordEncoder(const Subword& subword, const WordCounts& counts, int64
     std::vector<int32_t> ids;
     std::vector<std::size_t> sizes;
   };
-  ordered_parallel((used + kBlock - 1) / kBlock, available_cores(),
-                   [&](int64_t block) {
-                     Encoded out{block * kBlock, std::min(used, (block + 1) * kBlock), {}, {}};
-                     for (int64_t i = out.begin; i < out.end; ++i) {
-                       std::vector<int32_t> ids =
-                           subword_.encode(words[static_cast<std::size_t>(i)].word);
-                       out.sizes.push_back(ids.size());
-                       out.ids.insert(out.ids.end(), ids.begin(), ids.end());
-                     }
-                     return out;
-                   },
-                   [&](const Encoded& block) {
-                     for (int64_t i = block.begin; i < block.end; ++i) {
-                       words_.add(words[static_cast<std::size_t>(i)].word);
-                     }
-                     for (std::size_t size : block.sizes) begins_.push_back(begins_.back() + size);
-                     ids_.insert(ids_.end(), block.ids.begin(), block.ids.end());
-                   });
+  ordered_parallel(
+      (used + kWordsInBlock - 1) / kWordsInBlock, available_cores(),
+      [&](int64_t block) {
+        Encoded out{block * kWordsInBlock, std::min(used, (block + 1) * kWordsInBlock), {}, {}};
+        for (int64_t i = out.begin; i < out.end; ++i) {
+          std::vector<int32_t> ids = subword_.encode(words[static_cast<std::size_t>(i)].word);
+          out.sizes.push_back(ids.size());
+          out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+        }
+        return out;
+      },
+      [&](const Encoded& block) {
+        for (int64_t i = block.begin; i < block.end; ++i) {
+          words_.add(words[static_cast<std::size_t>(i)].word);
+        }
+        for (std::size_t size : block.sizes) begins_.push_back(begins_.back() + size);
+        ids_.insert(ids_.end(), block.ids.begin(), block.ids.end());
+      });
 }
 
 void WordEncoder::encode(std::string_view line, std::vector<int32_t>& ids) const {

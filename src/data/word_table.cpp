@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 1 << 18;
+constexpr std::size_t kTextBytes = 1 << 18;
 constexpr std::size_t kFirstSlots = 1 << 10;
 
 }  // namespace
@@ -57,7 +57,7 @@ int64_t WordTable::add(std::string_view word) {
   std::size_t at = slot_of(word, key);
   if (slots_[at].number >= 0) return slots_[at].number;
   if (word.size() > block_left_) {
-    std::size_t bytes = std::max(word.size(), kBlockBytes);
+    std::size_t bytes = std::max(word.size(), kTextBytes);
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
     block_next_ = blocks_.back().get();
     block_left_ = bytes;

@@ -66,6 +66,18 @@ bool is_loopback(const sockaddr* address) {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+// Calls `f` for each address of a host name; none when it does not resolve.
+template <typename Visitor>
+void each_address_of(const std::string& host, const Visitor& f) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return;
+  AddressList list(found, &freeaddrinfo);
+  for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) f(*it);
+}
+
 socklen_t length_of(const sockaddr* address) {
   return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
@@ -145,17 +157,24 @@ std::vector<std::string> own_addresses() {
   return out;
 }
 
-std::vector<std::string> addresses_elsewhere(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return {};
-  AddressList list(found, &freeaddrinfo);
+bool is_own_address(const std::string& numeric) {
+  if (numeric.starts_with("127.") || numeric == "::1") return true;
+  const std::vector<std::string> own = own_addresses();
+  return std::find(own.begin(), own.end(), numeric) != own.end();
+}
+
+std::vector<std::string> addresses_of(const std::string& host) {
   std::vector<std::string> out;
-  for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
-    if (!is_loopback(it->ai_addr)) out.push_back(numeric(it->ai_addr, it->ai_addrlen));
-  }
+  each_address_of(host,
+                  [&](const addrinfo& a) { out.push_back(numeric(a.ai_addr, a.ai_addrlen)); });
+  return out;
+}
+
+std::vector<std::string> addresses_elsewhere(const std::string& host) {
+  std::vector<std::string> out;
+  each_address_of(host, [&](const addrinfo& a) {
+    if (!is_loopback(a.ai_addr)) out.push_back(numeric(a.ai_addr, a.ai_addrlen));
+  });
   return out;
 }
 

@@ -26,8 +26,12 @@ LocalAddress address_of_interface(const std::string& name);
 // The numeric addresses of this machine's interfaces, loopback left out.
 std::vector<std::string> own_addresses();
 
-// The numeric addresses of a host name, those of this machine itself (127.0.0.0/8, ::1) left out;
-// none when it does not resolve.
+// Whether a numeric address is one of this machine: of an interface, or loopback.
+bool is_own_address(const std::string& numeric);
+
+// The numeric addresses of a host name; none when it does not resolve. `elsewhere`: without
+// loopback (127.0.0.0/8, ::1).
+std::vector<std::string> addresses_of(const std::string& host);
 std::vector<std::string> addresses_elsewhere(const std::string& host);
 
 // A listening TCP socket on `host` (an address of this machine) and `port` (0: any free one).

@@ -17,6 +17,7 @@
 #include "dist/machines.h"
 #include "dist/network.h"
 #include "launch/channel.h"
+#include "launch/host_address.h"
 #include "launch/signal_queue.h"
 #include "train/run_folder.h"
 
@@ -33,14 +34,6 @@ Descriptor take_descriptor(int number, int flags) {
   Descriptor nothing(::open("/dev/null", flags | O_CLOEXEC));
   ::dup2(number == 1 ? 2 : nothing.get(), number);
   return taken;
-}
-
-std::string ssh_address() {
-  // "client's address, its port, our address, our port" (sshd)
-  const char* connection = std::getenv("SSH_CONNECTION");
-  if (connection == nullptr) return "";
-  std::vector<std::string> words = split(connection, ' ');
-  return words.size() == 4 ? words[2] : "";
 }
 
 // Ends an agent of the same job that is still here, and with it its ranks.
@@ -96,7 +89,7 @@ void Agent::say_hello() {
   channel_.begin();
   AgentHello hello{.version = LOCKSTEP_VERSION, .libtorch = libtorch_version()};
   hello.machine = machine_key();
-  hello.ssh_address = ssh_address();
+  hello.ssh_address = own_ssh_address();
   hello.addresses = own_addresses();
   hello.cores = static_cast<int>(usable_cores().size());
   hello.gpus = count_gpus();

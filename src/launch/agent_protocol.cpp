@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
+using FrameJson = nlohmann::json;
 
 // Fields of a message, visited alike to write and to read them.
 template <typename Message, typename Visitor>
@@ -113,29 +113,31 @@ std::string narrowed(const std::string& text) {
 }
 
 template <typename Value>
-Json to_json(const Value& value) {
+FrameJson to_frame(const Value& value) {
   return value;
 }
-Json to_json(const std::string& value) { return widened(value); }
-Json to_json(const std::vector<std::string>& values) {
-  Json out = Json::array();
+FrameJson to_frame(const std::string& value) { return widened(value); }
+FrameJson to_frame(const std::vector<std::string>& values) {
+  FrameJson out = FrameJson::array();
   for (const std::string& value : values) out.push_back(widened(value));
   return out;
 }
 
 template <typename Value>
-void from_json(const Json& json, Value& value) {
+void from_frame(const FrameJson& json, Value& value) {
   value = json.get<Value>();
 }
-void from_json(const Json& json, std::string& value) { value = narrowed(json.get<std::string>()); }
-void from_json(const Json& json, std::vector<std::string>& values) {
-  for (const Json& item : json) values.push_back(narrowed(item.get<std::string>()));
+void from_frame(const FrameJson& json, std::string& value) {
+  value = narrowed(json.get<std::string>());
+}
+void from_frame(const FrameJson& json, std::vector<std::string>& values) {
+  for (const FrameJson& item : json) values.push_back(narrowed(item.get<std::string>()));
 }
 
 template <typename Message>
 std::string encode_fields(const Message& message) {
-  Json json;
-  fields_of(message, [&](const char* name, const auto& value) { json[name] = to_json(value); });
+  FrameJson json;
+  fields_of(message, [&](const char* name, const auto& value) { json[name] = to_frame(value); });
   return json.dump();
 }
 
@@ -166,9 +168,9 @@ template <typename Message>
 Message decode(std::string_view payload) {
   Message message;
   try {
-    Json json = Json::parse(payload);
-    fields_of(message, [&](const char* name, auto& value) { from_json(json.at(name), value); });
-  } catch (const Json::exception& error) {
+    FrameJson json = FrameJson::parse(payload);
+    fields_of(message, [&](const char* name, auto& value) { from_frame(json.at(name), value); });
+  } catch (const FrameJson::exception& error) {
     throw MachineError("the other end's message cannot be read: {}", error.what());
   }
   return message;

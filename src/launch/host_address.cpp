@@ -1,10 +1,20 @@
 #include "launch/host_address.h"
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "base/text.h"
 #include "dist/network.h"
 
 namespace lockstep {
+
+std::string own_ssh_address() {
+  // "client's address, its port, our address, our port" (sshd)
+  const char* connection = std::getenv("SSH_CONNECTION");
+  if (connection == nullptr) return "";
+  const auto words = split_words(connection);
+  return words.size() == 4 ? std::string(words[2]) : "";
+}
 
 std::string address_for_others(const Host& host, const AgentHello& hello) {
   if (!host.address.empty()) return host.address;

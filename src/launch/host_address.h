@@ -8,6 +8,9 @@
 
 namespace lockstep {
 
+// The address of this host that ssh came in on, from SSH_CONNECTION; empty outside of ssh.
+std::string own_ssh_address();
+
 // The address given for the host; else what its name stands for, where one of its interfaces has
 // that address; else the one that ssh came in on, for a name may stand for a gateway's address;
 // else what the name stands for. Loopback never counts. Empty when nobody knows.

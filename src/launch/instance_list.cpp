@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
+using CloudJson = nlohmann::json;
 
 struct Instance {
   std::string name, id, state;
@@ -21,20 +21,20 @@ struct Instance {
 };
 
 // The text at a key, empty where there is none: clouds leave keys out, or write null.
-std::string text_at(const Json& object, const char* key) {
+std::string text_at(const CloudJson& object, const char* key) {
   auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-const Json& child(const Json& object, const char* key) {
-  static const Json nothing = Json::object();
+const CloudJson& child(const CloudJson& object, const char* key) {
+  static const CloudJson nothing = CloudJson::object();
   auto found = object.find(key);
   return found != object.end() ? *found : nothing;
 }
 
-const Json& first_of(const Json& object, const char* key) {
-  static const Json nothing = Json::object();
-  const Json& list = child(object, key);
+const CloudJson& first_of(const CloudJson& object, const char* key) {
+  static const CloudJson nothing = CloudJson::object();
+  const CloudJson& list = child(object, key);
   return list.is_array() && !list.empty() && list[0].is_object() ? list[0] : nothing;
 }
 
@@ -43,21 +43,21 @@ std::string first_word(const std::string& list) {
   return std::string(trim(split(list, ',').front()));
 }
 
-Instance from_aws(const Json& item) {
+Instance from_aws(const CloudJson& item) {
   Instance out{.id = text_at(item, "InstanceId"),
                .state = text_at(child(item, "State"), "Name"),
                .public_name = text_at(item, "PublicDnsName"),
                .public_address = text_at(item, "PublicIpAddress"),
                .private_address = text_at(item, "PrivateIpAddress")};
-  for (const Json& tag : child(item, "Tags")) {
+  for (const CloudJson& tag : child(item, "Tags")) {
     if (tag.is_object() && text_at(tag, "Key") == "Name") out.name = text_at(tag, "Value");
   }
   out.running = out.state == "running";
   return out;
 }
 
-Instance from_google(const Json& item) {
-  const Json& network = first_of(item, "networkInterfaces");
+Instance from_google(const CloudJson& item) {
+  const CloudJson& network = first_of(item, "networkInterfaces");
   Instance out{.name = text_at(item, "name"),
                .id = text_at(item, "id"),
                .state = text_at(item, "status"),
@@ -67,7 +67,7 @@ Instance from_google(const Json& item) {
   return out;
 }
 
-Instance from_azure(const Json& item) {
+Instance from_azure(const CloudJson& item) {
   Instance out{.name = text_at(item, "name"),
                .id = text_at(item, "vmId"),
                .state = text_at(item, "powerState"),
@@ -79,9 +79,9 @@ Instance from_azure(const Json& item) {
 }
 
 // All objects in nested lists, whatever lists the cloud or a --query put around them.
-void collect(const Json& json, std::vector<const Json*>& out) {
+void collect(const CloudJson& json, std::vector<const CloudJson*>& out) {
   if (json.is_array()) {
-    for (const Json& item : json) collect(item, out);
+    for (const CloudJson& item : json) collect(item, out);
   } else if (json.is_object() && json.contains("Reservations")) {
     collect(json["Reservations"], out);
   } else if (json.is_object() && json.contains("Instances")) {
@@ -91,7 +91,7 @@ void collect(const Json& json, std::vector<const Json*>& out) {
   }
 }
 
-Instance read_one(const Json& item, const std::string& path, std::size_t number) {
+Instance read_one(const CloudJson& item, const std::string& path, std::size_t number) {
   if (item.is_object() && item.contains("InstanceId")) return from_aws(item);
   if (item.is_object() && item.contains("networkInterfaces")) return from_google(item);
   if (item.is_object() && item.contains("powerState")) return from_azure(item);
@@ -103,11 +103,11 @@ Instance read_one(const Json& item, const std::string& path, std::size_t number)
   throw error;
 }
 
-Json parse(const std::filesystem::path& path) {
+CloudJson parse(const std::filesystem::path& path) {
   std::string text = read_file(path);
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    return CloudJson::parse(text);
+  } catch (const CloudJson::parse_error& error) {
     std::size_t at = std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0);
     auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
@@ -152,8 +152,8 @@ Host to_host(const Instance& instance, const std::map<std::string, int>& name_co
 }  // namespace
 
 std::vector<Host> read_instances(const std::filesystem::path& path) {
-  Json json = parse(path);
-  std::vector<const Json*> items;
+  CloudJson json = parse(path);
+  std::vector<const CloudJson*> items;
   collect(json, items);
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -189,9 +189,7 @@ double parse_quantity(const std::string& text, const std::vector<Unit>& units,
                       const std::string& problem) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  std::string unit(trim(end));
-  std::transform(unit.begin(), unit.end(), unit.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string unit = lower_ascii(trim(end));
   for (const Unit& u : units) {
     if (unit == u.name && end != text.c_str() && number > 0 && std::isfinite(number)) {
       return number * u.factor;

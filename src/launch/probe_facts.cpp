@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/manifest.h"
+#include "launch/host_address.h"
 #include "launch/probe.h"
 #include "launch/rank_set.h"
 
@@ -174,14 +175,6 @@ Json config_facts(const fs::path& file) {
   }
 }
 
-// Where ssh found this host: the third word of SSH_CONNECTION.
-std::string ssh_address() {
-  const char* connection = std::getenv("SSH_CONNECTION");
-  if (connection == nullptr) return "";
-  auto words = split_words(connection);
-  return words.size() == 4 ? std::string(words[2]) : "";
-}
-
 }  // namespace
 
 Json probe_facts(const Json& request) {
@@ -199,7 +192,7 @@ Json probe_facts(const Json& request) {
               {"free_memory_bytes", memory_of("MemAvailable")},
               {"gpus", gpu_list},
               {"interfaces", interfaces()},
-              {"ssh_address", ssh_address()},
+              {"ssh_address", own_ssh_address()},
               {"network", network_settings()},
               {"folder_there", folder_there}};
   out["disks"] = Json::array();

@@ -1,11 +1,11 @@
 #include "launch/probed_hosts.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <thread>
+
+#include "dist/network.h"
 
 namespace lockstep {
 
@@ -27,25 +27,6 @@ std::string interface_with(const Json& facts, const std::string& address) {
     if (i.at("address") == address) return i.at("name");
   }
   return "";
-}
-
-bool is_loopback(const std::string& address) {
-  return address.rfind("127.", 0) == 0 || address == "::1";
-}
-
-// What a name stands for here; the name itself when it is an address.
-std::vector<std::string> addresses_of(const std::string& name) {
-  std::vector<std::string> out;
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return out;
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    char text[NI_MAXHOST] = "";
-    ::getnameinfo(entry->ai_addr, entry->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-    out.emplace_back(text);
-  }
-  return out;
 }
 
 }  // namespace
@@ -96,7 +77,7 @@ void ProbedHosts::ask_facts(const Json& request, std::chrono::milliseconds limit
 
 void ProbedHosts::choose_address(ProbedHost& host, std::size_t index) {
   auto take = [&](const std::string& address, const std::string& why) {
-    if (address.empty() || is_loopback(address)) return false;
+    if (address.empty() || address.starts_with("127.") || address == "::1") return false;
     host.address = address;
     host.interface = interface_with(host.facts, address);
     host.why = why;
@@ -104,7 +85,7 @@ void ProbedHosts::choose_address(ProbedHost& host, std::size_t index) {
   };
   if (!host.host().address.empty() && take(host.host().address, "the address given")) return;
   if (!host.address.empty()) return;  // given, and not its own: a finding
-  for (const std::string& address : addresses_of(host.host().name)) {
+  for (const std::string& address : addresses_elsewhere(host.host().name)) {
     if (take(address, "what its name stands for")) return;
     host.address.clear();
   }

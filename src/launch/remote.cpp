@@ -1,58 +1,17 @@
 #include "launch/remote.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netdb.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <set>
 
 #include "base/text.h"
+#include "dist/network.h"
 
 namespace lockstep {
 
 namespace {
-
-// Numeric text of an address without port and zone; empty for other families.
-std::string address_text(const sockaddr* address) {
-  char text[NI_MAXHOST] = "";
-  if (!address || (address->sa_family != AF_INET && address->sa_family != AF_INET6)) return "";
-  socklen_t size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  ::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  std::string out = text;
-  return out.substr(0, out.find('%'));
-}
-
-std::set<std::string> own_addresses() {
-  std::set<std::string> out;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return out;
-  for (ifaddrs* entry = list; entry; entry = entry->ifa_next) {
-    std::string text = address_text(entry->ifa_addr);
-    if (!text.empty()) out.insert(text);
-  }
-  ::freeifaddrs(list);
-  return out;
-}
-
-bool is_own(const std::string& numeric) {
-  return numeric.rfind("127.", 0) == 0 || numeric == "::1" || own_addresses().count(numeric) > 0;
-}
-
-std::vector<std::string> addresses_of(const std::string& name) {
-  std::vector<std::string> out;
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return out;
-  for (addrinfo* entry = found; entry; entry = entry->ai_next) {
-    out.push_back(address_text(entry->ai_addr));
-  }
-  ::freeaddrinfo(found);
-  return out;
-}
 
 std::string own_name() {
   char name[256] = "";
@@ -116,10 +75,10 @@ std::vector<std::string> ssh_shell_command(const Host& host, const RemoteOptions
 
 bool is_this_machine(const Host& host) {
   if (host.by_ssh) return false;
-  if (!host.address.empty()) return is_own(host.address);
+  if (!host.address.empty()) return is_own_address(host.address);
   if (host.name == "localhost" || host.name == own_name()) return true;
   for (const std::string& address : addresses_of(host.ssh_name)) {
-    if (is_own(address)) return true;
+    if (is_own_address(address)) return true;
   }
   return false;
 }

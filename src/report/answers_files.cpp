@@ -5,19 +5,13 @@
 
 #include "base/text.h"
 #include "report/answers.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
-
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-std::string whole(double value) { return with_commas(static_cast<int64_t>(value + 0.5)); }
+std::string counted(double value) { return with_commas(static_cast<int64_t>(value + 0.5)); }
 
 std::string file_meaning(const std::string& name) {
   if (name == "weights.safetensors") return "the trained weights, and running statistics of norms";
@@ -30,10 +24,10 @@ std::string file_meaning(const std::string& name) {
 }
 
 std::string vocabulary_text(const VocabularyFacts& v) {
-  const std::string read =
-      v.pairs == v.of_pairs
-          ? "all pairs"
-          : fmt::format("the first {} pairs, in random order", whole(static_cast<double>(v.pairs)));
+  const std::string read = v.pairs == v.of_pairs
+                               ? "all pairs"
+                               : fmt::format("the first {} pairs, in random order",
+                                             counted(static_cast<double>(v.pairs)));
   return fmt::format(
       "Vocabulary: {} of its {} entries occur ({}), {} of {} tokens are unknown ({}), "
       "over {}.",
@@ -56,7 +50,7 @@ double items_of_epoch(const RunHistory& history) {
   return 0;
 }
 
-void add_splits(const Json& manifest, Answer& out) {
+void add_splits(const ReadJson& manifest, Answer& out) {
   ComparisonTable table{{"split"}, {}, "l"};
   struct Column {
     const char *key, *title;
@@ -75,7 +69,7 @@ void add_splits(const Json& manifest, Answer& out) {
                                  {"truncated", "cut short", 1}};
   std::vector<Column> used;
   for (const Column& column : kColumns) {
-    for (const Json& split : manifest["splits"]) {
+    for (const ReadJson& split : manifest["splits"]) {
       if (!split.contains(column.key)) continue;
       used.push_back(column);
       table.header.emplace_back(column.title);
@@ -83,11 +77,11 @@ void add_splits(const Json& manifest, Answer& out) {
       break;
     }
   }
-  for (const Json& split : manifest["splits"]) {
+  for (const ReadJson& split : manifest["splits"]) {
     std::vector<std::string> row = {split.value("name", "")};
     for (const Column& column : used) {
       const double value = number(split, column.key) * column.scale;
-      row.push_back(column.scale < 1 ? fmt::format("{:.1f}", value) : whole(value));
+      row.push_back(column.scale < 1 ? fmt::format("{:.1f}", value) : counted(value));
       out.facts["splits"][row[0]][column.key] = number(split, column.key);
     }
     table.rows.push_back(std::move(row));
@@ -100,15 +94,15 @@ void add_splits(const Json& manifest, Answer& out) {
 Answer answer_data(const Run& run) {
   Answer out{.id = "data", .question = "How large is the training set?"};
   const DataFacts& data = run.facts.data;
-  const Json& manifest = data.manifest;
+  const ReadJson& manifest = data.manifest;
   const std::string folder = data.folder.empty() ? "" : data.folder.string();
   if (manifest.is_object() && manifest.contains("splits") && !manifest["splits"].empty()) {
-    const Json& train = manifest["splits"][0];
+    const ReadJson& train = manifest["splits"][0];
     const double pairs = number(train, "pairs"), images = number(train, "images"),
                  examples = number(train, "examples");
     const double bytes = number(train, "text_bytes") + number(train, "bytes");
     const std::string what = pairs > 0 ? "sentence pairs" : images > 0 ? "images" : "texts";
-    out.verdict = fmt::format("{} {}{}.", whole(std::max({pairs, images, examples})), what,
+    out.verdict = fmt::format("{} {}{}.", counted(std::max({pairs, images, examples})), what,
                               bytes > 0 ? fmt::format(", {:.1f} MB", bytes * 1e-6) : "");
     add_splits(manifest, out);
     const double words = number(train, "source_words") + number(train, "target_words");
@@ -128,7 +122,7 @@ Answer answer_data(const Run& run) {
   } else {
     const double items = items_of_epoch(run.history);
     out.verdict = items > 0
-                      ? fmt::format("An epoch has {} items; bytes are not known.", whole(items))
+                      ? fmt::format("An epoch has {} items; bytes are not known.", counted(items))
                       : "Not known: no manifest, and no epoch was complete.";
     out.facts["items_of_an_epoch"] = items;
     out.not_measured.push_back(
@@ -139,8 +133,8 @@ Answer answer_data(const Run& run) {
   if (!data.lengths.empty()) {
     ComparisonTable table{{"tokens a sentence", "mean", "median", "95 %", "longest"}, {}, "lrrrr"};
     for (const LengthFacts& l : data.lengths) {
-      table.rows.push_back(
-          {l.name, fmt::format("{:.1f}", l.mean), whole(l.median), whole(l.p95), whole(l.longest)});
+      table.rows.push_back({l.name, fmt::format("{:.1f}", l.mean), counted(l.median),
+                            counted(l.p95), counted(l.longest)});
       out.facts["lengths"][l.name] = {
           {"mean", l.mean}, {"median", l.median}, {"p95", l.p95}, {"longest", l.longest}};
     }

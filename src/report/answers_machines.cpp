@@ -12,17 +12,11 @@
 #include "report/answers.h"
 #include "report/answers_hosts.h"
 #include "report/answers_phases.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::json;
-
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
 
 std::optional<WaitSplit> wait_split(const Run& run) {
   std::vector<RankLoad> times;
@@ -52,8 +46,9 @@ void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
   for (const std::string& line : run.facts.warnings) {
     if (line.find("as slow as the others") != std::string::npos) lines.push_back(line);
   }
-  const Json slowest =
-      run.facts.live.is_object() ? run.facts.live.value("slowest", Json(nullptr)) : Json(nullptr);
+  const ReadJson slowest = run.facts.live.is_object()
+                               ? run.facts.live.value("slowest", ReadJson(nullptr))
+                               : ReadJson(nullptr);
   constexpr double kSlow = 1.15;  // as docs/run-folder.md
   std::string text;
   if (run.times) text = slow_rank_text(run, out).value_or("");
@@ -82,9 +77,9 @@ void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
 std::vector<RankLive> ranks_of(const RunFacts& facts) {
   std::vector<RankLive> out;
   if (!facts.live.is_object() || !facts.live.contains("ranks")) return out;
-  for (const Json& rank : facts.live["ranks"]) {
+  for (const ReadJson& rank : facts.live["ranks"]) {
     if (number(rank, "step_seconds") <= 0) continue;
-    const Json usage = rank.value("usage", Json::object());
+    const ReadJson usage = rank.value("usage", ReadJson::object());
     out.push_back({.rank = rank.value("rank", 0),
                    .host = rank.value("host", ""),
                    .step = number(rank, "step_seconds"),

@@ -10,12 +10,11 @@
 #include "report/answers_hosts.h"
 #include "report/comparison.h"
 #include "report/comparison_plots.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::json;
 
 std::string utc(double seconds) {
   const auto whole = static_cast<std::time_t>(seconds);
@@ -59,7 +58,7 @@ Answer answer_failures(const Run& run, Findings& findings) {
     out.verdict = h.attempts.empty() ? "It did not begin." : "None: one attempt.";
   }
   ComparisonTable events{{"time (UTC)", "launcher", "what"}, {}, "lll"};
-  for (const Json& line : run.facts.launch) {
+  for (const ReadJson& line : run.facts.launch) {
     const std::string event = line.value("event", "");
     std::string what = line.value("text", "");
     if (line.contains("seconds") && event == "first_step") {
@@ -193,10 +192,10 @@ Answer answer_repeat(const Run& run) {
                     join(f.configs, ", "), f.configs.size() == 1 ? "is" : "are"));
   }
   if (f.data.manifest.is_object()) {
-    const Json& m = f.data.manifest;
+    const ReadJson& m = f.data.manifest;
     if (m.contains("inputs") && m["inputs"].is_array()) {
       ComparisonTable inputs{{"input", "bytes", "SHA-256"}, {}, "lrl"};
-      for (const Json& file : m["inputs"]) {
+      for (const ReadJson& file : m["inputs"]) {
         inputs.rows.push_back({file.value("name", ""), with_commas(file.value("bytes", int64_t{0})),
                                file.value("sha256", "")});
       }

@@ -7,12 +7,11 @@
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
 #include "report/answers_phases.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::json;
 
 // Median of what was handed to the sums a step; 0: nothing, as with one rank.
 double bytes_a_step(const RunHistory& history) {
@@ -98,7 +97,7 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
     measured = *accounted;
     counted = hosts;
   }
-  out.facts["measured_bytes"] = counted > 0 ? Json(measured) : Json(nullptr);
+  out.facts["measured_bytes"] = counted > 0 ? ReadJson(measured) : ReadJson(nullptr);
   table.rows.push_back(
       {"bytes", short_bytes(predicted), counted > 0 ? short_bytes(measured) : "-"});
   if (link > 0) {

@@ -152,7 +152,7 @@ void add_delay(const Comparison& c, std::vector<Figure>& out) {
 }
 
 // Speed-up over the fewest ranks, and what share of the ideal it is.
-void add_scaling(const Comparison& c, std::vector<Figure>& out) {
+void plot_scaling(const Comparison& c, std::vector<Figure>& out) {
   std::set<int> ranks;
   std::vector<std::string> setups;
   for (const ComparedGroup& group : c.groups) {
@@ -219,7 +219,7 @@ std::vector<Figure> comparison_figures(const Comparison& comparison) {
   add_delay(comparison, out);
   add_figures_of_keys(comparison, out);
   add_curve_figures(comparison, out);
-  add_scaling(comparison, out);
+  plot_scaling(comparison, out);
   return out;
 }
 

@@ -27,7 +27,7 @@ std::string runs_text(const Comparison& comparison, const ComparedGroup& group) 
 }
 
 // "done", or what those that are not done are: "failed", "waiting".
-std::string state_text(const Comparison& comparison, const ComparedGroup& group) {
+std::string group_state(const Comparison& comparison, const ComparedGroup& group) {
   std::set<std::string> states;
   for (std::size_t i : group.runs) {
     if (!comparison.runs[i].is_done()) states.insert(comparison.runs[i].state);
@@ -85,7 +85,7 @@ std::vector<Column> columns_of(const Comparison& c) {
   add("runs", 'r', true, [&](const ComparedGroup& g) { return runs_text(c, g); });
   const bool all_done = std::all_of(c.runs.begin(), c.runs.end(),
                                     [](const ComparedRun& run) { return run.is_done(); });
-  if (!all_done) add("state", 'l', true, [&](const ComparedGroup& g) { return state_text(c, g); });
+  if (!all_done) add("state", 'l', true, [&](const ComparedGroup& g) { return group_state(c, g); });
   auto figure = [&](const char* name, const std::string& title, double factor = 1) {
     add(title, 'r', false, [&, factor](const ComparedGroup& g) {
       return spread_text(scaled(g.figures.at(name), factor));
@@ -118,7 +118,9 @@ std::vector<Column> columns_of(const Comparison& c) {
   return out;
 }
 
-Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json json_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json network_json(const std::optional<NetworkCondition>& network) {
   if (!network) return nullptr;
@@ -145,17 +147,17 @@ Json group_json(const Comparison& c, const ComparedGroup& group) {
           {"ranks", group.setup ? Json(group.setup->ranks()) : Json(nullptr)},
           {"hosts", group.setup ? Json(group.setup->hosts) : Json(nullptr)},
           {"network", network_json(group.network)},
-          {"state", state_text(c, group)},
+          {"state", group_state(c, group)},
           {"runs", runs},
           {"figures", figures},
-          {"speedup", json_of(group.speedup)},
-          {"efficiency", json_of(group.efficiency)}};
+          {"speedup", json_or_null(group.speedup)},
+          {"efficiency", json_or_null(group.efficiency)}};
 }
 
 Json run_json(const ComparedRun& run) {
   Json figures = Json::object(), last = Json::object();
   for (const RunFigure& figure : run_figures()) {
-    figures[figure.name] = run.run ? json_of(figure.of(*run.run)) : Json(nullptr);
+    figures[figure.name] = run.run ? json_or_null(figure.of(*run.run)) : Json(nullptr);
   }
   if (run.run) {
     for (const auto& [name, value] : run.run->last_of) last[name] = value;
@@ -233,7 +235,7 @@ std::string comparison_csv(const Comparison& c) {
     const auto done = std::count_if(group.runs.begin(), group.runs.end(),
                                     [&](std::size_t i) { return c.runs[i].is_done(); });
     cells.insert(cells.end(),
-                 {state_text(c, group), std::to_string(group.runs.size()), std::to_string(done)});
+                 {group_state(c, group), std::to_string(group.runs.size()), std::to_string(done)});
     for (const RunFigure& figure : run_figures()) {
       const Spread& spread = group.figures.at(figure.name);
       cells.push_back(spread.count > 0 ? fmt::format("{}", spread.mean) : "");

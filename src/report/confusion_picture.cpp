@@ -39,7 +39,7 @@ Layout layout_of(const Confusion& confusion) {
   return out;
 }
 
-std::string cut(const std::string& name) {
+std::string shorten(const std::string& name) {
   return escape_xml(name.size() > 24 ? name.substr(0, 22) + ".." : name);
 }
 
@@ -47,7 +47,7 @@ std::string cut(const std::string& name) {
 void add_names(const Confusion& confusion, const Layout& at, int64_t label, std::string& out) {
   const double middle = (static_cast<double>(label) + 0.5) * at.cell;
   const ClassScore score = class_score(confusion, label);
-  const std::string name = cut(confusion.classes[label]);
+  const std::string name = shorten(confusion.classes[label]);
   auto to = std::back_inserter(out);
   fmt::format_to(to, "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", at.left - 8,
                  at.top + middle + 4, name);

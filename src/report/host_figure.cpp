@@ -9,9 +9,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kMostLines = 8, kMostPoints = 400;
+constexpr std::size_t kMostHosts = 8, kMostPoints = 400;
 
-std::vector<Point> points_of(const HostLine& line, double begin) {
+std::vector<Point> line_points(const HostLine& line, double begin) {
   std::vector<Point> out;
   for (const HostRow& row : line.host->rows) {
     out.push_back({(row.time - row.seconds / 2 - begin) / 60, line.value(row)});
@@ -57,8 +57,8 @@ std::vector<PlotSeries> series_over_time(const Run& run, const std::vector<HostL
     begin = lines.front().host->rows.front().time;
   }
   std::vector<std::vector<Point>> all;
-  for (const HostLine& line : lines) all.push_back(points_of(line, begin));
-  if (all.size() > kMostLines) return spread_of(all);
+  for (const HostLine& line : lines) all.push_back(line_points(line, begin));
+  if (all.size() > kMostHosts) return spread_of(all);
   std::vector<PlotSeries> out;
   for (std::size_t i = 0; i < all.size(); ++i) {
     out.push_back(drawn(lines[i].name, binned(all[i], kMostPoints)));

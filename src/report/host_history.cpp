@@ -4,67 +4,62 @@
 #include <cmath>
 #include <limits>
 
+#include "report/read_json.h"
+
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoSample = std::numeric_limits<double>::quiet_NaN();
 
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : kNone;
+// Not a number where there is none.
+double sample(const ReadJson& line, const char* key) { return number(line, key, kNoSample); }
+
+GpuRow gpu_row(const ReadJson& gpu) {
+  return {.use = sample(gpu, "use"),
+          .memory_bytes = sample(gpu, "memory_bytes"),
+          .memory_used_bytes = sample(gpu, "memory_used_bytes"),
+          .watts = sample(gpu, "watts"),
+          .joules = sample(gpu, "joules"),
+          .temperature = sample(gpu, "temperature"),
+          .sm_megahertz = sample(gpu, "sm_megahertz"),
+          .most_sm_megahertz = sample(gpu, "most_sm_megahertz"),
+          .slowed = sample(gpu, "slowed_share"),
+          .capped = sample(gpu, "capped_share")};
 }
 
-std::string text(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-GpuRow gpu_row(const Json& gpu) {
-  return {.use = number(gpu, "use"),
-          .memory_bytes = number(gpu, "memory_bytes"),
-          .memory_used_bytes = number(gpu, "memory_used_bytes"),
-          .watts = number(gpu, "watts"),
-          .joules = number(gpu, "joules"),
-          .temperature = number(gpu, "temperature"),
-          .sm_megahertz = number(gpu, "sm_megahertz"),
-          .most_sm_megahertz = number(gpu, "most_sm_megahertz"),
-          .slowed = number(gpu, "slowed_share"),
-          .capped = number(gpu, "capped_share")};
-}
-
-HostRow host_row(const Json& line) {
+HostRow host_row(const ReadJson& line) {
   HostRow row{
-      .time = number(line, "time"),
-      .seconds = number(line, "seconds"),
-      .cpu_share = number(line, "cpu_share"),
-      .busiest_core = number(line, "cpu_busiest_core_share"),
-      .idlest_core = number(line, "cpu_idlest_core_share"),
-      .cores = number(line, "cpu_cores"),
-      .usable_cores = number(line, "cpu_usable_cores"),
-      .cpu_watts = number(line, "cpu_watts"),
-      .cpu_joules = number(line, "cpu_joules"),
-      .memory_bytes = number(line, "memory_bytes"),
-      .memory_available_bytes = number(line, "memory_available_bytes"),
-      .in_bytes = number(line, "in_bytes_per_second"),
-      .out_bytes = number(line, "out_bytes_per_second"),
-      .link_bytes = number(line, "link_bytes_per_second"),
-      .packets = number(line, "in_packets_per_second") + number(line, "out_packets_per_second"),
-      .drops = number(line, "drops_per_second"),
-      .errors = number(line, "errors_per_second"),
-      .segments = number(line, "tcp_segments_per_second"),
-      .retransmits = number(line, "tcp_retransmits_per_second"),
-      .disk_read_bytes = number(line, "disk_read_bytes_per_second"),
-      .disk_written_bytes = number(line, "disk_written_bytes_per_second"),
-      .sampler_share = number(line, "sampler_share"),
+      .time = sample(line, "time"),
+      .seconds = sample(line, "seconds"),
+      .cpu_share = sample(line, "cpu_share"),
+      .busiest_core = sample(line, "cpu_busiest_core_share"),
+      .idlest_core = sample(line, "cpu_idlest_core_share"),
+      .cores = sample(line, "cpu_cores"),
+      .usable_cores = sample(line, "cpu_usable_cores"),
+      .cpu_watts = sample(line, "cpu_watts"),
+      .cpu_joules = sample(line, "cpu_joules"),
+      .memory_bytes = sample(line, "memory_bytes"),
+      .memory_available_bytes = sample(line, "memory_available_bytes"),
+      .in_bytes = sample(line, "in_bytes_per_second"),
+      .out_bytes = sample(line, "out_bytes_per_second"),
+      .link_bytes = sample(line, "link_bytes_per_second"),
+      .packets = sample(line, "in_packets_per_second") + sample(line, "out_packets_per_second"),
+      .drops = sample(line, "drops_per_second"),
+      .errors = sample(line, "errors_per_second"),
+      .segments = sample(line, "tcp_segments_per_second"),
+      .retransmits = sample(line, "tcp_retransmits_per_second"),
+      .disk_read_bytes = sample(line, "disk_read_bytes_per_second"),
+      .disk_written_bytes = sample(line, "disk_written_bytes_per_second"),
+      .sampler_share = sample(line, "sampler_share"),
       .gpus = {},
       .ranks = {}};
-  for (const Json& gpu : line.value("gpus", Json::array())) row.gpus.push_back(gpu_row(gpu));
-  for (const Json& rank : line.value("ranks", Json::array())) {
+  for (const ReadJson& gpu : line.value("gpus", ReadJson::array()))
+    row.gpus.push_back(gpu_row(gpu));
+  for (const ReadJson& rank : line.value("ranks", ReadJson::array())) {
     row.ranks.push_back({.rank = rank.value("rank", 0),
-                         .cores = number(rank, "cores"),
-                         .memory_bytes = number(rank, "memory_bytes")});
+                         .cores = sample(rank, "cores"),
+                         .memory_bytes = sample(rank, "memory_bytes")});
   }
   return row;
 }
@@ -85,17 +80,17 @@ double HostSeries::mean(const Value& value) const {
     sum += x * row.seconds;
     seconds += row.seconds;
   }
-  return seconds > 0 ? sum / seconds : kNone;
+  return seconds > 0 ? sum / seconds : kNoSample;
 }
 
 double HostSeries::most(const Value& value) const {
-  double out = kNone;
+  double out = kNoSample;
   for (const HostRow& row : rows) out = std::fmax(out, value(row));  // passes NaN over
   return out;
 }
 
 double HostSeries::least(const Value& value) const {
-  double out = kNone;
+  double out = kNoSample;
   for (const HostRow& row : rows) out = std::fmin(out, value(row));
   return out;
 }
@@ -120,8 +115,8 @@ double HostSeries::share_above(const Value& value, double limit) const {
   return seconds > 0 ? above / seconds : 0;
 }
 
-void HostHistory::add(const Json& line) {
-  const std::string name = text(line, "host");
+void HostHistory::add(const ReadJson& line) {
+  const std::string name = word(line, "host");
   HostRow row = host_row(line);
   if (!std::isfinite(row.time) || !(row.seconds > 0)) return;
   auto same = [&](const HostSeries& host) { return host.name == name; };
@@ -129,9 +124,10 @@ void HostHistory::add(const Json& line) {
   if (host == hosts.end()) {
     host = hosts.insert(host, HostSeries{.name = name, .interface = "", .gpus = {}, .rows = {}});
   }
-  host->interface = text(line, "interface");
+  host->interface = word(line, "interface");
   host->gpus.clear();
-  for (const Json& gpu : line.value("gpus", Json::array())) host->gpus.push_back(text(gpu, "name"));
+  for (const ReadJson& gpu : line.value("gpus", ReadJson::array()))
+    host->gpus.push_back(word(gpu, "name"));
   host->rows.push_back(std::move(row));
 }
 

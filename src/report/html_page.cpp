@@ -6,7 +6,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kStyle = R"(*{box-sizing:border-box}
+constexpr const char* kPageStyle = R"(*{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
  font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",Verdana,sans-serif}
 main{max-width:1240px;margin:0 auto;padding:28px 22px 60px}
@@ -105,7 +105,7 @@ std::string HtmlPage::text() const {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n{3}"
       "</main>\n</body>\n</html>\n",
-      escape_xml(title_), page_color_rules(), kStyle, body_);
+      escape_xml(title_), page_color_rules(), kPageStyle, body_);
 }
 
 }  // namespace lockstep

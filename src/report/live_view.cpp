@@ -7,25 +7,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double kStale = 5;  // seconds: the file is written each second
 constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[31m", *kFaint = "\x1b[2m",
                      *kPlain = "\x1b[0m";
-
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-std::string word(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 std::string cut(std::string text, std::size_t most) {
   if (text.size() > most) text.resize(most);
@@ -33,25 +22,25 @@ std::string cut(std::string text, std::size_t most) {
 }
 
 // "12.1M": bytes a second in four or five characters.
-std::string rate(double bytes) { return bytes < 1 ? "0" : short_number(bytes); }
+std::string short_rate(double bytes) { return bytes < 1 ? "0" : short_number(bytes); }
 
 std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f}%", 100 * part / whole) : "-";
 }
 
-std::string state_of(const Json& rank, const Json& live) {
+std::string state_of(const ReadJson& rank, const ReadJson& live) {
   std::string state = word(rank, "state");
   if (state == "silent") {
     return fmt::format("silent {}", short_duration(number(rank, "seen_seconds")));
   }
-  const Json& slowest = live.value("slowest", Json());
+  const ReadJson& slowest = live.value("slowest", ReadJson());
   bool slow = slowest.is_object() && number(slowest, "rank") == number(rank, "rank");
   if (state == "ok" && slow) return fmt::format("{:.2f}x slow", number(slowest, "factor"));
   return state;
 }
 
-std::string rank_line(const Json& rank, const Json& live) {
-  const Json usage = rank.value("usage", Json::object());
+std::string rank_line(const ReadJson& rank, const ReadJson& live) {
+  const ReadJson usage = rank.value("usage", ReadJson::object());
   double compute = number(rank, "compute_seconds"), wait = number(rank, "wait_seconds"),
          data = number(rank, "data_seconds"), step = compute + wait + data;
   double in = number(usage, "in_bytes_per_second"), out = number(usage, "out_bytes_per_second"),
@@ -63,16 +52,16 @@ std::string rank_line(const Json& rank, const Json& live) {
       with_commas(static_cast<int64_t>(number(rank, "step"))), word(rank, "phase"),
       step > 0 ? short_number(number(rank, "targets_per_second")) : "-", percent(compute, step),
       percent(wait, step), percent(data, step), number(usage, "cores"),
-      number(usage, "machine_cores"), short_bytes(number(usage, "memory_bytes")), rate(in),
-      rate(out), percent(std::max(in, out), link), state_of(rank, live));
+      number(usage, "machine_cores"), short_bytes(number(usage, "memory_bytes")), short_rate(in),
+      short_rate(out), percent(std::max(in, out), link), state_of(rank, live));
 }
 
 // "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ..." below the rank that samples them; empty:
 // none.
-std::string gpu_line(const Json& rank) {
+std::string gpu_line(const ReadJson& rank) {
   std::string out;
   int index = 0;
-  for (const Json& gpu : rank.value("gpus", Json::array())) {
+  for (const ReadJson& gpu : rank.value("gpus", ReadJson::array())) {
     out += fmt::format("{} gpu {}", out.empty() ? "    " : ";", index++);
     if (gpu.contains("use")) out += fmt::format(" {:.0f}%", 100 * number(gpu, "use"));
     if (gpu.contains("memory_bytes")) {
@@ -85,7 +74,7 @@ std::string gpu_line(const Json& rank) {
   return out;
 }
 
-std::string title_line(const Json& live, const LiveViewOptions& options) {
+std::string title_line(const ReadJson& live, const LiveViewOptions& options) {
   auto step = static_cast<int64_t>(number(live, "step")),
        total = static_cast<int64_t>(number(live, "total_steps"));
   std::string share = total > 0 ? fmt::format(" ({:.1f}%)", 100.0 * static_cast<double>(step) /
@@ -98,7 +87,7 @@ std::string title_line(const Json& live, const LiveViewOptions& options) {
                      number(live, "loss"), number(live, "learning_rate"), attempt);
 }
 
-std::string state_line(const Json& live, const LiveViewOptions& options) {
+std::string state_line(const ReadJson& live, const LiveViewOptions& options) {
   std::string state = word(live, "state");
   double age = options.now - number(live, "time");
   std::string took = short_duration(number(live, "time") - number(live, "started"));
@@ -112,15 +101,15 @@ std::string state_line(const Json& live, const LiveViewOptions& options) {
 }
 
 // What the figures of the table do not say.
-std::vector<std::string> remarks(const Json& live) {
+std::vector<std::string> remarks(const ReadJson& live) {
   std::vector<std::string> out;
-  const Json& slowest = live.value("slowest", Json());
+  const ReadJson& slowest = live.value("slowest", ReadJson());
   if (slowest.is_object() && word(live, "state") == "running") {
     out.push_back(fmt::format("slowest: rank {}, {:.2f} times as slow as the others: {}",
                               number(slowest, "rank"), number(slowest, "factor"),
                               word(slowest, "guess")));
   }
-  for (const Json& rank : live.at("ranks")) {
+  for (const ReadJson& rank : live.at("ranks")) {
     double waited = number(rank, "waiting_seconds");
     constexpr double kLong = 5;
     if (waited < kLong || word(live, "state") != "running") continue;
@@ -138,13 +127,13 @@ std::vector<std::string> remarks(const Json& live) {
 
 }  // namespace
 
-Json parse_live(const std::string& text, const std::string& where) {
-  Json live = Json::parse(text, nullptr, false);
+ReadJson parse_live(const std::string& text, const std::string& where) {
+  ReadJson live = ReadJson::parse(text, nullptr, false);
   if (live.is_object() && live.contains("ranks") && live["ranks"].is_array()) return live;
   throw DataError("{}: is no state of a run", where);
 }
 
-Json read_live(const fs::path& run) {
+ReadJson read_live(const fs::path& run) {
   const fs::path file = run / "live.json";
   if (fs::exists(file)) return parse_live(read_file(file), file.string());
   if (fs::exists(run / "config.toml")) {
@@ -157,16 +146,16 @@ Json read_live(const fs::path& run) {
   throw error;
 }
 
-Json only_ranks(Json live, const RankFilter& ranks) {
-  Json kept = Json::array();
-  for (const Json& rank : live["ranks"]) {
+ReadJson only_ranks(ReadJson live, const RankFilter& ranks) {
+  ReadJson kept = ReadJson::array();
+  for (const ReadJson& rank : live["ranks"]) {
     if (ranks.has(static_cast<int>(number(rank, "rank")))) kept.push_back(rank);
   }
   live["ranks"] = std::move(kept);
   return live;
 }
 
-std::string live_table(const Json& live, const LiveViewOptions& options) {
+std::string live_table(const ReadJson& live, const LiveViewOptions& options) {
   auto painted = [&](const char* color, const std::string& line) {
     std::string text = options.width > 0 ? cut(line, options.width) : line;
     return options.color && *color != '\0' ? fmt::format("{}{}{}\n", color, text, kPlain)
@@ -180,8 +169,8 @@ std::string live_table(const Json& live, const LiveViewOptions& options) {
                              "{:>5} {:>4} {}",
                              "rank", "host", "step", "phase", word(live, "unit") + "/s", "comp",
                              "wait", "data", "cpu", "memory", "in/s", "out/s", "link", "state"));
-  const Json shown = only_ranks(live, options.ranks);
-  for (const Json& rank : shown.at("ranks")) {
+  const ReadJson shown = only_ranks(live, options.ranks);
+  for (const ReadJson& rank : shown.at("ranks")) {
     std::string line = rank_line(rank, live), state = state_of(rank, live);
     bool ok = state == "ok" || state == "done";
     const char* color = state.ends_with("slow") ? kBold : ok ? "" : kRed;

@@ -131,7 +131,7 @@ std::string legend_svg(const Legend& legend, double top, const SvgPaint& paint) 
   return out;
 }
 
-struct Range {
+struct ValueRange {
   double low = HUGE_VAL, high = -HUGE_VAL;
   bool empty() const { return low > high; }
   void add(double value) {
@@ -145,7 +145,7 @@ bool can_be_drawn(const PlotPanel& panel, const PlotPoint& p) {
          (!panel.y.logarithmic || p.y > 0);
 }
 
-void add_ranges(const PlotPanel& panel, Range& x, Range& y) {
+void add_ranges(const PlotPanel& panel, ValueRange& x, ValueRange& y) {
   for (const PlotSeries& series : panel.series) {
     for (const PlotPoint& p : series.points) {
       if (!can_be_drawn(panel, p)) continue;
@@ -268,7 +268,7 @@ class SeriesDrawer {
 
 std::string panel_svg(const PlotPanel& panel, const PlotArea& area, const Legend& legend,
                       const SvgPaint& paint) {
-  Range x, y;
+  ValueRange x, y;
   add_ranges(panel, x, y);
   if (x.empty()) {
     return fmt::format(

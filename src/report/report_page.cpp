@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kStyle = R"(*{box-sizing:border-box}
+constexpr const char* kReportStyle = R"(*{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
  font:15.5px/1.55 system-ui,-apple-system,"Segoe UI","DejaVu Sans",Verdana,sans-serif}
 main{max-width:900px;margin:0 auto;padding:30px 22px 70px}
@@ -274,7 +274,7 @@ std::string report_page(const Report& report) {
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n<style>\n{}{}{}</style>\n</head>\n<body>\n<main>\n",
-      escape_xml(report.title), page_color_rules(), library.style, kStyle);
+      escape_xml(report.title), page_color_rules(), library.style, kReportStyle);
   return out + body + "</main>\n" + scripts + "</body>\n</html>\n";
 }
 

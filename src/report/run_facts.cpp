@@ -10,17 +10,16 @@
 #include "formats/tensor_file.h"
 #include "formats/token_file.h"
 #include "report/analysis_series.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
-
-Json read_json(const fs::path& path) {
+ReadJson read_json(const fs::path& path) {
   if (!fs::exists(path)) return nullptr;
-  Json out = Json::parse(read_file(path), nullptr, false);
-  return out.is_discarded() ? Json(nullptr) : out;  // a live file may be cut short
+  ReadJson out = ReadJson::parse(read_file(path), nullptr, false);
+  return out.is_discarded() ? ReadJson(nullptr) : out;  // a live file may be cut short
 }
 
 void add_config(RunFacts& out) {
@@ -50,13 +49,13 @@ void add_launch(RunFacts& out) {
   const fs::path path = out.folder / "launch.jsonl";
   if (!fs::exists(path)) return;
   for_each_line(path, [&](std::string_view line, int64_t) {
-    Json json = Json::parse(line, nullptr, false);
+    ReadJson json = ReadJson::parse(line, nullptr, false);
     if (json.is_object()) out.launch.push_back(std::move(json));
   });
 }
 
 std::optional<CheckpointFacts> checkpoint_of(const fs::path& folder) {
-  const Json done = read_json(folder / "DONE");
+  const ReadJson done = read_json(folder / "DONE");
   if (!done.is_object()) return std::nullopt;
   CheckpointFacts out{.name = folder.filename(), .folder = folder, .files = {}};
   for (const auto& [name, record] : done.items()) {
@@ -232,7 +231,7 @@ int RunFacts::ranks() const { return live.is_object() ? std::max(1, live.value("
 int RunFacts::hosts() const {
   std::set<std::string> names;
   if (live.is_object() && live.contains("ranks")) {
-    for (const Json& rank : live["ranks"]) names.insert(rank.value("host", ""));
+    for (const ReadJson& rank : live["ranks"]) names.insert(rank.value("host", ""));
   }
   return std::max<int>(1, static_cast<int>(names.size()));
 }

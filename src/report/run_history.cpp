@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "base/error.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double* field_of(StepRow& row, std::string_view key) {
@@ -41,13 +41,6 @@ bool take_text(std::string_view line, std::size_t& at, std::string_view& out) {
   return out.find('\\') == std::string_view::npos;
 }
 
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-int64_t whole(const Json& json, const char* key) { return static_cast<int64_t>(number(json, key)); }
-
 class HistoryReader {
  public:
   void add_step(StepRow row) {
@@ -64,7 +57,7 @@ class HistoryReader {
     out_.steps.push_back(row);
   }
 
-  void add(const Json& line) {
+  void add(const ReadJson& line) {
     const std::string event = line.value("event", "");
     if (event == "start" || event == "resume") return begin(line, event == "resume");
     if (event == "step") return add_slow_step(line);
@@ -95,7 +88,7 @@ class HistoryReader {
   RunHistory take() { return std::move(out_); }
 
  private:
-  void begin(const Json& line, bool resumed) {
+  void begin(const ReadJson& line, bool resumed) {
     const int64_t first = whole(line, "first_step");
     out_.attempts.push_back({.began = number(line, "time"),
                              .ended = number(line, "time"),
@@ -113,7 +106,7 @@ class HistoryReader {
     }
   }
 
-  void add_slow_step(const Json& line) {
+  void add_slow_step(const ReadJson& line) {
     StepRow row;
     row.step = whole(line, "step");
     row.epoch = whole(line, "epoch");
@@ -124,7 +117,7 @@ class HistoryReader {
     add_step(row);
   }
 
-  void add_evaluation(const Json& line) {
+  void add_evaluation(const ReadJson& line) {
     EvaluationRow row{.step = whole(line, "step"),
                       .time = number(line, "time"),
                       .seconds = number(line, "seconds"),
@@ -196,7 +189,7 @@ RunHistory read_history(const fs::path& metrics) {
       reader.add_step(row);
       continue;
     }
-    const Json json = Json::parse(line, nullptr, false);
+    const ReadJson json = ReadJson::parse(line, nullptr, false);
     if (json.is_object()) {
       reader.add(json);
     } else if (!rest.empty()) {

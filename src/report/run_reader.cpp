@@ -1,17 +1,15 @@
 #include "report/run_reader.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "config/source.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::json;
 
 struct Step {
   int64_t epoch = 0;
@@ -27,14 +25,7 @@ struct Lines {
   double attempt_began = 0, newest = 0, wall = 0;  // seconds
 };
 
-double number(const Json& json, const char* key) {
-  auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-int64_t whole(const Json& json, const char* key) { return static_cast<int64_t>(number(json, key)); }
-
-void begin_attempt(const Json& line, Lines& out) {
+void begin_attempt(const ReadJson& line, Lines& out) {
   out.wall += out.newest - out.attempt_began;
   out.attempt_began = out.newest = number(line, "time");
   out.total_steps = whole(line, "total_steps");
@@ -45,7 +36,7 @@ void begin_attempt(const Json& line, Lines& out) {
   out.steps.erase(out.steps.lower_bound(first), out.steps.end());
 }
 
-void add_evaluation(const Json& line, Lines& out) {
+void add_evaluation(const ReadJson& line, Lines& out) {
   EvaluationFigures figures{.step = whole(line, "step"), .metrics = {}, .improved = {}};
   constexpr std::string_view kPrefix = "eval/";
   for (const auto& [key, value] : line.items()) {
@@ -54,12 +45,12 @@ void add_evaluation(const Json& line, Lines& out) {
     }
   }
   if (auto improved = line.find("improved"); improved != line.end() && improved->is_array()) {
-    for (const Json& name : *improved) figures.improved.push_back(name.get<std::string>());
+    for (const ReadJson& name : *improved) figures.improved.push_back(name.get<std::string>());
   }
   out.evaluations[figures.step] = std::move(figures);
 }
 
-void add_line(const Json& line, Lines& out) {
+void add_line(const ReadJson& line, Lines& out) {
   const std::string event = line.value("event", "");
   if (event == "start" || event == "resume") return begin_attempt(line, out);
   out.newest = std::max(out.newest, number(line, "time"));
@@ -87,7 +78,7 @@ Lines read_lines_of(const fs::path& path) {
   std::string broken;  // where; an error unless it is the last line, cut short by a kill
   for_each_line(path, [&](std::string_view text, int64_t number) {
     if (!broken.empty()) throw DataError("{}: is no line of metrics", broken);
-    Json line = Json::parse(text, nullptr, false);
+    ReadJson line = ReadJson::parse(text, nullptr, false);
     if (line.is_object()) {
       add_line(line, out);
     } else {
@@ -227,12 +218,12 @@ void add_loss(const Lines& lines, RunFigures& out) {
 // Ranks and hosts, as rank 0 last wrote them; true when it wrote that the run failed.
 bool add_live(const fs::path& path, RunFigures& out) {
   if (!fs::exists(path)) return false;
-  Json live = Json::parse(read_file(path), nullptr, false);
+  ReadJson live = ReadJson::parse(read_file(path), nullptr, false);
   if (!live.is_object()) return false;
   if (whole(live, "size") > 0) out.ranks = static_cast<int>(whole(live, "size"));
   if (whole(live, "threads") > 0) out.threads = static_cast<int>(whole(live, "threads"));
   std::set<std::string> hosts;
-  for (const Json& rank : live.value("ranks", Json::array())) {
+  for (const ReadJson& rank : live.value("ranks", ReadJson::array())) {
     std::string host = rank.value("host", "");
     if (!host.empty()) hosts.insert(host);
   }
@@ -240,7 +231,7 @@ bool add_live(const fs::path& path, RunFigures& out) {
   return live.value("state", "") == "failed";
 }
 
-void add_config(const fs::path& path, RunFigures& out) {
+void add_setup(const fs::path& path, RunFigures& out) {
   ConfigSource source = ConfigSource::from_file(path);
   for (const WrittenEntry& entry : source.take_below("")) out.config[entry.key] = entry.value.text;
 }
@@ -255,7 +246,7 @@ RunFigures read_run(const fs::path& folder) {
     error.set_advice("the folder that `lockstep train` or `lockstep sweep` wrote");
     throw error;
   }
-  add_config(folder / "config.toml", out);
+  add_setup(folder / "config.toml", out);
   const Lines lines = read_lines_of(folder / "metrics.jsonl");
   out.state = lines.end.empty() ? "unfinished" : lines.end == "signal" ? "stopped" : "finished";
   out.total_steps = lines.total_steps;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/clock.h"
@@ -14,18 +13,17 @@
 #include "base/text.h"
 #include "formats/span_file.h"
 #include "report/live_view.h"
+#include "report/read_json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr double kOld = 20;    // seconds: live.json is written each second
 constexpr double kLeast = 60;  // seconds to wait
 
 // Why it does not train now; empty: it does.
-std::string not_running(const Json& live) {
+std::string not_running(const ReadJson& live) {
   const std::string state = live.value("state", "");
   if (state != "running") {
     const std::string reason = live.value("reason", "");
@@ -38,8 +36,8 @@ std::string not_running(const Json& live) {
              : fmt::format("its live.json is {} old: it was killed or hangs", short_duration(age));
 }
 
-Json live_if_running(const fs::path& run) {
-  const Json live = read_live(run);
+ReadJson live_if_running(const fs::path& run) {
+  const ReadJson live = read_live(run);
   if (const std::string why = not_running(live); !why.empty()) {
     ConfigError error("{}: does not train now: {}", run.string(), why);
     error.set_advice("lockstep trace " + run.string() + ", for what it recorded");
@@ -67,7 +65,7 @@ std::optional<fs::path> new_file(const fs::path& run, const Times& before) {
 }
 
 // Another request that the run has not answered; one from before this attempt is nobody's.
-void check_no_other(const fs::path& path, const Json& live) {
+void check_no_other(const fs::path& path, const ReadJson& live) {
   std::error_code absent;
   const auto written = fs::last_write_time(path, absent);
   if (absent) return;
@@ -90,7 +88,7 @@ class Request {
       throw MachineError("{}: cannot be created: {}", path_.parent_path().string(),
                          failed.message());
     }
-    write_file(path_, Json{{"steps", steps}, {"id", id_}}.dump() + "\n");
+    write_file(path_, ReadJson{{"steps", steps}, {"id", id_}}.dump() + "\n");
   }
   ~Request() {
     std::error_code ignored;
@@ -102,7 +100,7 @@ class Request {
   // The run removes what it has answered.
   bool is_mine() const {
     try {
-      const Json there = Json::parse(read_file(path_), nullptr, false);
+      const ReadJson there = ReadJson::parse(read_file(path_), nullptr, false);
       return there.is_object() && there.value("id", "") == id_;
     } catch (const Error&) {  // it is gone
       return false;
@@ -117,10 +115,10 @@ class Request {
 }  // namespace
 
 fs::path request_spans(const fs::path& run, const SpanRequest& request) {
-  const Json live = live_if_running(run);
+  const ReadJson live = live_if_running(run);
   check_no_other(run / "trace" / "request.json", live);
   double step_seconds = 0;
-  for (const Json& rank : live.at("ranks")) {
+  for (const ReadJson& rank : live.at("ranks")) {
     step_seconds = std::max(step_seconds, rank.value("step_seconds", 0.0));
   }
   const double limit =
@@ -138,7 +136,7 @@ fs::path request_spans(const fs::path& run, const SpanRequest& request) {
       if (auto file = new_file(run, before)) return *file;
     }
     const double now = unix_seconds();
-    const Json state = read_live(run);
+    const ReadJson state = read_live(run);
     if (over.empty() && !not_running(state).empty()) {
       over = not_running(state);
       over_since = now;

@@ -60,7 +60,7 @@ CellRecord from_json(const Json& json) {
 
 // Calls `read` with the file's JSON; anything wrong with it is the file's fault.
 template <typename Read>
-auto read_json(const fs::path& path, const Read& read) {
+auto read_record(const fs::path& path, const Read& read) {
   try {
     return read(Json::parse(read_file(path)));
   } catch (const Json::exception& error) {
@@ -80,7 +80,7 @@ void write_cell(const SweepFolder& folder, const CellRecord& cell) {
 std::optional<CellRecord> read_cell(const SweepFolder& folder, const std::string& name) {
   const fs::path path = folder.record(name);
   if (!fs::exists(path)) return std::nullopt;
-  return read_json(path, from_json);
+  return read_record(path, from_json);
 }
 
 void write_sweep_index(const SweepFolder& folder, const std::vector<std::string>& cells) {
@@ -95,7 +95,7 @@ std::vector<CellRecord> read_cells(const SweepFolder& folder) {
   if (!is_sweep(folder.path)) {
     throw DataError("{}: holds no sweep (no sweep.json)", folder.path.string());
   }
-  auto names = read_json(folder.index(), [](const Json& json) {
+  auto names = read_record(folder.index(), [](const Json& json) {
     return json.at("cells").get<std::vector<std::string>>();
   });
   std::vector<CellRecord> out;

@@ -21,8 +21,9 @@ namespace {
 constexpr int64_t kMostSteps = 4;
 constexpr std::size_t kMostRanks = 8, kMostLanes = 3;
 // Pixels.
-constexpr double kWidth = 760, kMargin = 14, kTitle = 34, kLegend = 20, kSteps = 18, kLabels = 128,
-                 kPhase = 20, kLane = 8, kBetween = 12, kAxis = 42, kText = 12;
+constexpr double kFigureWidth = 760, kFigureMargin = 14, kFigureTitle = 34, kLegend = 20,
+                 kSteps = 18, kLabels = 128, kPhase = 20, kLane = 8, kBetween = 12, kAxis = 42,
+                 kText = 12;
 
 // What a span is drawn as.
 struct Kind {
@@ -48,21 +49,21 @@ std::size_t kind_of(const Span& span, const std::string& name) {
   return kOtherKind;
 }
 
-std::string color_of(std::size_t kind, const SvgPaint& paint) {
+std::string kind_color(std::size_t kind, const SvgPaint& paint) {
   return kKinds[kind].color < 0 ? paint.faint() : paint.series(kKinds[kind].color);
 }
 
-struct Range {
+struct StepRange {
   double begin = 0, end = 0;
   int64_t first = 0, last = 0;  // steps
 };
 
 // The steps in the middle, from the first to the last that any rank did of them; by rank 0's clock.
-std::optional<Range> range_of(const SpanFile& file) {
+std::optional<StepRange> shown_range(const SpanFile& file) {
   const int64_t all = file.last_step - file.first_step + 1, shown = std::min(all, kMostSteps);
-  Range out{.begin = std::numeric_limits<double>::max(),
-            .end = std::numeric_limits<double>::lowest(),
-            .first = file.first_step + (all - shown) / 2};
+  StepRange out{.begin = std::numeric_limits<double>::max(),
+                .end = std::numeric_limits<double>::lowest(),
+                .first = file.first_step + (all - shown) / 2};
   out.last = out.first + shown - 1;
   for (const RankSpans& rank : file.ranks) {
     for (const Span& span : rank.spans) {
@@ -95,12 +96,12 @@ class Lanes {
 
 class TimelineDrawing {
  public:
-  TimelineDrawing(const SpanFile& file, const Range& range, SvgColors colors)
+  TimelineDrawing(const SpanFile& file, const StepRange& range, SvgColors colors)
       : file_(file), range_(range), paint_{colors} {}
 
   std::string svg() {
     std::string body;
-    double top = kTitle + kLegend + kSteps;
+    double top = kFigureTitle + kLegend + kSteps;
     const double first_top = top;
     for (const RankSpans* rank : shown()) {
       body += rank_svg(*rank, top);
@@ -114,14 +115,14 @@ class TimelineDrawing {
         "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"Timeline of steps\" "
         "font-family=\"'DejaVu Sans', Verdana, sans-serif\" font-size=\"{2:.0f}\" "
         "style=\"fill:{3}\">\n",
-        kWidth, height, kText, paint_.ink());
+        kFigureWidth, height, kText, paint_.ink());
     if (paint_.colors == SvgColors::kFile) {
       out +=
           fmt::format("<rect width=\"100%\" height=\"100%\" style=\"fill:{}\"/>\n", paint_.paper());
     }
     out +=
         fmt::format("<text x=\"{:.0f}\" y=\"21\" font-size=\"15\" font-weight=\"600\">{}</text>\n",
-                    kMargin, escape_xml(title()));
+                    kFigureMargin, escape_xml(title()));
     return out + legend_svg() + body + "</svg>\n";
   }
 
@@ -144,7 +145,7 @@ class TimelineDrawing {
  private:
   double x(double time) const {
     const double share = (time - range_.begin) / (range_.end - range_.begin);
-    return kLabels + std::clamp(share, 0.0, 1.0) * (kWidth - kMargin - kLabels);
+    return kLabels + std::clamp(share, 0.0, 1.0) * (kFigureWidth - kFigureMargin - kLabels);
   }
 
   std::string bar(const RankSpans& rank, const Span& span, double top, double height) {
@@ -156,7 +157,7 @@ class TimelineDrawing {
     return fmt::format(
         "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" style=\"fill:{}\">"
         "<title>{} of step {}, rank {}: {:.3g} ms{}</title></rect>\n",
-        from, top, std::max(0.3, to - from), height, color_of(kind, paint_), escape_xml(name),
+        from, top, std::max(0.3, to - from), height, kind_color(kind, paint_), escape_xml(name),
         span.step, rank.rank, span.length * 1e3,
         span.bytes > 0 ? ", " + short_bytes(static_cast<double>(span.bytes)) : "");
   }
@@ -179,7 +180,7 @@ class TimelineDrawing {
     std::string out = fmt::format(
         "<text x=\"{0:.0f}\" y=\"{1:.1f}\">rank {2}</text>\n<text x=\"{0:.0f}\" y=\"{3:.1f}\" "
         "font-size=\"10\" style=\"fill:{4}\">{5}</text>\n",
-        kMargin, top + 14, rank.rank, top + 27, paint_.faint(), escape_xml(rank.host));
+        kFigureMargin, top + 14, rank.rank, top + 27, paint_.faint(), escape_xml(rank.host));
     top += height;
     return out + phases + exchanges;
   }
@@ -211,7 +212,7 @@ class TimelineDrawing {
     const Ticks ticks = linear_ticks(0, length, 7);
     std::string out = fmt::format(
         "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" style=\"stroke:{}\"/>\n",
-        kLabels, y, kWidth - kMargin, y, paint_.faint());
+        kLabels, y, kFigureWidth - kFigureMargin, y, paint_.faint());
     for (std::size_t i = 0; i < ticks.at.size(); ++i) {
       if (ticks.at[i] > length) continue;
       const double at = x(range_.begin + ticks.at[i] / 1e3);
@@ -221,26 +222,27 @@ class TimelineDrawing {
           "{5}</text>\n",
           at, y, y + 4, paint_.faint(), y + 17, ticks.labels[i]);
     }
-    return out +
-           fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">milliseconds</text>\n", kMargin, y + 17);
+    return out + fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">milliseconds</text>\n", kFigureMargin,
+                             y + 17);
   }
 
   std::string legend_svg() const {
     std::string out;
-    double left = kMargin;
+    double left = kFigureMargin;
     for (std::size_t k = 0; k < kKinds.size(); ++k) {
       if (!used_[k]) continue;
       out += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"10\" style=\"fill:{}\"/>\n"
           "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-          left, kTitle + 2, color_of(k, paint_), left + 19, kTitle + 11, kKinds[k].name);
+          left, kFigureTitle + 2, kind_color(k, paint_), left + 19, kFigureTitle + 11,
+          kKinds[k].name);
       left += 34 + text_width(kKinds[k].name) * kText;
     }
     return out;
   }
 
   const SpanFile& file_;
-  const Range& range_;
+  const StepRange& range_;
   SvgPaint paint_;
   std::array<bool, kKinds.size()> used_{};
 };
@@ -267,7 +269,7 @@ std::string caption_of(const SpanFile& file, const TimelineDrawing& drawing) {
 }  // namespace
 
 std::optional<Figure> timeline_figure(SpanFile spans) {
-  const auto range = range_of(spans);
+  const auto range = shown_range(spans);
   if (!range) return std::nullopt;
   const auto file = std::make_shared<const SpanFile>(std::move(spans));
   const TimelineDrawing drawing(*file, *range, SvgColors::kFile);

@@ -33,7 +33,7 @@ double sum_of(const Phases& phases, std::size_t until = kPhases) {
   return out;
 }
 
-Phases phases_of(const RankTimes& times) {
+Phases shown_phases(const RankTimes& times) {
   RankPhases p;
   p.add(times);
   return {p.data, p.forward, p.backward, p.peers, p.exchange, p.optimizer, p.other};
@@ -185,7 +185,7 @@ void add_timed_steps(TimelineContext& context, const std::vector<fs::path>& file
       timed.step = step.step;
       timed.begin = step.begin;
       timed.ranks.clear();
-      for (const RankTimes& rank : step.ranks) timed.ranks.push_back(phases_of(rank));
+      for (const RankTimes& rank : step.ranks) timed.ranks.push_back(shown_phases(rank));
       writer.add(timed);
     });
     writer.flush();

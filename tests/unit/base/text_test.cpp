@@ -44,5 +44,12 @@ TEST(Text, SplitsWordsAndFields) {
   EXPECT_EQ(trim(" x \n"), "x");
 }
 
+TEST(Text, KnowsTheCaseOfAsciiOnly) {
+  EXPECT_EQ(lower_ascii("Größe [AZ] Ä"), "größe [az] Ä");
+  EXPECT_TRUE(equals_ignoring_case("Content-LENGTH", "content-length"));
+  EXPECT_FALSE(equals_ignoring_case("a", "ab"));
+  EXPECT_FALSE(equals_ignoring_case("Ä", "ä"));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "dist/network.h"
+
 namespace lockstep {
 namespace {
 
@@ -25,6 +29,24 @@ TEST(HostAddress, IsNeverLoopback) {
   EXPECT_EQ(address_for_others(host, hello), "");
   hello.ssh_address = "10.77.1.1";
   EXPECT_EQ(address_for_others(host, hello), "10.77.1.1");
+}
+
+TEST(HostAddress, OfSshIsTheThirdWordOfItsVariable) {
+  setenv("SSH_CONNECTION", "10.1.1.9 50022 10.1.1.7 22", 1);
+  EXPECT_EQ(own_ssh_address(), "10.1.1.7");
+  setenv("SSH_CONNECTION", "10.1.1.9 50022", 1);
+  EXPECT_EQ(own_ssh_address(), "");
+  unsetenv("SSH_CONNECTION");
+  EXPECT_EQ(own_ssh_address(), "");
+}
+
+TEST(HostAddress, OfThisMachineAreLoopbackAndThoseOfItsInterfaces) {
+  EXPECT_TRUE(is_own_address("127.0.0.1"));
+  EXPECT_TRUE(is_own_address("::1"));
+  for (const std::string& address : own_addresses()) EXPECT_TRUE(is_own_address(address));
+  EXPECT_FALSE(is_own_address("192.0.2.1"));  // of documentation, RFC 5737
+  EXPECT_EQ(addresses_of("127.0.0.1"), std::vector<std::string>{"127.0.0.1"});
+  EXPECT_TRUE(addresses_elsewhere("127.0.0.1").empty());
 }
 
 }  // namespace
