@@ -45,7 +45,7 @@ void ImagePipeline::resized_crop(const PixelBox& box, int64_t size, bool mirror,
 }
 
 // `box` may reach beyond the image, where it is black.
-void ImagePipeline::padded_crop(const PixelBox& box, bool mirror, uint8_t* out) {
+void ImagePipeline::padded_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out) {
   const ImageInfo& info = decoder_.info();
   PixelBox part{std::max<int64_t>(0, box.x), std::max<int64_t>(0, box.y)};
   part.width = std::min(info.width, box.x + box.width) - part.x;
@@ -61,10 +61,10 @@ void ImagePipeline::padded_crop(const PixelBox& box, bool mirror, uint8_t* out) 
     }
   }
   PixelBox whole{0, 0, box.width, box.height};
-  plan(resizer_.x, 0, box.width, 1, box.width, ResizeFilter::kBilinear);
-  plan(resizer_.y, 0, box.height, 1, box.height, ResizeFilter::kBilinear);
+  plan(resizer_.x, 0, box.width, 1, size, filter_);
+  plan(resizer_.y, 0, box.height, 1, size, filter_);
   resizer_.resize({.pixels = padded_.data(), .stride = stride, .box = whole}, mirror, out,
-                  3 * box.width);
+                  3 * size);
 }
 
 void ImagePipeline::training(std::span<const std::byte> file, uint64_t key, int64_t size,
@@ -73,8 +73,8 @@ void ImagePipeline::training(std::span<const std::byte> file, uint64_t key, int6
   KeyedRandom crop = stream(key, kCrop);
   bool mirror = stream(key, kFlip).chance(config_.flip);
   if (config_.augmentation == "random_crop") {
-    padded_crop(random_padded_crop(info.width, info.height, size, config_.padding, crop), mirror,
-                out);
+    padded_crop(random_padded_crop(info.width, info.height, config_.size, config_.padding, crop),
+                size, mirror, out);
   } else {
     resized_crop(random_resized_crop(info.width, info.height, config_, crop), size, mirror, out);
   }

@@ -29,7 +29,7 @@ class ImagePipeline {
 
  private:
   void resized_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
-  void padded_crop(const PixelBox& box, bool mirror, uint8_t* out);
+  void padded_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
 
   const ImagesConfig& config_;
   ResizeFilter filter_;

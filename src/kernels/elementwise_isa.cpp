@@ -126,24 +126,28 @@ void add_bias(T* x, const T* bias, int64_t width, int64_t begin, int64_t end) {
   }
 }
 
+// Rows are read in order, many columns wide and four at a time: the processor's prefetching
+// follows, and the sums are loaded and stored once in four rows.
 template <class T>
 void add_column_sums(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
                      int64_t end) {
-  constexpr int64_t kStrip = 64;  // the sums stay in registers
+  constexpr int64_t kStrip = 1024;  // their sums stay in the first cache
   for (int64_t first = begin; first < end; first += kStrip) {
     const int64_t count = smaller(kStrip, end - first);
     alignas(64) float sum[kStrip] = {};
     const T* row = x + first;
-    if (count == kStrip) {
-      for (int64_t r = 0; r < rows; ++r, row += width) {
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, row += 4 * width) {
+      const T *second = row + width, *third = second + width, *fourth = third + width;
 #pragma omp simd
-        for (int64_t j = 0; j < kStrip; ++j) sum[j] += to_float(row[j]);
+      for (int64_t j = 0; j < count; ++j) {
+        sum[j] +=
+            (to_float(row[j]) + to_float(second[j])) + (to_float(third[j]) + to_float(fourth[j]));
       }
-    } else {
-      for (int64_t r = 0; r < rows; ++r, row += width) {
+    }
+    for (; r < rows; ++r, row += width) {
 #pragma omp simd
-        for (int64_t j = 0; j < count; ++j) sum[j] += to_float(row[j]);
-      }
+      for (int64_t j = 0; j < count; ++j) sum[j] += to_float(row[j]);
     }
     for (int64_t j = 0; j < count; ++j) sums[first + j] += sum[j];
   }

@@ -164,8 +164,14 @@ TEST_F(ImageLoaders, CutPaddedImages) {
   config_.eval_resize = 0;
   set_ = open_image_set(folder_.path(), "train");
   ImageLoader loader(*set_, config_, {.seed = 1});
-  EXPECT_EQ(loader.train_batch(all_, 0, 40).images.size(3), 40);
-  EXPECT_ERROR(loader.train_batch(all_, 0, 64), ConfigError, "smaller than the crop of 64");
+  torch::Tensor whole = loader.train_batch(all_, 0, 40).images;
+  ASSERT_EQ(whole.size(3), 40);
+  torch::Tensor smaller = loader.train_batch(all_, 0, 20).images;  // the same pieces, shrunk
+  ASSERT_EQ(smaller.size(3), 20);
+  EXPECT_LT((torch::avg_pool2d(whole, 2) - smaller).abs().mean().item<double>(), 0.1);
+  config_.size = 128;
+  ImageLoader larger(*set_, config_, {.seed = 1});
+  EXPECT_ERROR(larger.train_batch(all_, 0, 128), ConfigError, "smaller than the crop of 128");
 }
 
 TEST_F(ImageLoaders, SkipBrokenImagesOrNameThem) {
