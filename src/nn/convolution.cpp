@@ -1,6 +1,9 @@
 #include "nn/convolution.h"
 
+#include <cstring>
+
 #include "nn/fused.h"
+#include "nn/own_product.h"
 #include "nn/plain.h"
 #include "nn/product.h"
 #include "nn/weight_gradient.h"
@@ -155,6 +158,57 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   return image_of_rows(y, x.size(0), height, width);
 }
 
+// What each pixel of y is made of, [n * height * width of y, kernel * kernel * in]: pixels of x
+// [n, in, height, width], tap by tap, zeros around.
+torch::Tensor pixels_of_taps(const torch::Tensor& x, const Convolution& convolution) {
+  const int64_t kernel = convolution.kernel(), lines = x.size(2), columns = x.size(3);
+  const int64_t height = convolution.size_after(lines), width = convolution.size_after(columns);
+  const torch::Tensor pixels = pixel_rows(x);
+  const int64_t bytes = x.size(1) * x.element_size();
+  torch::Tensor out =
+      torch::empty({x.size(0) * height * width, kernel * kernel * x.size(1)}, x.options());
+  const auto* from = static_cast<const char*>(pixels.const_data_ptr());
+  auto* to = static_cast<char*>(out.data_ptr());
+  parallel_rows(x.size(0) * height, width * out.size(1), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      char* at = to + row * width * kernel * kernel * bytes;
+      const int64_t top = row % height * convolution.stride - convolution.padding;
+      for (int64_t column = 0; column < width; ++column) {
+        const int64_t left = column * convolution.stride - convolution.padding;
+        for (int64_t tap = 0; tap < kernel * kernel; ++tap, at += bytes) {
+          const int64_t line = top + tap / kernel, pixel = left + tap % kernel;
+          if (line < 0 || line >= lines || pixel < 0 || pixel >= columns) {
+            std::memset(at, 0, bytes);
+          } else {
+            std::memcpy(at, from + ((row / height * lines + line) * columns + pixel) * bytes,
+                        bytes);
+          }
+        }
+      }
+    }
+  });
+  return out;
+}
+
+// gradient [out, in, kernel, kernel] += d_weight [out, kernel, kernel, in] as it lies in memory.
+void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
+  const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
+  with_type(d_weight.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const AddTapsArgs<T> args{pointer<T>(d_weight), pointer<float>(gradient), inputs, taps};
+    const auto kernel = kernels().typed<T>().add_taps;
+    parallel_rows(gradient.size(0), inputs * taps,
+                  [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  });
+}
+
+// Whether one product with pixels_of_taps was measured to be faster than libtorch's gradient.
+bool gathers_pixels(const Convolution& convolution, const torch::Tensor& x) {
+  constexpr int64_t kFewInputs = 32;
+  return x.scalar_type() == at::kBFloat16 && own_products_pay(x.scalar_type()) &&
+         convolution.inputs() >= kFewInputs && convolution.inputs() % 2 == 0 && x.numel() > 0;
+}
+
 }  // namespace
 
 torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor& x) {
@@ -257,21 +311,20 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
     add_winograd_gradient(gradient, d_y, x);
     return;
   }
+  if (gathers_pixels(convolution, x)) {
+    const torch::Tensor columns = pixels_of_taps(x, convolution);
+    const torch::Tensor d_weight = torch::zeros({d_y.size(1), columns.size(1)}, at::kFloat);
+    add_own_weight_gradient(d_weight, pixel_rows(d_y), columns);
+    add_taps(gradient, d_weight);
+    return;
+  }
   if (detail::widens(x))
     return add_convolution_gradient(gradient, detail::wide(d_y), detail::wide(x), convolution);
   // Of the weight only the shape is read, and how it lies in memory.
   const torch::Tensor used =
       torch::empty(gradient.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
-  const torch::Tensor d_weight =
-      detail::channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true})));
-  const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
-  with_type(d_weight.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const AddTapsArgs<T> args{pointer<T>(d_weight), pointer<float>(gradient), inputs, taps};
-    const auto kernel = kernels().typed<T>().add_taps;
-    parallel_rows(gradient.size(0), inputs * taps,
-                  [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-  });
+  add_taps(gradient,
+           detail::channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true}))));
 }
 
 }  // namespace detail
