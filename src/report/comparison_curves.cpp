@@ -62,8 +62,13 @@ struct CurveFigure {
   bool losses = false;  // of training, by epoch; else the metric
 };
 
-// A panel a set-up, a series each of the other values.
+// A panel a set-up, a series each of the other values; where nothing else differs one panel, a
+// series a set-up.
 Figure curves(const Comparison& c, const CurveFigure& what) {
+  const bool setups_alone =
+      std::all_of(c.groups.begin(), c.groups.end(), [&](const ComparedGroup& group) {
+        return group_name(c, group, "", false) == group_name(c, c.groups.front(), "", false);
+      });
   Figure figure{.name = "", .title = "", .caption = "", .panels = {}};
   for (const ComparedGroup& group : c.groups) {
     std::vector<std::vector<CurvePoint>> found;
@@ -74,7 +79,8 @@ Figure curves(const Comparison& c, const CurveFigure& what) {
       if (!curve.empty()) found.push_back(std::move(curve));
     }
     if (found.empty()) continue;
-    const std::string title = group.setup && c.setups_differ() ? group.setup->text() : "";
+    const bool own_panel = group.setup && c.setups_differ() && !setups_alone;
+    const std::string title = own_panel ? group.setup->text() : "";
     auto panel = std::find_if(figure.panels.begin(), figure.panels.end(),
                               [&](const PlotPanel& p) { return p.title == title; });
     if (panel == figure.panels.end()) {
@@ -84,7 +90,8 @@ Figure curves(const Comparison& c, const CurveFigure& what) {
                                .series = {}});
       panel = figure.panels.end() - 1;
     }
-    series_named(*panel, group_name(c, group, "", false)).points = mean_curve(found, what.axis);
+    series_named(*panel, group_name(c, group, "", setups_alone)).points =
+        mean_curve(found, what.axis);
   }
   // The same scale in all panels, so that they can be compared.
   double low = HUGE_VAL, high = -HUGE_VAL, furthest = 0;

@@ -208,6 +208,24 @@ TEST(Comparison, DrawsWhatThereIsDataFor) {
                                       "acc1-seconds", "loss-epoch", "speed-up", "efficiency"}));
 }
 
+TEST(Comparison, DrawsSetupsThatAloneDifferInOnePanel) {
+  TemporaryFolder folder;
+  const auto curve = [](const Comparison& c) {
+    const std::vector<Figure> figures = comparison_figures(c);
+    return *std::find_if(figures.begin(), figures.end(),
+                         [](const Figure& f) { return f.name == "acc1-epoch"; });
+  };
+  const Figure both = curve(eight_runs(folder.path()));
+  EXPECT_EQ(both.panels.size(), 2u) << "rates in each";
+  const fs::path one = folder.path() / "one", two = folder.path() / "two";
+  write_run(one, {.config = config_of("0.1", 1), .ranks = 1});
+  write_run(two, {.config = config_of("0.1", 1), .ranks = 2});
+  const Figure setups = curve(compare_runs(read_compared({one, two})));
+  ASSERT_EQ(setups.panels.size(), 1u);
+  ASSERT_EQ(setups.panels[0].series.size(), 2u);
+  EXPECT_EQ(setups.panels[0].series[1].name, "1x2");
+}
+
 TEST(Comparison, CellsThatDidNotBeginAreThere) {
   TemporaryFolder folder;
   const SweepFolder sweep{folder.path()};
