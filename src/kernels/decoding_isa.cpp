@@ -12,21 +12,6 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
-typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
-
-inline Lanes load_lanes(const float* x) { return *reinterpret_cast<const Lanes*>(x); }
-inline Lanes load_lanes(const Bf16* x) {
-  const HalfLanes half = *reinterpret_cast<const HalfLanes*>(x);
-  return (Lanes)(__builtin_convertvector(half, WordLanes) << 16);
-}
-inline Lanes load_lanes(const Fp16* x) {
-  alignas(64) float lane[kLanes];
-#pragma omp simd
-  for (int i = 0; i < kLanes; ++i) lane[i] = to_float(x[i]);
-  return *reinterpret_cast<const Lanes*>(lane);
-}
-
 inline float total(Lanes x) {
   alignas(64) float lane[kLanes];
   *reinterpret_cast<Lanes*>(lane) = x;

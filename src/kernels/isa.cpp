@@ -55,7 +55,8 @@ LOCKSTEP_DECLARE(avx512)
 #undef LOCKSTEP_DECLARE
 namespace avx512_dot {
 void fill_packed_product(Kernels& table);
-}
+void fill_winograd(Kernels& table);
+}  // namespace avx512_dot
 namespace amx {
 void fill_attention(Kernels& table);
 void fill_weight_gradient(Kernels& table);
@@ -77,6 +78,7 @@ struct Tables {
     avx512_dot = avx512;
 #if defined(__x86_64__)
     detail::avx512_dot::fill_packed_product(avx512_dot);
+    detail::avx512_dot::fill_winograd(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
     amx = avx512_dot;

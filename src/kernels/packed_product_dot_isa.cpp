@@ -146,32 +146,9 @@ inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int
   return as_floats(exact) * scale + *reinterpret_cast<const Lanes*>(a.bias + column);
 }
 
-typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
-
-#if defined(__AVX512BF16__)
-// As to_bf16(), for all lanes, but that numbers below 2^-126 become zero.
-inline HalfLanes rounded(Lanes y) { return (HalfLanes)_mm512_cvtneps_pbh((__m512)y); }
-#else
-// As to_bf16(), for all lanes.
-inline HalfLanes rounded(Lanes y) {
-  const IntLanes bits = (IntLanes)y;
-  const IntLanes nan = (bits >> 16) | 0x40;
-  const IntLanes nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const IntLanes is_nan = (IntLanes)(y != y);
-  return __builtin_convertvector((is_nan & nan) | (~is_nan & nearest), HalfLanes);
-}
-#endif
-
-template <bool kAdds>
-inline void put(Lanes y, float* out) {
-  Lanes* at = reinterpret_cast<Lanes*>(out);
-  *at = kAdds ? *at + y : y;
-}
-template <bool kAdds>
-inline void put(Lanes y, Bf16* out) {
-  HalfLanes* at = reinterpret_cast<HalfLanes*>(out);
-  if (kAdds) y += (Lanes)(__builtin_convertvector(*at, IntLanes) << 16);
-  *at = rounded(y);
+template <bool kAdds, class T>
+inline void put(Lanes y, T* out) {
+  store_lanes(kAdds ? load_lanes(out) + y : y, out);
 }
 
 inline void put(const PackedProductArgs& a, Lanes y, int64_t at) {

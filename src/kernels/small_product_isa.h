@@ -5,19 +5,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/lanes_isa.h"
+
 namespace lockstep {
 namespace detail {
 namespace LOCKSTEP_ISA {
-
-#if defined(__AVX512F__)
-constexpr int kLanes = 16;
-#elif defined(__AVX__)
-constexpr int kLanes = 8;
-#else
-constexpr int kLanes = 4;
-#endif
-// Loads and stores need no alignment; operators work on all lanes (an extension of GCC and Clang).
-typedef float Lanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 // Rows of scratch matrices are padded to whole vectors of the widest instruction set.
 constexpr int64_t kPadding = 16;

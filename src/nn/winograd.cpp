@@ -7,7 +7,10 @@ namespace lockstep::detail {
 namespace {
 
 constexpr int64_t kPanel = kPanelOutputs;
-constexpr int64_t kPad = 16;  // floats: places must not all fall upon the same lines of a cache
+constexpr int64_t kPad = 32;  // numbers: places must not all fall upon the same lines of a cache
+
+template <class T>
+constexpr int64_t kGroup = 4 / sizeof(T);  // of packed_product.h
 
 template <class T>
 const WinogradKernels<T>& winograd_kernels() {
@@ -17,6 +20,14 @@ const WinogradKernels<T>& winograd_kernels() {
     return kernels().winograd_bf16;
   }
 }
+template <class T>
+PackedProductFunction product_of() {
+  const PackedProductKernels& table = kernels().packed_product;
+  return std::is_same_v<T, float> ? table.fp32 : table.bf16;
+}
+
+template <class T>
+constexpr at::ScalarType kType = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
 
 // Calls f with a value of the element type.
 template <class F>
@@ -32,9 +43,10 @@ WinogradImages images_of(const torch::Tensor& x) {
 
 // Squares of a block: what they are transformed to stays in the cache, but for many channels, whose
 // weight would otherwise be read too often.
+template <class T>
 int64_t block_squares(int64_t channels) {
   constexpr int64_t kBytes = 1 << 19, kMost = 64, kLeast = 24;
-  const int64_t fitting = kBytes / (kWinogradPlaces * channels * 4);
+  const int64_t fitting = kBytes / (kWinogradPlaces * channels * sizeof(T));
   if (channels >= 256) return kMost;
   return std::max(kLeast, std::min(kMost, fitting));
 }
@@ -44,37 +56,43 @@ struct Block {
   int64_t panel_begin, panel_end;  // of outputs
 };
 
+struct Memory {  // of a block, [36, ...]
+  torch::Tensor patches, products;
+};
+
 template <class T>
 struct Forward {
   const T* x;
   const T* zeros;
   WinogradImages from, to;
-  const float* weight;
+  const T* weight;
   T* y;
   bool adds;
   float *first, *sum, *squares;  // [blocks, outputs], or null
 
-  int64_t size() const { return block_squares(from.channels); }
+  int64_t size() const { return block_squares<T>(from.channels); }
 
-  void run(const Block& block, float* memory) const {
+  void run(const Block& block, const Memory& memory) const {
     const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const PackedProductFunction product = product_of<T>();
     const int64_t inputs = from.channels, count = block.end - block.begin;
+    T* patches = pointer<T>(memory.patches);
+    float* products = pointer<float>(memory.products);
     const WinogradStrides rows{count * inputs + kPad, kPanel, inputs};
-    kernel.patches({x, from, 0, inputs, zeros, memory, rows}, block.begin, block.end);
-    float* products = memory + kWinogradPlaces * (size() * inputs + kPad);
+    kernel.patches({x, from, 0, inputs, zeros, patches, rows, false}, block.begin, block.end);
     const WinogradStrides sums{count * kPanel + kPad, 0, kPanel};
     PackedProductArgs args{};
-    args.x_stride = inputs * 4;
-    args.groups = inputs;
+    args.x_stride = inputs * static_cast<int64_t>(sizeof(T));
+    args.groups = inputs / kGroup<T>;
     args.outputs = kPanel;
     args.end = ProductEnd::kStore;
     args.out_stride = kPanel;
     for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
       for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        args.x = memory + place * rows.place;
+        args.x = patches + place * rows.place;
         args.panels = weight + (panel * kWinogradPlaces + place) * inputs * kPanel;
         args.out = products + place * sums.place;
-        kernels().packed_product.fp32(args, {0, count, 0, 1});
+        product(args, {0, count, 0, 1});
       }
       WinogradResultArgs<T> result{products, sums,    y,       to,     panel * kPanel,
                                    adds,     nullptr, nullptr, nullptr};
@@ -88,8 +106,11 @@ struct Forward {
     }
   }
 
-  int64_t scratch_floats() const {
-    return kWinogradPlaces * (size() * (from.channels + kPanel) + 2 * kPad);
+  Memory memory() const {
+    const auto place = [&](int64_t width, at::ScalarType type) {
+      return torch::empty({kWinogradPlaces, size() * width + kPad}, type);
+    };
+    return {place(from.channels, kType<T>), place(kPanel, at::kFloat)};
   }
 };
 
@@ -114,12 +135,12 @@ void run_blocks(const Forward<T>& forward) {
   const int64_t threads = at::get_num_threads();
   const int64_t splits = std::min(panels, (threads + blocks - 1) / blocks);
   at::parallel_for(0, blocks * splits, 1, [&](int64_t begin, int64_t end) {
-    const torch::Tensor scratch = torch::empty({forward.scratch_floats()}, at::kFloat);
+    const Memory memory = forward.memory();
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i / splits, split = i % splits;
       forward.run({block * size, std::min(all, (block + 1) * size), split * panels / splits,
                    (split + 1) * panels / splits},
-                  pointer<float>(scratch));
+                  memory);
     }
   });
 }
@@ -135,11 +156,12 @@ struct Gradient {
 
   void add(int64_t begin, int64_t end) const {
     const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const PackedProductFunction product = product_of<T>();
     const int64_t inputs = from.channels, outputs = end - begin, all = from.squares();
-    const int64_t size = std::min<int64_t>(kSquares, all);
-    const torch::Tensor patches = torch::empty({kWinogradPlaces, size * inputs + kPad}, at::kFloat);
-    const torch::Tensor squares =
-        torch::empty({kWinogradPlaces, size * outputs + kPad}, at::kFloat);
+    const int64_t size = std::min(block_of(inputs, outputs), all);
+    const int64_t most = (size + kGroup<T> - 1) / kGroup<T> * kGroup<T>;
+    const torch::Tensor patches = torch::empty({kWinogradPlaces, most * inputs + kPad}, kType<T>);
+    const torch::Tensor squares = torch::empty({kWinogradPlaces, most * outputs + kPad}, kType<T>);
     const torch::Tensor sums = torch::empty({kWinogradPlaces, outputs, inputs}, at::kFloat);
     PackedProductArgs args{};
     args.x_stride = 4;
@@ -147,26 +169,20 @@ struct Gradient {
     args.outputs = kPanel;
     args.out_stride = inputs;
     for (int64_t first = 0; first < all; first += size) {
-      const int64_t count = std::min(size, all - first);
-      kernel.patches({x,
-                      from,
-                      0,
-                      inputs,
-                      zeros,
-                      pointer<float>(patches),
-                      {patches.size(1), count * kPanel, kPanel}},
-                     first, first + count);
-      kernel.squares(
-          {d_y, to, begin, end, zeros, pointer<float>(squares), {squares.size(1), kPanel, outputs}},
-          first, first + count);
-      args.groups = count;
+      const int64_t last = std::min(all, first + size);
+      args.groups = (last - first + kGroup<T> - 1) / kGroup<T>;
+      const int64_t panel_size = args.groups * kGroup<T> * kPanel;
+      const WinogradStrides panels{patches.size(1), panel_size, kPanel * kGroup<T>};
+      const WinogradStrides rows{squares.size(1), kPanel * kGroup<T>, outputs * kGroup<T>};
+      kernel.patches({x, from, 0, inputs, zeros, pointer<T>(patches), panels, true}, first, last);
+      kernel.squares({d_y, to, begin, end, zeros, pointer<T>(squares), rows, true}, first, last);
       args.end = first == 0 ? ProductEnd::kStore : ProductEnd::kAdd;
       for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        args.x = pointer<float>(squares) + place * squares.size(1);
+        args.x = pointer<T>(squares) + place * rows.place;
         for (int64_t panel = 0; panel < inputs / kPanel; ++panel) {
-          args.panels = pointer<float>(patches) + place * patches.size(1) + panel * count * kPanel;
+          args.panels = pointer<T>(patches) + place * panels.place + panel * panel_size;
           args.out = pointer<float>(sums) + place * outputs * inputs + panel * kPanel;
-          kernels().packed_product.fp32(args, {0, outputs, 0, 1});
+          product(args, {0, outputs, 0, 1});
         }
       }
     }
@@ -175,7 +191,13 @@ struct Gradient {
   }
 
  private:
-  static constexpr int64_t kSquares = 64;  // of a block
+  // Squares of a block: their transformed numbers are then about as many as the sums, which each
+  // block reads and writes.
+  static int64_t block_of(int64_t inputs, int64_t outputs) {
+    constexpr int64_t kLeast = 64, kMost = 256;
+    const int64_t alike = inputs * outputs / (inputs + outputs) / kLeast * kLeast;
+    return std::clamp(alike, kLeast, kMost);
+  }
 };
 
 void check_weight(const torch::Tensor& weight) {
@@ -192,8 +214,8 @@ bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
       !own_products_pay(at::kFloat) || !own_products_pay(x.scalar_type())) {
     return false;
   }
-  // A bf16 product is twice as fast as an fp32 one: few pixels do not repay the weight's way.
-  constexpr int64_t kFew = 256, kManyWeights = 256 * 256;
+  // A direct bf16 product is fast: few pixels do not repay the transformation of the weight.
+  constexpr int64_t kFew = 64, kManyWeights = 256 * 256;
   return x.scalar_type() == at::kFloat ||
          convolution.inputs() * convolution.outputs() <= kManyWeights ||
          images_of(x).squares() >= kFew;
@@ -214,17 +236,17 @@ torch::Tensor convolve_squares(const torch::Tensor& x, const torch::Tensor& weig
       y.size(0) == rows.size(0) && y.size(1) == outputs && y.scalar_type() == x.scalar_type(),
       "Winograd: a gradient of ", into.sizes(), " to add to one of ", rows.size(0), " pixels, ",
       outputs, " channels");
-  const torch::Tensor packed = torch::empty({kWinogradPlaces, inputs, outputs}, at::kFloat);
+  const torch::Tensor packed = torch::empty({kWinogradPlaces, inputs, outputs}, x.options());
   const torch::Tensor zeros = torch::zeros({inputs}, x.options());
   with_winograd_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const WinogradWeightArgs<T> pack{pointer<T>(weight), weight.size(0), weight.size(1), backward,
-                                     pointer<float>(packed)};
+                                     pointer<T>(packed)};
     at::parallel_for(0, outputs / kPanel, 1, [&](int64_t begin, int64_t end) {
       winograd_kernels<T>().weight(pack, begin, end);
     });
     Forward<T> forward{
-        pointer<T>(rows), pointer<T>(zeros), images_of(x), images_of(x), pointer<float>(packed),
+        pointer<T>(rows), pointer<T>(zeros), images_of(x), images_of(x), pointer<T>(packed),
         pointer<T>(y),    into.defined(),    nullptr,      nullptr,      nullptr};
     forward.to.channels = outputs;
     if (sums != nullptr) {

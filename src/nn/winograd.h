@@ -1,5 +1,5 @@
 // Convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
-// kernels/packed_product.h in fp32, whatever the type of x.
+// kernels/packed_product.h in the type of x.
 #pragma once
 
 #include <torch/types.h>

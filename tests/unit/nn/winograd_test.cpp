@@ -20,9 +20,12 @@ const std::array<ImageShape, 6> kImageShapes = {{{1, 64, 64, 4, 4},
                                                  {5, 64, 64, 28, 28},
                                                  {2, 320, 256, 7, 7}}};
 
-// The transformations lose about three bits: up to 8e-6 of the largest result is seen, where plain
-// sums in fp32 are off by 1e-6. In bf16 the result is rounded.
-double winograd_tolerance(at::ScalarType type) { return type == at::kFloat ? 1.5e-5 : 4e-3; }
+// In fp32 up to 3e-6 of the largest result is seen, where plain sums are off by 1e-6. In bf16 both
+// sides are rounded after their transformation: noise of up to 1.3 % of a result's norm.
+void expect_close(const torch::Tensor& actual, const torch::Tensor& expected, at::ScalarType type) {
+  if (type == at::kFloat) EXPECT_TENSORS_CLOSE(actual, expected, 6e-6);
+  EXPECT_LE(relative_norm(actual, expected), 1.5e-2);
+}
 
 struct Data {
   torch::Tensor x, weight, d_y;
@@ -62,28 +65,25 @@ TEST(Winograd, ConvolvesAsLibtorchInDouble) {
   for_each_case([](const Data& data, at::ScalarType type) {
     for (int threads : {1, 3}) {
       Threads scope(threads);
-      EXPECT_TENSORS_CLOSE(detail::winograd_convolve(data.x, data.weight, nullptr), data.y,
-                           winograd_tolerance(type));
-      EXPECT_TENSORS_CLOSE(detail::winograd_convolve_backward(data.d_y, data.weight, {}), data.d_x,
-                           winograd_tolerance(type));
+      expect_close(detail::winograd_convolve(data.x, data.weight, nullptr), data.y, type);
+      expect_close(detail::winograd_convolve_backward(data.d_y, data.weight, {}), data.d_x, type);
       const torch::Tensor before =
           detail::channels_last(random_tensor(data.d_x.sizes().vec(), 4)).to(type);
       const torch::Tensor into = before.clone();
       detail::winograd_convolve_backward(data.d_y, data.weight, into);
-      EXPECT_TENSORS_CLOSE(into, before + data.d_x, 2 * winograd_tolerance(type));
+      expect_close(into, before + data.d_x, type);
     }
   });
 }
 
-TEST(Winograd, AddsTheGradientOfTheWeightUnrounded) {
-  for_each_case([](const Data& data, at::ScalarType) {
+TEST(Winograd, AddsTheGradientOfTheWeight) {
+  for_each_case([](const Data& data, at::ScalarType type) {
     torch::Tensor with_one;
     for (int threads : {1, 3}) {
       Threads scope(threads);
       const torch::Tensor gradient = torch::ones(data.weight.sizes());
       detail::add_winograd_gradient(gradient, data.d_y, data.x);
-      EXPECT_TENSORS_CLOSE(gradient, (data.d_weight + 1).to(at::kFloat),
-                           winograd_tolerance(at::kFloat));
+      expect_close(gradient - 1, data.d_weight.to(at::kFloat), type);
       if (threads == 1) with_one = gradient;
       EXPECT_TRUE(torch::equal(gradient, with_one));
     }
@@ -126,8 +126,8 @@ TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
     EXPECT_EQ(takes({p[3], 1, 1}, 7, at::kFloat), can);
     const bool can_round = detail::own_products_pay(at::kBFloat16);
     EXPECT_EQ(takes({p[0], 1, 1}, 8, at::kBFloat16), can_round);
-    EXPECT_FALSE(takes({p[3], 1, 1}, 60, at::kBFloat16));  // 225 squares
-    EXPECT_EQ(takes({p[3], 1, 1}, 64, at::kBFloat16), can_round);
+    EXPECT_FALSE(takes({p[3], 1, 1}, 28, at::kBFloat16));  // 49 squares
+    EXPECT_EQ(takes({p[3], 1, 1}, 32, at::kBFloat16), can_round);
     for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       EXPECT_FALSE(takes({p[0], 2, 1}, 8, type));
       EXPECT_FALSE(takes({p[0], 1, 0}, 8, type));

@@ -1,9 +1,9 @@
-// The transformations of winograd.h, a vector of channels at a time. With the points 0, 1, -1, 2,
-// -2 and infinity: B^T of the patches is the same for both filterings, G and A^T are Vandermonde's.
+// The transformations of winograd.h, a vector of channels at a time. B^T of the patches is the same
+// for both filterings, G and A^T are Vandermonde's, G divided by the products of the distances.
 #include "kernels/winograd.h"
 
 #include "kernels/isa_math.h"
-#include "kernels/small_product_isa.h"
+#include "kernels/lanes_isa.h"
 
 namespace lockstep {
 namespace detail {
@@ -12,88 +12,72 @@ namespace {
 
 constexpr int64_t kSquare = kWinogradSquare, kPatch = 6, kPanel = 64;
 
-typedef uint16_t HalfVector __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
-typedef uint32_t Words __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
-
-inline Lanes load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
-inline Lanes load(const Bf16* from) {
-  const HalfVector half = *reinterpret_cast<const HalfVector*>(from);
-  return (Lanes)(__builtin_convertvector(half, Words) << 16);
-}
-inline void store(Lanes x, float* to) { *reinterpret_cast<Lanes*>(to) = x; }
-// As to_bf16(). Returns what was stored.
-inline Lanes store_rounded(Lanes x, Bf16* to) {
-  const Words bits = (Words)x;
-  const Words nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const Words is_nan = (Words)(x != x);
-  const Words rounded = (is_nan & ((bits >> 16) | 0x40u)) | (~is_nan & nearest);
-  *reinterpret_cast<HalfVector*>(to) = __builtin_convertvector(rounded, HalfVector);
-  return (Lanes)(rounded << 16);
-}
-inline Lanes store_rounded(Lanes x, float* to) {
-  store(x, to);
-  return x;
-}
+// The points 0, a, -a, b, -b, infinity; and the products of the distances of 0, a and b to others.
+constexpr float kA = 0.625f, kB = 1.5f;
+constexpr float kA2 = kA * kA, kB2 = kB * kB;
+constexpr float kFrom0 = kA2 * kB2, kFromA = 2 * kA2 * (kA2 - kB2), kFromB = 2 * kB2 * (kB2 - kA2);
 
 // Each of these multiplies by one matrix: to[i * step] = sum over j of matrix[i, j] * from[j].
 struct Patch {  // B^T
   static constexpr int kFrom = 6, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = x[4] - 4 * x[2], odd = x[3] - 4 * x[1];
-    const Lanes even2 = x[4] - x[2], odd2 = 2 * (x[3] - x[1]);
-    to[0] = 4 * x[0] - 5 * x[2] + x[4];
+    const Lanes even = x[4] - kB2 * x[2], odd = kA * (x[3] - kB2 * x[1]);
+    const Lanes even2 = x[4] - kA2 * x[2], odd2 = kB * (x[3] - kA2 * x[1]);
+    to[0] = kFrom0 * x[0] - (kA2 + kB2) * x[2] + x[4];
     to[step] = even + odd;
     to[2 * step] = even - odd;
     to[3 * step] = even2 + odd2;
     to[4 * step] = even2 - odd2;
-    to[5 * step] = 4 * x[1] - 5 * x[3] + x[5];
+    to[5 * step] = kFrom0 * x[1] - (kA2 + kB2) * x[3] + x[5];
   }
 };
 struct Weight {  // G of 3 taps
   static constexpr int kFrom = 3, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes one = (x[0] + x[2]) * (-1.0f / 6);
-    const Lanes two = (x[0] + 4 * x[2]) * (1.0f / 24), odd = x[1] * (1.0f / 6);
-    to[0] = x[0] * 0.25f;
-    to[step] = one - odd;
-    to[2 * step] = one + odd;
-    to[3 * step] = two + 0.5f * odd;
-    to[4 * step] = two - 0.5f * odd;
+    const Lanes even = (x[0] + kA2 * x[2]) * (1 / kFromA), odd = x[1] * (kA / kFromA);
+    const Lanes even2 = (x[0] + kB2 * x[2]) * (1 / kFromB), odd2 = x[1] * (kB / kFromB);
+    to[0] = x[0] * (1 / kFrom0);
+    to[step] = even + odd;
+    to[2 * step] = even - odd;
+    to[3 * step] = even2 + odd2;
+    to[4 * step] = even2 - odd2;
     to[5 * step] = x[2];
   }
 };
 struct Square {  // G of 4 pixels
   static constexpr int kFrom = 4, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes one = (x[0] + x[2]) * (-1.0f / 6), odd = (x[1] + x[3]) * (1.0f / 6);
-    const Lanes two = (x[0] + 4 * x[2]) * (1.0f / 24), odd2 = (x[1] + 4 * x[3]) * (1.0f / 12);
-    to[0] = x[0] * 0.25f;
-    to[step] = one - odd;
-    to[2 * step] = one + odd;
-    to[3 * step] = two + odd2;
-    to[4 * step] = two - odd2;
+    const Lanes even = (x[0] + kA2 * x[2]) * (1 / kFromA);
+    const Lanes odd = (x[1] + kA2 * x[3]) * (kA / kFromA);
+    const Lanes even2 = (x[0] + kB2 * x[2]) * (1 / kFromB);
+    const Lanes odd2 = (x[1] + kB2 * x[3]) * (kB / kFromB);
+    to[0] = x[0] * (1 / kFrom0);
+    to[step] = even + odd;
+    to[2 * step] = even - odd;
+    to[3 * step] = even2 + odd2;
+    to[4 * step] = even2 - odd2;
     to[5 * step] = x[3];
   }
 };
 struct Result {  // A^T, to 4 pixels
   static constexpr int kFrom = 6, kTo = 4;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = x[1] + x[2], odd = x[1] - x[2];
-    const Lanes even2 = x[3] + x[4], odd2 = x[3] - x[4];
+    const Lanes even = x[1] + x[2], odd = kA * (x[1] - x[2]);
+    const Lanes even2 = x[3] + x[4], odd2 = kB * (x[3] - x[4]);
     to[0] = x[0] + even + even2;
-    to[step] = odd + 2 * odd2;
-    to[2 * step] = even + 4 * even2;
-    to[3 * step] = odd + 8 * odd2 + x[5];
+    to[step] = odd + odd2;
+    to[2 * step] = kA2 * even + kB2 * even2;
+    to[3 * step] = kA2 * odd + kB2 * odd2 + x[5];
   }
 };
 struct Taps {  // A^T, to 3 taps
   static constexpr int kFrom = 6, kTo = 3;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = x[1] + x[2], odd = x[1] - x[2];
-    const Lanes even2 = x[3] + x[4], odd2 = x[3] - x[4];
+    const Lanes even = x[1] + x[2], odd = kA * (x[1] - x[2]);
+    const Lanes even2 = x[3] + x[4], odd2 = kB * (x[3] - x[4]);
     to[0] = x[0] + even + even2;
-    to[step] = odd + 2 * odd2;
-    to[2 * step] = even + 4 * even2 + x[5];
+    to[step] = odd + odd2;
+    to[2 * step] = kA2 * even + kB2 * even2 + x[5];
   }
 };
 
@@ -121,42 +105,77 @@ inline Place place_of(const WinogradImages& shape, int64_t square) {
           square % columns * kSquare};
 }
 
-// Transforms kSide x kSide pixels, from `border` pixels before the square on.
-template <class T, class Matrix, int kBorder>
+// The pixels of a square, from kBorder pixels before it on; zeros outside of the image.
+template <int kSide, int kBorder, class T>
+inline void find_pixels(const WinogradSquaresArgs<T>& a, int64_t square, const T** pixel) {
+  const WinogradImages& s = a.shape;
+  const Place place = place_of(s, square);
+  for (int64_t i = 0; i < kSide * kSide; ++i) {
+    const int64_t line = place.line - kBorder + i / kSide;
+    const int64_t column = place.column - kBorder + i % kSide;
+    const bool inside = line >= 0 && line < s.height && column >= 0 && column < s.width;
+    pixel[i] =
+        inside ? a.x + ((place.image * s.height + line) * s.width + column) * s.channels : a.zeros;
+  }
+}
+
+template <class Matrix, class T>
+inline void transform_pixels(const T* const* pixel, int64_t channel, Lanes* to) {
+  constexpr int kPixels = Matrix::kFrom * Matrix::kFrom;
+  Lanes from[kPixels];
+#pragma GCC unroll 36
+  for (int i = 0; i < kPixels; ++i) from[i] = load_lanes(pixel[i] + channel);
+  multiply_both<Matrix>(from, to);
+}
+
+// Numbers in a group of packed_product.h.
+template <class T>
+constexpr int kGroup = 4 / sizeof(T);
+
+// A number, or a group, of each lane.
+template <class T>
+inline void store_groups(const Lanes (&x)[1][kWinogradPlaces], int place, T* to) {
+  store_lanes(x[0][place], to);
+}
+inline void store_groups(const Lanes (&x)[2][kWinogradPlaces], int place, Bf16* to) {
+  const WordLanes low = __builtin_convertvector(rounded(x[0][place]), WordLanes);
+  const WordLanes high = __builtin_convertvector(rounded(x[1][place]), WordLanes);
+  *reinterpret_cast<WordLanes*>(to) = low | high << 16;
+}
+
+// kTogether squares make a group.
+template <class T, class Matrix, int kBorder, int kTogether>
 void transform(const WinogradSquaresArgs<T>& a, int64_t begin, int64_t end) {
   constexpr int kSide = Matrix::kFrom;
-  const WinogradImages& s = a.shape;
-  for (int64_t square = begin; square < end; ++square) {
-    const Place place = place_of(s, square);
-    const T* pixel[kSide * kSide];
-    for (int64_t i = 0; i < kSide * kSide; ++i) {
-      const int64_t line = place.line - kBorder + i / kSide;
-      const int64_t column = place.column - kBorder + i % kSide;
-      const bool inside = line >= 0 && line < s.height && column >= 0 && column < s.width;
-      pixel[i] = inside ? a.x + ((place.image * s.height + line) * s.width + column) * s.channels
-                        : a.zeros;
+  for (int64_t first = begin; first < end; first += kTogether) {
+    const T* pixel[kTogether][kSide * kSide];
+    for (int g = 0; g < kTogether; ++g) {
+      if (first + g < end) {
+        find_pixels<kSide, kBorder>(a, first + g, pixel[g]);
+      } else {
+        for (const T*& at : pixel[g]) at = a.zeros;
+      }
     }
     for (int64_t c = a.channel_begin; c < a.channel_end; c += kLanes) {
-      Lanes from[kSide * kSide], to[kWinogradPlaces];
-#pragma GCC unroll 36
-      for (int i = 0; i < kSide * kSide; ++i) from[i] = load(pixel[i] + c);
-      multiply_both<Matrix>(from, to);
+      Lanes to[kTogether][kWinogradPlaces];
+      for (int g = 0; g < kTogether; ++g) transform_pixels<Matrix>(pixel[g], c, to[g]);
       const int64_t own = c - a.channel_begin;
-      float* out = a.out + own / kPanel * a.strides.panel + (square - begin) * a.strides.square +
-                   own % kPanel;
+      T* out = a.out + own / kPanel * a.strides.panel +
+               (first - begin) / kTogether * a.strides.square + own % kPanel * kTogether;
 #pragma GCC unroll 36
-      for (int i = 0; i < kWinogradPlaces; ++i) store(to[i], out + i * a.strides.place);
+      for (int i = 0; i < kWinogradPlaces; ++i) store_groups(to, i, out + i * a.strides.place);
     }
   }
 }
 
 template <class T>
 void patches(const WinogradSquaresArgs<T>& a, int64_t begin, int64_t end) {
-  transform<T, Patch, 1>(a, begin, end);
+  a.grouped ? transform<T, Patch, 1, kGroup<T>>(a, begin, end)
+            : transform<T, Patch, 1, 1>(a, begin, end);
 }
 template <class T>
 void squares(const WinogradSquaresArgs<T>& a, int64_t begin, int64_t end) {
-  transform<T, Square, 0>(a, begin, end);
+  transform<T, Square, 0, kGroup<T>>(a, begin, end);
 }
 
 template <class T>
@@ -165,24 +184,27 @@ void weight(const WinogradWeightArgs<T>& a, int64_t begin, int64_t end) {
   const int64_t by_output = a.backward ? 9 : a.columns * 9;
   const int64_t by_input = a.backward ? a.columns * 9 : 9;
   for (int64_t panel = begin; panel < end; ++panel) {
-    float* packed = a.packed + panel * kWinogradPlaces * inputs * kPanel;
+    T* packed = a.packed + panel * kWinogradPlaces * inputs * kPanel;
     for (int64_t o = 0; o < kPanel; o += kLanes) {
-      for (int64_t i = 0; i < inputs; ++i) {
-        const T* from = a.weight + (panel * kPanel + o) * by_output + i * by_input;
-        alignas(64) float tap[9][kLanes];
-        for (int64_t lane = 0; lane < kLanes; ++lane) {
+      for (int64_t first = 0; first < inputs; first += kGroup<T>) {
+        Lanes to[kGroup<T>][kWinogradPlaces];
+        for (int g = 0; g < kGroup<T>; ++g) {
+          const T* from = a.weight + (panel * kPanel + o) * by_output + (first + g) * by_input;
+          alignas(64) float tap[9][kLanes];
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
 #pragma GCC unroll 9
-          for (int t = 0; t < 9; ++t) {
-            tap[a.backward ? 8 - t : t][lane] = to_float(from[lane * by_output + t]);
+            for (int t = 0; t < 9; ++t) {
+              tap[a.backward ? 8 - t : t][lane] = to_float(from[lane * by_output + t]);
+            }
           }
-        }
-        Lanes taps[9], to[kWinogradPlaces];
+          Lanes taps[9];
 #pragma GCC unroll 9
-        for (int t = 0; t < 9; ++t) taps[t] = load(tap[t]);
-        multiply_both<Weight>(taps, to);
+          for (int t = 0; t < 9; ++t) taps[t] = load_lanes(tap[t]);
+          multiply_both<Weight>(taps, to[g]);
+        }
 #pragma GCC unroll 36
         for (int p = 0; p < kWinogradPlaces; ++p) {
-          store(to[p], packed + (p * inputs + i) * kPanel + o);
+          store_groups(to, p, packed + (p * inputs + first) * kPanel + o * kGroup<T>);
         }
       }
     }
@@ -201,7 +223,8 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
       const float* products = a.products + (square - begin) * a.strides.square + c;
       Lanes from[kWinogradPlaces], to[kSquare * kSquare];
 #pragma GCC unroll 36
-      for (int i = 0; i < kWinogradPlaces; ++i) from[i] = load(products + i * a.strides.place);
+      for (int i = 0; i < kWinogradPlaces; ++i)
+        from[i] = load_lanes(products + i * a.strides.place);
       multiply_both<Result>(from, to);
       const Place place = place_of(s, square);
       const int64_t lines = smaller(kSquare, s.height - place.line);
@@ -212,8 +235,8 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
         for (int64_t column = 0; column < columns; ++column) {
           T* at = y + (line * s.width + column) * s.channels;
           Lanes value = to[line * kSquare + column];
-          if (kUse == ResultUse::kAdd) value += load(at);
-          value = store_rounded(value, at);
+          if (kUse == ResultUse::kAdd) value += load_lanes(at);
+          value = store_lanes(value, at);
           if (kUse != ResultUse::kMeasure) continue;
           if (!started) first = value;
           started = true;
@@ -224,9 +247,9 @@ void result_as(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
       }
     }
     if (kUse != ResultUse::kMeasure) continue;
-    store(first, a.first + c);
-    store(sum, a.sum + c);
-    store(sums_of_squares, a.squares + c);
+    store_lanes(first, a.first + c);
+    store_lanes(sum, a.sum + c);
+    store_lanes(sums_of_squares, a.squares + c);
   }
 }
 
@@ -245,11 +268,11 @@ void add_gradient(const WinogradGradientArgs& a, int64_t begin, int64_t end) {
       const float* products = a.products + o * a.inputs + i;
       Lanes from[kWinogradPlaces], to[9];
 #pragma GCC unroll 36
-      for (int p = 0; p < kWinogradPlaces; ++p) from[p] = load(products + p * step);
+      for (int p = 0; p < kWinogradPlaces; ++p) from[p] = load_lanes(products + p * step);
       multiply_both<Taps>(from, to);
       alignas(64) float tap[9][kLanes];
 #pragma GCC unroll 9
-      for (int t = 0; t < 9; ++t) store(to[t], tap[t]);
+      for (int t = 0; t < 9; ++t) store_lanes(to[t], tap[t]);
       float* gradient = a.gradient + (o * a.inputs + i) * 9;
       for (int64_t lane = 0; lane < kLanes; ++lane) {
 #pragma GCC unroll 9

@@ -1,0 +1,62 @@
+// Vectors of fp32 in registers, and how they come from and go to fp32 and bf16 in memory.
+#pragma once
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/isa_math.h"
+
+namespace lockstep {
+namespace detail {
+namespace LOCKSTEP_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+// Loads and stores need no alignment; operators work on all lanes (an extension of GCC and Clang).
+typedef float Lanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+
+inline Lanes widened(HalfLanes half) {
+  return (Lanes)(__builtin_convertvector(half, WordLanes) << 16);
+}
+inline Lanes load_lanes(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
+inline Lanes load_lanes(const Bf16* from) {
+  return widened(*reinterpret_cast<const HalfLanes*>(from));
+}
+inline Lanes load_lanes(const Fp16* from) {
+  alignas(64) float lane[kLanes];
+#pragma omp simd
+  for (int i = 0; i < kLanes; ++i) lane[i] = to_float(from[i]);
+  return *reinterpret_cast<const Lanes*>(lane);
+}
+
+#if defined(__AVX512BF16__)
+// As to_bf16(), for all lanes, but that numbers below 2^-126 become zero.
+inline HalfLanes rounded(Lanes y) { return (HalfLanes)_mm512_cvtneps_pbh((__m512)y); }
+#else
+// As to_bf16(), for all lanes.
+inline HalfLanes rounded(Lanes y) {
+  const WordLanes bits = (WordLanes)y;
+  const WordLanes nan = (bits >> 16) | 0x40u;
+  const WordLanes nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const WordLanes is_nan = (WordLanes)(y != y);
+  return __builtin_convertvector((is_nan & nan) | (~is_nan & nearest), HalfLanes);
+}
+#endif
+
+// These return what was stored.
+inline Lanes store_lanes(Lanes x, float* to) { return *reinterpret_cast<Lanes*>(to) = x; }
+inline Lanes store_lanes(Lanes x, Bf16* to) {
+  return widened(*reinterpret_cast<HalfLanes*>(to) = rounded(x));
+}
+
+}  // namespace LOCKSTEP_ISA
+}  // namespace detail
+}  // namespace lockstep
