@@ -1,5 +1,6 @@
 #include "nn/convolution.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "nn/fused.h"
@@ -158,18 +159,16 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   return image_of_rows(y, x.size(0), height, width);
 }
 
-// What each pixel of y is made of, [n * height * width of y, kernel * kernel * in]: pixels of x
-// [n, in, height, width], tap by tap, zeros around.
-torch::Tensor pixels_of_taps(const torch::Tensor& x, const Convolution& convolution) {
+// What each pixel of y is made of, into rows [n * height * width of y, kernel * kernel * in]:
+// pixels of x [n, in, height, width], tap by tap, zeros around.
+void gather_taps(const torch::Tensor& x, const Convolution& convolution, torch::Tensor rows) {
   const int64_t kernel = convolution.kernel(), lines = x.size(2), columns = x.size(3);
   const int64_t height = convolution.size_after(lines), width = convolution.size_after(columns);
   const torch::Tensor pixels = pixel_rows(x);
   const int64_t bytes = x.size(1) * x.element_size();
-  torch::Tensor out =
-      torch::empty({x.size(0) * height * width, kernel * kernel * x.size(1)}, x.options());
   const auto* from = static_cast<const char*>(pixels.const_data_ptr());
-  auto* to = static_cast<char*>(out.data_ptr());
-  parallel_rows(x.size(0) * height, width * out.size(1), [&](int64_t begin, int64_t end) {
+  auto* to = static_cast<char*>(rows.data_ptr());
+  parallel_rows(x.size(0) * height, width * rows.size(1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       char* at = to + row * width * kernel * kernel * bytes;
       const int64_t top = row % height * convolution.stride - convolution.padding;
@@ -187,7 +186,6 @@ torch::Tensor pixels_of_taps(const torch::Tensor& x, const Convolution& convolut
       }
     }
   });
-  return out;
 }
 
 // gradient [out, in, kernel, kernel] += d_weight [out, kernel, kernel, in] as it lies in memory.
@@ -202,11 +200,30 @@ void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
   });
 }
 
-// Whether one product with pixels_of_taps was measured to be faster than libtorch's gradient.
+// Whether products with gathered taps were measured to be faster than libtorch's gradient.
 bool gathers_pixels(const Convolution& convolution, const torch::Tensor& x) {
   constexpr int64_t kFewInputs = 32;
   return x.scalar_type() == at::kBFloat16 && own_products_pay(x.scalar_type()) &&
          convolution.inputs() >= kFewInputs && convolution.inputs() % 2 == 0 && x.numel() > 0;
+}
+
+// gradient += that of the weight, a few images at a time: gathered taps are up to kernel^2 times as
+// large as x.
+void add_gathered_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
+                           const torch::Tensor& x, const Convolution& convolution) {
+  constexpr int64_t kBytes = int64_t{32} << 20;
+  const int64_t images = x.size(0), pixels = d_y.size(2) * d_y.size(3);
+  const int64_t taps = convolution.kernel() * convolution.kernel() * x.size(1);
+  const int64_t step = std::clamp(kBytes / (pixels * taps * x.element_size()), int64_t{1}, images);
+  const torch::Tensor memory = torch::empty({step * pixels, taps}, x.options());
+  const torch::Tensor d_weight = torch::zeros({d_y.size(1), taps}, at::kFloat);
+  for (int64_t first = 0; first < images; first += step) {
+    const int64_t count = std::min(step, images - first);
+    const torch::Tensor rows = memory.narrow(0, 0, count * pixels);
+    gather_taps(x.narrow(0, first, count), convolution, rows);
+    add_own_weight_gradient(d_weight, pixel_rows(d_y.narrow(0, first, count)), rows);
+  }
+  add_taps(gradient, d_weight);
 }
 
 }  // namespace
@@ -312,10 +329,7 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
     return;
   }
   if (gathers_pixels(convolution, x)) {
-    const torch::Tensor columns = pixels_of_taps(x, convolution);
-    const torch::Tensor d_weight = torch::zeros({d_y.size(1), columns.size(1)}, at::kFloat);
-    add_own_weight_gradient(d_weight, pixel_rows(d_y), columns);
-    add_taps(gradient, d_weight);
+    add_gathered_gradient(gradient, d_y, x, convolution);
     return;
   }
   if (detail::widens(x))
