@@ -13,7 +13,7 @@ namespace detail {
 
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_weight_gradient", {});
-  if (takes_own_product(x, gradient) && d_y.is_contiguous()) {
+  if (takes_own_weight_gradient(x, gradient) && d_y.is_contiguous()) {
     add_own_weight_gradient(gradient, d_y, x);
     return;
   }

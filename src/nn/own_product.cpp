@@ -171,13 +171,17 @@ bool own_products_pay(at::ScalarType type) {
 }
 
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight) {
+  // bf16 sums over 64 inputs are so short that writing them is most of the work.
+  if (x.scalar_type() == at::kBFloat16 && x.size(1) <= 64 && weight.numel() > 64 * 64) return false;
+  return takes_own_weight_gradient(x, weight);
+}
+
+bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient) {
   constexpr int64_t kManyWeights = int64_t{1} << 22;
   const at::ScalarType type = x.scalar_type();
-  // bf16 sums over 64 inputs are so short that writing them is most of the work.
-  if (type == at::kBFloat16 && x.size(1) <= 64 && weight.numel() > 64 * 64) return false;
-  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && weight.is_contiguous() &&
+  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && gradient.is_contiguous() &&
          x.size(0) >= kFewRows && x.size(1) % inputs_in_group(type) == 0 &&
-         weight.numel() <= kManyWeights;
+         gradient.numel() <= kManyWeights;
 }
 
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {

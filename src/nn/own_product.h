@@ -12,8 +12,9 @@ bool own_products_pay(at::ScalarType type);
 
 // The products below take dense matrices, alike fp32 or bf16. They do not pay for a few rows, which
 // are not worth the packing, nor for weights that leave the cache between two rows: output tables.
-// A bf16 product over an odd number of inputs would need a copy. `weight`: or its gradient.
+// A bf16 product over an odd number of inputs would need a copy.
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
+bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient);
 
 // x W^T: x [rows, in], weight [out, in] -> [rows, out].
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight);

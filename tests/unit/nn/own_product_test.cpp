@@ -122,6 +122,10 @@ TEST(OwnProduct, IsTakenWhereItWasMeasuredToPay) {
       EXPECT_FALSE(detail::takes_own_product(x, table));
     }
     EXPECT_FALSE(detail::takes_own_product(torch::empty({64, 63}, at::kBFloat16), bf16));
+    const torch::Tensor long_weight = torch::empty({256, 64}, at::kBFloat16);  // of short sums
+    EXPECT_FALSE(detail::takes_own_product(bf16, long_weight));
+    EXPECT_EQ(detail::takes_own_weight_gradient(bf16, long_weight.to(at::kFloat)),
+              detail::own_products_pay(at::kBFloat16));
   });
 }
 
