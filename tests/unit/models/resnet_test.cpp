@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "support/tensor_compare.h"
 
 namespace lockstep {
 namespace {
@@ -100,6 +101,33 @@ TEST(ResNet, FusedEqualsPlain) {
                 2e-2 * plain_gradients.norm().item<double>());
     }
   }
+}
+
+// Minimal filtering rounds transformed numbers (kernels/winograd.h). A gradient at random weights,
+// of which every 16-bit type turns relus, was 26 % from that in fp32 plain, 41 % fused.
+TEST(ResNet, FusedBf16IsAboutAsNearToFp32AsPlain) {
+  Parameters parameters;
+  ImageModelConfig config;
+  config.name = "resnet18";
+  config.stem = "cifar";
+  const auto model = make_image_model(config, 10, 32, parameters);
+  parameters.allocate(torch::kCPU, torch::kBFloat16, 1);
+  const torch::Tensor x = images(64, 32), classes = torch::arange(64, torch::kInt64) % 10;
+  auto run = [&](const Numerics& numerics) {
+    parameters.gradients().zero_();
+    ImageForward how;
+    how.numerics = numerics;
+    how.training = true;
+    const torch::Tensor logits = model->logits(x.to(numerics.compute), how).to(at::kFloat);
+    at::cross_entropy_loss(logits, classes).backward();
+    return std::make_pair(logits.detach(), parameters.gradients().clone());
+  };
+  const auto [exact, exact_gradient] = run({at::kFloat, false});
+  const auto [plain, plain_gradient] = run({at::kBFloat16, false});
+  const auto [fused, fused_gradient] = run({at::kBFloat16, true});
+  EXPECT_LE(relative_norm(fused, exact), 3 * relative_norm(plain, exact));
+  EXPECT_LE(relative_norm(fused_gradient, exact_gradient),
+            2 * relative_norm(plain_gradient, exact_gradient));
 }
 
 TEST(ImageModels, NameTheNearestInErrors) {
