@@ -145,7 +145,8 @@ void run_blocks(const Forward<T>& forward) {
   });
 }
 
-// The gradient of the outputs [begin, end).
+// A block of squares after the other: first they are transformed, cut by squares, then multiplied,
+// cut by places. So no sum depends on the number of threads.
 template <class T>
 struct Gradient {
   const T* d_y;
@@ -154,49 +155,81 @@ struct Gradient {
   WinogradImages from, to;
   float* gradient;
 
-  void add(int64_t begin, int64_t end) const {
-    const WinogradKernels<T>& kernel = winograd_kernels<T>();
-    const PackedProductFunction product = product_of<T>();
-    const int64_t inputs = from.channels, outputs = end - begin, all = from.squares();
+  void add() const {
+    const int64_t inputs = from.channels, outputs = to.channels, all = from.squares();
     const int64_t size = std::min(block_of(inputs, outputs), all);
-    const int64_t most = (size + kGroup<T> - 1) / kGroup<T> * kGroup<T>;
-    const torch::Tensor patches = torch::empty({kWinogradPlaces, most * inputs + kPad}, kType<T>);
-    const torch::Tensor squares = torch::empty({kWinogradPlaces, most * outputs + kPad}, kType<T>);
-    const torch::Tensor sums = torch::empty({kWinogradPlaces, outputs, inputs}, at::kFloat);
-    PackedProductArgs args{};
-    args.x_stride = 4;
-    args.x_step = outputs * 4;
-    args.outputs = kPanel;
-    args.out_stride = inputs;
+    const int64_t most = groups_of(size) * kGroup<T>;
+    const auto place = [&](int64_t width, at::ScalarType type) {
+      return torch::empty({kWinogradPlaces, width}, type);
+    };
+    const Memory memory{place(most * inputs + kPad, kType<T>),
+                        place(most * outputs + kPad, kType<T>),
+                        place(outputs * inputs, at::kFloat)};
     for (int64_t first = 0; first < all; first += size) {
       const int64_t last = std::min(all, first + size);
-      args.groups = (last - first + kGroup<T> - 1) / kGroup<T>;
-      const int64_t panel_size = args.groups * kGroup<T> * kPanel;
-      const WinogradStrides panels{patches.size(1), panel_size, kPanel * kGroup<T>};
-      const WinogradStrides rows{squares.size(1), kPanel * kGroup<T>, outputs * kGroup<T>};
-      kernel.patches({x, from, 0, inputs, zeros, pointer<T>(patches), panels, true}, first, last);
-      kernel.squares({d_y, to, begin, end, zeros, pointer<T>(squares), rows, true}, first, last);
-      args.end = first == 0 ? ProductEnd::kStore : ProductEnd::kAdd;
-      for (int64_t place = 0; place < kWinogradPlaces; ++place) {
-        args.x = pointer<T>(squares) + place * rows.place;
-        for (int64_t panel = 0; panel < inputs / kPanel; ++panel) {
-          args.panels = pointer<T>(patches) + place * panels.place + panel * panel_size;
-          args.out = pointer<float>(sums) + place * outputs * inputs + panel * kPanel;
-          product(args, {0, outputs, 0, 1});
-        }
-      }
+      transform(memory, first, last);
+      multiply(memory, groups_of(last - first), first == 0);
     }
-    kernels().add_winograd_gradient(
-        {pointer<float>(sums), outputs, inputs, gradient + begin * inputs * 9}, 0, outputs);
+    const WinogradGradientArgs args{pointer<float>(memory.sums), outputs, inputs, gradient};
+    parallel_rows(outputs, inputs * kWinogradPlaces, [&](int64_t begin, int64_t end) {
+      kernels().add_winograd_gradient(args, begin, end);
+    });
   }
 
  private:
+  struct Memory {  // [36, ...]
+    torch::Tensor patches, squares, sums;
+  };
+
+  static int64_t groups_of(int64_t squares) { return (squares + kGroup<T> - 1) / kGroup<T>; }
+
   // Squares of a block: their transformed numbers are then about as many as the sums, which each
   // block reads and writes.
   static int64_t block_of(int64_t inputs, int64_t outputs) {
-    constexpr int64_t kLeast = 64, kMost = 256;
+    constexpr int64_t kLeast = 128, kMost = 256;
     const int64_t alike = inputs * outputs / (inputs + outputs) / kLeast * kLeast;
     return std::clamp(alike, kLeast, kMost);
+  }
+
+  void transform(const Memory& memory, int64_t first, int64_t last) const {
+    const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const int64_t inputs = from.channels, outputs = to.channels, groups = groups_of(last - first);
+    const int64_t group = kPanel * kGroup<T>;
+    const WinogradStrides panels{memory.patches.size(1), groups * group, group};
+    const WinogradStrides rows{memory.squares.size(1), group, outputs * kGroup<T>};
+    T* patches = pointer<T>(memory.patches);
+    T* squares = pointer<T>(memory.squares);
+    constexpr int64_t kFewGroups = 8;
+    at::parallel_for(0, groups, kFewGroups, [&](int64_t begin, int64_t end) {
+      const int64_t b = first + begin * kGroup<T>, e = std::min(last, first + end * kGroup<T>);
+      kernel.patches({x, from, 0, inputs, zeros, patches + begin * panels.square, panels, true}, b,
+                     e);
+      kernel.squares({d_y, to, 0, outputs, zeros, squares + begin * rows.square, rows, true}, b, e);
+    });
+  }
+
+  void multiply(const Memory& memory, int64_t groups, bool is_first) const {
+    const PackedProductFunction product = product_of<T>();
+    const int64_t inputs = from.channels, outputs = to.channels;
+    PackedProductArgs args{};
+    args.x_stride = 4;
+    args.x_step = outputs * 4;
+    args.groups = groups;
+    args.outputs = kPanel;
+    args.end = is_first ? ProductEnd::kStore : ProductEnd::kAdd;
+    args.out_stride = inputs;
+    at::parallel_for(0, kWinogradPlaces, 1, [&](int64_t begin, int64_t end) {
+      PackedProductArgs own = args;
+      for (int64_t place = begin; place < end; ++place) {
+        own.x = pointer<T>(memory.squares) + place * memory.squares.size(1);
+        for (int64_t panel = 0; panel < inputs / kPanel; ++panel) {
+          own.panels = pointer<T>(memory.patches) + place * memory.patches.size(1) +
+                       panel * groups * kPanel * kGroup<T>;
+          own.out = pointer<float>(memory.sums) + place * memory.sums.size(1) + panel * kPanel;
+          product(own, {0, outputs, 0, 1});
+        }
+      }
+    });
   }
 };
 
@@ -281,7 +314,6 @@ torch::Tensor winograd_convolve_backward(const torch::Tensor& d_y, const torch::
   return convolve_squares(d_y, weight, true, nullptr, into);
 }
 
-// Cut by outputs, so that no sum depends on the number of threads.
 void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                            const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::winograd_gradient", {});
@@ -299,9 +331,7 @@ void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d
                           images_of(x),
                           images_of(d_y),
                           pointer<float>(gradient)};
-    constexpr int64_t kUnit = 32;  // outputs: both of a panel's halves are at work for 64
-    at::parallel_for(0, outputs / kUnit, 1,
-                     [&](int64_t begin, int64_t end) { all.add(begin * kUnit, end * kUnit); });
+    all.add();
   });
 }
 
