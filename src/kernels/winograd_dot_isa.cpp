@@ -17,46 +17,44 @@ constexpr float kA = 0.625f, kB = 1.5f;
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 constexpr float kFrom0 = kA2 * kB2, kFromA = 2 * kA2 * (kA2 - kB2), kFromB = 2 * kB2 * (kB2 - kA2);
 
+// What 0, a and -a, b and -b, and infinity make; of a pair its parts of even and odd powers.
+struct Pair {
+  Lanes even, odd;
+};
+inline void store_points(const Lanes& zero, const Pair& a, const Pair& b, const Lanes& infinity,
+                         Lanes* to, int step) {
+  to[0] = zero;
+  to[step] = a.even + a.odd;
+  to[2 * step] = a.even - a.odd;
+  to[3 * step] = b.even + b.odd;
+  to[4 * step] = b.even - b.odd;
+  to[5 * step] = infinity;
+}
+
 // Each of these multiplies by one matrix: to[i * step] = sum over j of matrix[i, j] * from[j].
 struct Patch {  // B^T
   static constexpr int kFrom = 6, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = x[4] - kB2 * x[2], odd = kA * (x[3] - kB2 * x[1]);
-    const Lanes even2 = x[4] - kA2 * x[2], odd2 = kB * (x[3] - kA2 * x[1]);
-    to[0] = kFrom0 * x[0] - (kA2 + kB2) * x[2] + x[4];
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
-    to[5 * step] = kFrom0 * x[1] - (kA2 + kB2) * x[3] + x[5];
+    const Pair a{x[4] - kB2 * x[2], kA * (x[3] - kB2 * x[1])};
+    const Pair b{x[4] - kA2 * x[2], kB * (x[3] - kA2 * x[1])};
+    store_points(kFrom0 * x[0] - (kA2 + kB2) * x[2] + x[4], a, b,
+                 kFrom0 * x[1] - (kA2 + kB2) * x[3] + x[5], to, step);
   }
 };
 struct Weight {  // G of 3 taps
   static constexpr int kFrom = 3, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = (x[0] + kA2 * x[2]) * (1 / kFromA), odd = x[1] * (kA / kFromA);
-    const Lanes even2 = (x[0] + kB2 * x[2]) * (1 / kFromB), odd2 = x[1] * (kB / kFromB);
-    to[0] = x[0] * (1 / kFrom0);
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
-    to[5 * step] = x[2];
+    const Pair a{(x[0] + kA2 * x[2]) * (1 / kFromA), x[1] * (kA / kFromA)};
+    const Pair b{(x[0] + kB2 * x[2]) * (1 / kFromB), x[1] * (kB / kFromB)};
+    store_points(x[0] * (1 / kFrom0), a, b, x[2], to, step);
   }
 };
 struct Square {  // G of 4 pixels
   static constexpr int kFrom = 4, kTo = 6;
   static void multiply(const Lanes* x, Lanes* to, int step) {
-    const Lanes even = (x[0] + kA2 * x[2]) * (1 / kFromA);
-    const Lanes odd = (x[1] + kA2 * x[3]) * (kA / kFromA);
-    const Lanes even2 = (x[0] + kB2 * x[2]) * (1 / kFromB);
-    const Lanes odd2 = (x[1] + kB2 * x[3]) * (kB / kFromB);
-    to[0] = x[0] * (1 / kFrom0);
-    to[step] = even + odd;
-    to[2 * step] = even - odd;
-    to[3 * step] = even2 + odd2;
-    to[4 * step] = even2 - odd2;
-    to[5 * step] = x[3];
+    const Pair a{(x[0] + kA2 * x[2]) * (1 / kFromA), (x[1] + kA2 * x[3]) * (kA / kFromA)};
+    const Pair b{(x[0] + kB2 * x[2]) * (1 / kFromB), (x[1] + kB2 * x[3]) * (kB / kFromB)};
+    store_points(x[0] * (1 / kFrom0), a, b, x[3], to, step);
   }
 };
 struct Result {  // A^T, to 4 pixels
