@@ -100,8 +100,7 @@ Vit::Vit(const ImageModelConfig& config, const VitShape& shape, const ImageModel
     blocks_.push_back(std::move(block));
   }
   norm_ = add_norm(config_.pool == "mean" ? "fc_norm" : "norm", d, epsilon, parameters);
-  head_.weight = parameters.add("head.weight", {images.classes, d}, zeros());
-  head_.bias = parameters.add("head.bias", {images.classes}, zeros());
+  head_ = add_normal_linear("head", images.classes, d, parameters);
 }
 
 Tensor Vit::logits(const Tensor& images, const ImageForward& how) const {

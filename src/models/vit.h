@@ -4,9 +4,9 @@
 // kept as the matrix [width, 3 * patch * patch], pos_embed as [tokens, width], cls_token as
 // [width].
 //
-// Initialisation as timm's: matrices and positions normal(0.02), biases 0, class token
-// normal(1e-6), the projection of patches as torch.nn.Conv2d. (timm cuts its normal at 2, which is
-// 100 standard deviations.) The head starts as zeros, as in the paper's own code.
+// Initialisation as timm's: matrices (the head's as well) and positions normal(0.02), biases 0,
+// class token normal(1e-6), the projection of patches as torch.nn.Conv2d. (timm cuts its normal at
+// 2, which is 100 standard deviations.)
 //
 // Any image whose sides are multiples of the patch is taken: for another grid than that of training
 // the positions are interpolated (section 3.2), bicubically.

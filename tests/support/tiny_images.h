@@ -72,6 +72,7 @@ inline void write_class_image(const fs::path& file, int label, uint64_t key, Pix
 
 struct TinyImageCounts {
   int classes = 4, train = 10, val = 3;  // images of each class
+  PixelSize size = {};
 };
 
 // DATA/train/CLASS/N.jpeg and DATA/val/CLASS/N.jpeg; classes are c0, c1, ...
@@ -83,7 +84,8 @@ inline void write_tiny_images(const fs::path& data, TinyImageCounts counts = {})
       fs::create_directories(folder);
       for (int i = 0; i < (train ? counts.train : counts.val); ++i) {
         write_class_image(folder / fmt::format("{:03}.jpeg", i), c,
-                          combine_keys(train ? 1 : 2, static_cast<uint64_t>(100 * c + i)));
+                          combine_keys(train ? 1 : 2, static_cast<uint64_t>(100 * c + i)),
+                          counts.size);
       }
     }
   }
