@@ -21,15 +21,20 @@ constexpr float kFrom0 = kA2 * kB2, kFromA = 2 * kA2 * (kA2 - kB2), kFromB = 2 *
 struct Pair {
   Lanes even, odd;
 };
-inline void store_points(const Lanes& zero, const Pair& a, const Pair& b, const Lanes& infinity,
-                         Lanes* to, int step) {
-  to[0] = zero;
-  to[step] = a.even + a.odd;
-  to[2 * step] = a.even - a.odd;
-  to[3 * step] = b.even + b.odd;
-  to[4 * step] = b.even - b.odd;
-  to[5 * step] = infinity;
-}
+struct Points {
+  Lanes zero;
+  Pair a, b;
+  Lanes infinity;
+
+  void store(Lanes* to, int step) const {
+    to[0] = zero;
+    to[step] = a.even + a.odd;
+    to[2 * step] = a.even - a.odd;
+    to[3 * step] = b.even + b.odd;
+    to[4 * step] = b.even - b.odd;
+    to[5 * step] = infinity;
+  }
+};
 
 // Each of these multiplies by one matrix: to[i * step] = sum over j of matrix[i, j] * from[j].
 struct Patch {  // B^T
@@ -37,8 +42,9 @@ struct Patch {  // B^T
   static void multiply(const Lanes* x, Lanes* to, int step) {
     const Pair a{x[4] - kB2 * x[2], kA * (x[3] - kB2 * x[1])};
     const Pair b{x[4] - kA2 * x[2], kB * (x[3] - kA2 * x[1])};
-    store_points(kFrom0 * x[0] - (kA2 + kB2) * x[2] + x[4], a, b,
-                 kFrom0 * x[1] - (kA2 + kB2) * x[3] + x[5], to, step);
+    const Lanes zero = kFrom0 * x[0] - (kA2 + kB2) * x[2] + x[4];
+    const Lanes infinity = kFrom0 * x[1] - (kA2 + kB2) * x[3] + x[5];
+    Points{zero, a, b, infinity}.store(to, step);
   }
 };
 struct Weight {  // G of 3 taps
@@ -46,7 +52,7 @@ struct Weight {  // G of 3 taps
   static void multiply(const Lanes* x, Lanes* to, int step) {
     const Pair a{(x[0] + kA2 * x[2]) * (1 / kFromA), x[1] * (kA / kFromA)};
     const Pair b{(x[0] + kB2 * x[2]) * (1 / kFromB), x[1] * (kB / kFromB)};
-    store_points(x[0] * (1 / kFrom0), a, b, x[2], to, step);
+    Points{x[0] * (1 / kFrom0), a, b, x[2]}.store(to, step);
   }
 };
 struct Square {  // G of 4 pixels
@@ -54,7 +60,7 @@ struct Square {  // G of 4 pixels
   static void multiply(const Lanes* x, Lanes* to, int step) {
     const Pair a{(x[0] + kA2 * x[2]) * (1 / kFromA), (x[1] + kA2 * x[3]) * (kA / kFromA)};
     const Pair b{(x[0] + kB2 * x[2]) * (1 / kFromB), (x[1] + kB2 * x[3]) * (kB / kFromB)};
-    store_points(x[0] * (1 / kFrom0), a, b, x[3], to, step);
+    Points{x[0] * (1 / kFrom0), a, b, x[3]}.store(to, step);
   }
 };
 struct Result {  // A^T, to 4 pixels

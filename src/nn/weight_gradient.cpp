@@ -32,7 +32,7 @@ void add_units(const WeightGradientArgs& args, int64_t begin, int64_t end) {
 
 }  // namespace
 
-bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y,
+bool add_weight_gradient_packed(const torch::Tensor& gradient, const torch::Tensor& d_y,
                                 const torch::Tensor& x, const WeightGradientShape& shape) {
   const int64_t outputs = d_y.size(1), inputs = x.size(1);
   if (kernels().weight_gradient.add == nullptr || x.scalar_type() != at::kBFloat16 ||

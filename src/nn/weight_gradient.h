@@ -15,7 +15,7 @@ struct WeightGradientShape {
 // gradient [out, in, kernel, kernel] or [out, in], dense fp32, += that of d_y [pixels, out] and x
 // [images * height * width, in], rows of pixels. False, and nothing done, when no
 // kernel here can do it.
-bool add_weight_gradient_packed(torch::Tensor gradient, const torch::Tensor& d_y,
+bool add_weight_gradient_packed(const torch::Tensor& gradient, const torch::Tensor& d_y,
                                 const torch::Tensor& x, const WeightGradientShape& shape);
 
 }  // namespace lockstep::detail

@@ -12,14 +12,8 @@ constexpr int64_t kPad = 32;  // numbers: places must not all fall upon the same
 template <class T>
 constexpr int64_t kGroup = 4 / sizeof(T);  // of packed_product.h
 
-template <class T>
-const WinogradKernels<T>& winograd_kernels() {
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels().winograd_fp32;
-  } else {
-    return kernels().winograd_bf16;
-  }
-}
+const WinogradKernels<float>& winograd_kernels(float) { return kernels().winograd_fp32; }
+const WinogradKernels<Bf16>& winograd_kernels(Bf16) { return kernels().winograd_bf16; }
 template <class T>
 PackedProductFunction product_of() {
   const PackedProductKernels& table = kernels().packed_product;
@@ -73,7 +67,7 @@ struct Forward {
   int64_t size() const { return block_squares<T>(from.channels); }
 
   void run(const Block& block, const Memory& memory) const {
-    const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const WinogradKernels<T>& kernel = winograd_kernels(T{});
     const PackedProductFunction product = product_of<T>();
     const int64_t inputs = from.channels, count = block.end - block.begin;
     T* patches = pointer<T>(memory.patches);
@@ -192,7 +186,7 @@ struct Gradient {
   }
 
   void transform(const Memory& memory, int64_t first, int64_t last) const {
-    const WinogradKernels<T>& kernel = winograd_kernels<T>();
+    const WinogradKernels<T>& kernel = winograd_kernels(T{});
     const int64_t inputs = from.channels, outputs = to.channels, groups = groups_of(last - first);
     const int64_t group = kPanel * kGroup<T>;
     const WinogradStrides panels{memory.patches.size(1), groups * group, group};
@@ -276,7 +270,7 @@ torch::Tensor convolve_squares(const torch::Tensor& x, const torch::Tensor& weig
     const WinogradWeightArgs<T> pack{pointer<T>(weight), weight.size(0), weight.size(1), backward,
                                      pointer<T>(packed)};
     at::parallel_for(0, outputs / kPanel, 1, [&](int64_t begin, int64_t end) {
-      winograd_kernels<T>().weight(pack, begin, end);
+      winograd_kernels(T{}).weight(pack, begin, end);
     });
     Forward<T> forward{
         pointer<T>(rows), pointer<T>(zeros), images_of(x), images_of(x), pointer<T>(packed),

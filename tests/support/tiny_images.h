@@ -83,9 +83,10 @@ inline void write_tiny_images(const fs::path& data, TinyImageCounts counts = {})
       const fs::path folder = data / split / fmt::format("c{}", c);
       fs::create_directories(folder);
       for (int i = 0; i < (train ? counts.train : counts.val); ++i) {
-        write_class_image(folder / fmt::format("{:03}.jpeg", i), c,
-                          combine_keys(train ? 1 : 2, static_cast<uint64_t>(100 * c + i)),
-                          counts.size);
+        write_class_image(
+            folder / fmt::format("{:03}.jpeg", i), c,
+            combine_keys(train ? 1 : 2, 100 * static_cast<uint64_t>(c) + static_cast<uint64_t>(i)),
+            counts.size);
       }
     }
   }

@@ -52,7 +52,8 @@ class ImageTraining : public ::testing::Test {
 
   void compare(const Recipe& recipe, double tolerance) const {
     const PythonResult made = run_python(fmt::format(
-        "'{0}/benchmarks/peer_images' --data {1}/data --model {2} --size 16 --batch 40 --epochs {3} "
+        "'{0}/benchmarks/peer_images' --data {1}/data --model {2} --size 16 --batch 40 --epochs "
+        "{3} "
         "--smoothing 0.1 --fp32 --plain --threads 1 --workers 0 --init {1}/init.safetensors {4}",
         LOCKSTEP_SOURCE, folder().string(), recipe.name, kEpochs, recipe.peer));
     ASSERT_EQ(made.status, 0) << made.errors;
@@ -65,10 +66,10 @@ class ImageTraining : public ::testing::Test {
     for (int ranks : {1, 2}) {
       SCOPED_TRACE(fmt::format("{}, {} ranks", recipe.name, ranks));
       const fs::path run = folder() / fmt::format("run{}", ranks);
-      std::string command =
-          fmt::format("train {0}/alike.toml images.data={0}/data run.folder={1} "
-                      "run.load_model={0}/init.safetensors {2}",
-                      folder().string(), run.string(), recipe.ours);
+      std::string command = fmt::format(
+          "train {0}/alike.toml images.data={0}/data run.folder={1} "
+          "run.load_model={0}/init.safetensors {2}",
+          folder().string(), run.string(), recipe.ours);
       if (ranks > 1) command = fmt::format("launch -n {} -- {}", ranks, command);
       const ProgramResult trained = run_lockstep(command, "OMP_NUM_THREADS=1");
       ASSERT_EQ(trained.exit_code, 0) << trained.errors;
