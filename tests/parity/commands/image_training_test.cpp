@@ -51,11 +51,11 @@ class ImageTraining : public ::testing::Test {
   const fs::path& folder() const { return temporary_.path(); }
 
   void compare(const Recipe& recipe, double tolerance) const {
-    const PythonResult made = run_python(fmt::format(
-        "'{0}/benchmarks/peer_images' --data {1}/data --model {2} --size 16 --batch 40 "
-        "--epochs {3} --smoothing 0.1 --fp32 --plain --threads 1 --workers 0 "
-        "--init {1}/init.safetensors {4}",
-        LOCKSTEP_SOURCE, folder().string(), recipe.name, kEpochs, recipe.peer));
+    const PythonResult made = run_python(
+        fmt::format("'{0}/benchmarks/peer_images' --data {1}/data --model {2} --size 16 --batch 40 "
+                    "--epochs {3} --smoothing 0.1 --fp32 --plain --threads 1 --workers 0 "
+                    "--init {1}/init.safetensors {4}",
+                    LOCKSTEP_SOURCE, folder().string(), recipe.name, kEpochs, recipe.peer));
     ASSERT_EQ(made.status, 0) << made.errors;
     const auto last_line = made.output.rfind('{');
     ASSERT_NE(last_line, std::string::npos) << made.output;
