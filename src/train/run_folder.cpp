@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -14,12 +15,31 @@ fs::path RunFolder::error_of(int rank) const {
   return logs() / fmt::format("rank{:02}.error", rank);
 }
 
+// What a run leaves that failed before it trained: bad data, weights that do not fit. One process
+// alone removes a given file, so two that come at once cannot both take the folder for free.
+bool RunFolder::clear_failed_start() const {
+  std::error_code failed;
+  if (fs::exists(metrics()) || !fs::is_empty(checkpoints(), failed) || failed) return false;
+  bool cleared = false;
+  for (const auto& entry : fs::directory_iterator(logs(), failed)) {
+    if (entry.path().extension() == ".error") cleared |= fs::remove(entry.path(), failed);
+  }
+  if (!cleared) return false;
+  for (const fs::path& made : {config(), version(), job(), checkpoints()}) {
+    fs::remove(made, failed);
+  }
+  return true;
+}
+
 void RunFolder::create(const std::string& config_toml, const std::string& versions) const {
   if (path_.empty()) {
     throw ConfigError("run.folder: not set; expected the folder to keep the run in");
   }
   std::error_code failed;
   fs::create_directories(path_, failed);
+  if (!failed && clear_failed_start()) {
+    log_info("{}: the run there failed before its first step and makes room", path_.string());
+  }
   // Made by one of us only, should two processes take themselves for the first rank.
   bool ours = !failed && !fs::exists(config()) && fs::create_directory(checkpoints(), failed);
   if (!failed && !ours) {

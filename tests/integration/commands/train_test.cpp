@@ -161,6 +161,25 @@ TEST_F(TrainTest, NamesAPortThatIsTaken) {
   EXPECT_TRUE(fs::exists(run("port") / "logs/rank00.error"));
 }
 
+// A mistake put right needs no other folder; a run that trained is not touched.
+TEST_F(TrainTest, ARunThatFailedBeforeItsFirstStepMakesRoom) {
+  ProgramResult failed = train("room", 2, "training.steps=2 data.corpus=/nowhere");
+  EXPECT_EQ(failed.exit_code, 3) << failed.errors;
+  EXPECT_TRUE(fs::exists(run("room") / "config.toml"));
+  EXPECT_TRUE(fs::exists(run("room") / "logs/rank00.error"));
+  ProgramResult trained = train("room", 2, "training.steps=2");
+  EXPECT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_NE(trained.errors.find("makes room"), std::string::npos) << trained.errors;
+  EXPECT_EQ(read_file(run("room") / "config.toml").find("/nowhere"), std::string::npos);
+  EXPECT_FALSE(fs::exists(run("room") / "logs/rank00.error"));
+  const std::string metrics = read_file(run("room") / "metrics.jsonl");
+  write_file(run("room") / "logs/rank00.error", "error: of another day\n");
+  ProgramResult refused = train("room", 2, "training.steps=2");
+  EXPECT_EQ(refused.exit_code, 2) << refused.errors;
+  EXPECT_NE(refused.errors.find("already holds a run"), std::string::npos) << refused.errors;
+  EXPECT_EQ(read_file(run("room") / "metrics.jsonl"), metrics);
+}
+
 TEST_F(TrainTest, LearnsTheTinyLanguageAndEvaluatesAlikeForAnyNumberOfRanks) {
   ProgramResult trained =
       train("learnt", 2,
