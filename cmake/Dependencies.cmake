@@ -1,15 +1,8 @@
 # Torch comes from the wheel in the virtual environment that scripts/setup makes; all else is Debian's.
 set(LOCKSTEP_PYTHON "${CMAKE_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH
     "the Python whose torch wheel is built against")
-execute_process(
-  COMMAND "${LOCKSTEP_PYTHON}" -c "import torch.utils; print(torch.utils.cmake_prefix_path)"
-  OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-if(failed)
-  message(FATAL_ERROR "no torch wheel behind ${LOCKSTEP_PYTHON}; run scripts/setup first")
-endif()
-list(APPEND CMAKE_PREFIX_PATH "${torch_prefix}")
-find_package(Torch REQUIRED)
-get_filename_component(LOCKSTEP_TORCH_HOME "${torch_prefix}/../.." ABSOLUTE)
+find_package(TorchWheel 2.13 REQUIRED)
+message(STATUS "torch: ${TorchWheel_VERSION} in ${TorchWheel_HOME}")
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED)
@@ -28,13 +21,13 @@ find_library(SENTENCEPIECE_TRAIN sentencepiece_train REQUIRED)
 # fmt is the wheel's copy, of which only the headers are there: Debian's is older and would be
 # shadowed by it.
 add_library(lockstep_fmt STATIC "${CMAKE_SOURCE_DIR}/cmake/fmt_functions.cpp")
-target_include_directories(lockstep_fmt SYSTEM PRIVATE "${LOCKSTEP_TORCH_HOME}/include")
+target_include_directories(lockstep_fmt SYSTEM PRIVATE "${TorchWheel_HOME}/include")
 set_target_properties(lockstep_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)  # modules have it too
 
 # What every file is compiled with.
 add_library(lockstep_flags INTERFACE)
 target_include_directories(lockstep_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
-target_include_directories(lockstep_flags SYSTEM INTERFACE "${LOCKSTEP_TORCH_HOME}/include")
+target_include_directories(lockstep_flags SYSTEM INTERFACE "${TorchWheel_HOME}/include")
 target_compile_definitions(lockstep_flags INTERFACE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
                        -Wno-restrict)  # GCC 12 warns falsely about std::string (bug 105651)
@@ -43,8 +36,9 @@ target_link_libraries(lockstep_flags INTERFACE Threads::Threads lockstep_fmt)
 # Torch as a SYSTEM dependency, with one precompiled header for all folders that use it:
 # <torch/torch.h> costs about 20 s a file without.
 add_library(lockstep_torch STATIC "${CMAKE_SOURCE_DIR}/cmake/torch_header.cpp")
-# OpenMP: without it at::parallel_for runs in one thread, silently.
-target_link_libraries(lockstep_torch PUBLIC lockstep_flags torch OpenMP::OpenMP_CXX)
-target_include_directories(lockstep_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+target_link_libraries(lockstep_torch PUBLIC lockstep_flags TorchWheel::torch)
+# OpenMP: without it at::parallel_for runs in one thread, silently. Its functions are in the wheel's
+# libgomp; the compiler's own would be a second set of threads.
+target_compile_options(lockstep_torch PUBLIC ${OpenMP_CXX_FLAGS})
 target_precompile_headers(lockstep_torch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_header.h")
 target_compile_options(lockstep_torch PUBLIC -fpch-preprocess)  # without it ccache keeps nothing

@@ -79,18 +79,12 @@ function(lockstep_folder name)
   elseif(name STREQUAL config)
     target_link_libraries(${target} PUBLIC tomlplusplus::tomlplusplus)
   elseif(name STREQUAL formats)
-    target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-    set_source_files_properties("${CMAKE_SOURCE_DIR}/src/formats/parquet_file.cpp" PROPERTIES
-                                COMPILE_DEFINITIONS "LOCKSTEP_BUILD=\"${CMAKE_BINARY_DIR}\"")
+    target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json)
   elseif(name STREQUAL metrics)
     target_link_libraries(${target} PUBLIC ICU::uc)
   elseif(name STREQUAL dist)
-    # The wheel has Gloo's code but not its headers; NCCL's come with the CUDA wheel.
+    # The wheel has Gloo's code but not its headers.
     target_include_directories(${target} SYSTEM PRIVATE "${CMAKE_SOURCE_DIR}/src/dist/gloo_names")
-    find_path(LOCKSTEP_NCCL_INCLUDE nccl.h PATHS "${LOCKSTEP_TORCH_HOME}/../nvidia/nccl/include")
-    if(LOCKSTEP_NCCL_INCLUDE)
-      target_include_directories(${target} SYSTEM PRIVATE "${LOCKSTEP_NCCL_INCLUDE}")
-    endif()
   elseif(name STREQUAL data)
     target_link_libraries(${target} PUBLIC ${SENTENCEPIECE_TRAIN} ${SENTENCEPIECE} ICU::uc ICU::i18n
                           CURL::libcurl LibArchive::LibArchive JPEG::JPEG PNG::PNG)

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "dist/cuda.h"
 #include "dist/gloo_backend.h"
-#include "dist/nccl_backend.h"
 #include "dist/network.h"
 #include "dist/store.h"
 
@@ -103,9 +103,10 @@ void Connections::connect(const WorldOptions& options) {
     auto keys = c10::make_intrusive<c10d::PrefixStore>("gloo", store_);
     gloo_ = make_gloo_backend(keys, rank, size, endpoint, connect_timeout);
     if (options.device == "cuda") {
-      choose_cuda_device(environment_.local_rank);
+      const CudaFunctions& cuda = *cuda_functions();  // World has made sure of it
+      cuda.choose_device(environment_.local_rank);
       auto cuda_keys = c10::make_intrusive<c10d::PrefixStore>("nccl", store_);
-      nccl_ = make_nccl_backend(cuda_keys, rank, size, options.timeout);
+      nccl_ = cuda.make_nccl_backend(cuda_keys, rank, size, options.timeout);
     }
   });
   join_machine(options);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/connections.h"
-#include "dist/nccl_backend.h"
+#include "dist/cuda.h"
 #include "dist/pmi.h"
 
 namespace lockstep {
@@ -22,11 +22,8 @@ void check_environment(const LaunchEnvironment& environment, const WorldOptions&
     throw ConfigError("device: expected cpu or cuda, got \"{}\"{}", options.device,
                       did_you_mean(options.device, {"cpu", "cuda"}));
   }
-  if (options.device == "cuda" && e.size > 1 && !built_with_nccl()) {
-    throw ConfigError(
-        "device = cuda with {} ranks: this build has no NCCL; "
-        "build against the CUDA wheel of torch",
-        e.size);
+  if (options.device == "cuda" && usable_gpus() == 0) {
+    throw MachineError("device = cuda: {}", why_no_gpu());
   }
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "dist/cuda.h"
 #include "nn/product.h"
 
 namespace lockstep {
@@ -71,7 +72,7 @@ MachineSpeed measure_machine(double seconds) {
   const double each = seconds / 5;
   out.copied_bytes_per_second = copy_speed(each);
   out.threads = at::get_num_threads();
-  if (torch::cuda::is_available()) {
+  if (usable_gpus() > 0) {
     out.device = "cuda";
     out.fp32_one = out.fp32_all = product_speed(torch::kCUDA, at::kFloat, each);
     out.bf16_one = out.bf16_all = product_speed(torch::kCUDA, at::kBFloat16, each);

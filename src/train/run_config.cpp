@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "dist/comm_hooks.h"
+#include "dist/cuda.h"
 #include "optim/catalogue.h"
 #include "tasks/catalogue.h"
 
@@ -336,13 +337,14 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
 
 torch::Device choose_device(const std::string& name, int local_rank, int local_size) {
   if (name == "cpu") return torch::kCPU;
-  auto gpus = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
+  const int gpus = usable_gpus();
   if (gpus >= local_size) return torch::Device(torch::kCUDA, static_cast<int8_t>(local_rank));
   if (name == "auto" && gpus == 0) return torch::kCPU;
   throw MachineError(
-      "run.device = {}: {} rank{} on this host but {} usable GPU{}; start one rank a GPU, or use "
+      "run.device = {}: {} rank{} on this host but {} usable GPU{}{}; start one rank a GPU, or use "
       "run.device=cpu",
-      name, local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+      name, local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
+      gpus == 0 ? fmt::format(" ({})", why_no_gpu()) : "");
 }
 
 Numerics choose_numerics(const RunSection& run) {

@@ -4,6 +4,9 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <functional>
+#include <set>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -15,16 +18,19 @@ fs::path RunFolder::error_of(int rank) const {
   return logs() / fmt::format("rank{:02}.error", rank);
 }
 
-// What a run leaves that failed before it trained: bad data, weights that do not fit. One process
-// alone removes a given file, so two that come at once cannot both take the folder for free.
+// What a run leaves that failed before it trained: bad data, weights that do not fit. Of processes
+// that come at once one alone removes the first error, which all remove last; and checkpoints/,
+// which create() asks for, goes when nothing else is left to remove.
 bool RunFolder::clear_failed_start() const {
   std::error_code failed;
   if (fs::exists(metrics()) || !fs::is_empty(checkpoints(), failed) || failed) return false;
-  bool cleared = false;
+  std::set<fs::path, std::greater<>> errors;
   for (const auto& entry : fs::directory_iterator(logs(), failed)) {
-    if (entry.path().extension() == ".error") cleared |= fs::remove(entry.path(), failed);
+    if (entry.path().extension() == ".error") errors.insert(entry.path());
   }
-  if (!cleared) return false;
+  bool ours = false;
+  for (const fs::path& error : errors) ours = fs::remove(error, failed);
+  if (!ours) return false;
   for (const fs::path& made : {config(), version(), job(), checkpoints()}) {
     fs::remove(made, failed);
   }

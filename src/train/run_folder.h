@@ -30,8 +30,8 @@ class RunFolder {
   fs::path samples() const { return path_ / "samples.txt"; }
 
   // Makes the folder with its configuration and versions. ConfigError when it already holds a run
-  // (any config.toml or checkpoint): nothing is overwritten, but for a run that failed before its
-  // first step, of which only the logs stay.
+  // (any config.toml or checkpoint): nothing is overwritten, but for a run that failed before it
+  // trained (no metrics.jsonl, no checkpoint, a rank's .error), of which only the ranks' logs stay.
   void create(const std::string& config_toml, const std::string& versions) const;
   // Makes what is missing of it: a folder that goes on, or one that another machine's rank 0 has.
   void complete(const std::string& config_toml, const std::string& versions) const;

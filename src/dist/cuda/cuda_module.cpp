@@ -1,0 +1,27 @@
+// The module that dist/cuda.h describes: all code that CUDA's headers are needed for.
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/version.h>
+
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "dist/cuda.h"
+
+namespace {
+
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                    int rank, int size,
+                                                    std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
+}
+
+void choose_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+
+}  // namespace
+
+extern "C" const lockstep::CudaFunctions* lockstep_cuda_functions() {
+  static constexpr lockstep::CudaFunctions functions{TORCH_VERSION, make_nccl_backend,
+                                                     choose_device};
+  return &functions;
+}
