@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/text.h"
+#include "base/control_group.h"
 
 namespace lockstep {
 namespace {
@@ -43,26 +43,13 @@ void HostUsage::read_slow_figures() {
     link_bytes_per_second_ =  // Mbit/s, or -1
         text.starts_with('-') ? 0 : static_cast<double>(parse_number(text)) * 1e6 / 8;
   }
-  // "0::/user.slice/..." in version 2 of control groups; a limit may stand at any level.
-  const std::string text = file("/proc/self/cgroup");
-  const std::size_t at = text.find("0::");
-  const std::size_t begin = at == std::string::npos ? text.size() : at + 3;
-  std::string group = text.substr(begin, text.find('\n', begin) - begin);
-  core_limit_ = 0;
-  std::string limited;  // by which group
-  for (;; group.resize(std::min(group.rfind('/'), group.size() - 1))) {
-    const double limit = parse_core_limit(file("/sys/fs/cgroup" + group + "/cpu.max"));
-    if (limit > 0 && (core_limit_ == 0 || limit < core_limit_)) {
-      core_limit_ = limit;
-      limited = group;
-    }
-    if (group.empty()) break;
-  }
+  const CoreLimit limit = core_limit(options_.root);
+  core_limit_ = limit.cores;
   cpu_set_t mask;
   CPU_ZERO(&mask);
   sched_getaffinity(0, sizeof mask, &mask);
   cores_id_ = hash_of(&mask, sizeof mask, 0xcbf29ce484222325ULL);
-  if (core_limit_ > 0) cores_id_ = hash_of(limited.data(), limited.size(), cores_id_);
+  if (limit.cores > 0) cores_id_ = hash_of(limit.group.data(), limit.group.size(), cores_id_);
 }
 
 // What is made of disks (dm, md, loop) and their partitions have no device of their own.

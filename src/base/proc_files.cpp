@@ -138,9 +138,26 @@ DiskCounters parse_process_io(std::string_view io) {
   return {.read_bytes = value("read_bytes:"), .written_bytes = value("write_bytes:")};
 }
 
-int64_t parse_kilobytes(std::string_view text, std::string_view head) {
+int64_t parse_entry(std::string_view text, std::string_view head) {
   const auto words = words_after(text, head);
-  return words.empty() ? 0 : static_cast<int64_t>(parse_number(words[0])) * 1024;
+  return words.empty() ? 0 : static_cast<int64_t>(parse_number(words[0]));
+}
+
+int64_t parse_kilobytes(std::string_view text, std::string_view head) {
+  return parse_entry(text, head) * 1024;
+}
+
+std::vector<int> parse_core_list(std::string_view text) {
+  std::vector<int> out;
+  for (const std::string& part : split(trim(text), ',')) {
+    if (part.empty()) continue;
+    const std::size_t dash = part.find('-');
+    const auto first = static_cast<int>(parse_number(part.substr(0, dash)));
+    const auto last =
+        dash == std::string::npos ? first : static_cast<int>(parse_number(part.substr(dash + 1)));
+    for (int core = first; core <= last; ++core) out.push_back(core);
+  }
+  return out;
 }
 
 double parse_core_limit(std::string_view cpu_max) {

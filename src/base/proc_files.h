@@ -46,8 +46,13 @@ DiskCounters parse_disks(std::string_view diskstats,
 // Of /proc/self/io: what reached a disk or came from one, not the caches.
 DiskCounters parse_process_io(std::string_view io);
 
-// The number in the first line that starts with `head`, in bytes: "MemTotal:  16 kB" -> 16384.
+// The number behind `head` in the first line that starts with it; 0: there is none.
+int64_t parse_entry(std::string_view text, std::string_view head);
+// The same in bytes: "MemTotal:  16 kB" -> 16384.
 int64_t parse_kilobytes(std::string_view text, std::string_view head);
+
+// A list of cores, as of a NUMA node: "0-2,8" -> 0 1 2 8.
+std::vector<int> parse_core_list(std::string_view text);
 
 // cpu.max of a control group: "150000 100000" -> 1.5 cores; 0: no limit.
 double parse_core_limit(std::string_view cpu_max);

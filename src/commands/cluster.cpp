@@ -43,11 +43,12 @@ int list_hosts(const Arguments& arguments) {
     const Host& host = list.hosts[i];
     std::string state = is_this_machine(host) ? "this machine" : host.state;
     rows.push_back({std::to_string(i), host.name, host.ssh_name,
-                    host.address.empty() ? "-" : host.address, std::to_string(host.slots),
+                    host.address.empty() ? "-" : host.address, slots_text(host.slots),
                     state.empty() ? "-" : state});
   }
   fmt::print("{}", format_table(rows, "r   r"));
-  fmt::print("{} hosts, {} ranks\n", list.hosts.size(), list.ranks());
+  fmt::print("{} hosts, {} ranks\n", list.hosts.size(),
+             list.has_auto() ? "auto" : std::to_string(list.ranks()));
   return kExitOk;
 }
 

@@ -48,7 +48,8 @@ DoctorNeeds read_needs(std::vector<std::string> words) {
   needs.folder = fs::current_path().string();
   RunConfig config = read_run_config(needs.config, settings);
   needs.run_folder = config.run.folder;
-  needs.wants_gpu = config.run.device == "cuda";
+  needs.device = config.run.device;
+  needs.precision = config.run.precision;
   needs.corpus = ConfigSource::from_text(config.to_toml(), "config").name_at("data.corpus", "");
   measure_needs(config, needs);
   return needs;

@@ -11,8 +11,10 @@
 #include "base/text.h"
 #include "commands/host_arguments.h"
 #include "commands/train.h"
+#include "config/source.h"
 #include "dist/launch_environment.h"
 #include "launch/launcher.h"
+#include "launch/rank_layout.h"
 
 namespace lockstep {
 
@@ -20,6 +22,8 @@ namespace {
 
 constexpr double kDay = 86400;
 constexpr int kRestartsOverHosts = 3;
+constexpr int kMostRanks = 1 << 20;    // over all hosts
+constexpr const char* kAuto = "auto";  // -n auto, run.device
 
 // As the words were given; what they mean is checked after.
 struct LaunchArguments {
@@ -32,7 +36,10 @@ struct LaunchArguments {
 };
 
 void describe(CLI::App& app, LaunchArguments& a) {
-  app.add_option("-n,--ranks", a.ranks, "how many processes (default 1; with hosts, their ranks)");
+  app.add_option(
+      "-n,--ranks", a.ranks,
+      "how many processes (default 1; with hosts, their ranks); auto: a rank a GPU, else "
+      "a NUMA node");
   app.add_option("--grace", a.grace, "seconds from SIGTERM to SIGKILL (default 10)");
   app.add_option("--output-dir", a.output_folder,
                  "file each rank's output here: rank00.out, rank00.err");
@@ -70,7 +77,7 @@ int to_ranks(const std::string& text, int most) {
   int ranks = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (failed != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > most) {
-    throw ConfigError("-n {}: expected a number of ranks from 1 to {}", text, most);
+    throw ConfigError("-n {}: expected a number of ranks from 1 to {}, or auto", text, most);
   }
   return ranks;
 }
@@ -131,18 +138,16 @@ void add_travelling_variables(std::vector<std::string>& out) {
 }
 
 void add_hosts(const LaunchArguments& a, Launch& launch) {
-  launch.hosts = read_hosts(a.hosts);
+  HostArguments hosts = a.hosts;
+  if (a.ranks == kAuto) hosts.hosts.otherwise_slots = kAutoSlots;
+  launch.hosts = read_hosts(hosts);
   if (launch.hosts.hosts.empty()) {
     if (!a.interface.empty()) throw ConfigError("--interface {}: no hosts are given", a.interface);
     if (a.min_hosts > 0) throw ConfigError("--min-hosts {}: no hosts are given", a.min_hosts);
-    launch.ranks = to_ranks(a.ranks.empty() ? "1" : a.ranks, kMostLocalRanks);
+    if (a.ranks != kAuto) launch.ranks = to_ranks(a.ranks.empty() ? "1" : a.ranks, kMostLocalRanks);
     return;
   }
-  launch.ranks = launch.hosts.ranks();
-  if (!a.ranks.empty() && to_ranks(a.ranks, 1 << 20) != launch.ranks) {
-    throw ConfigError("-n {}: but the hosts of {} have {} ranks", a.ranks, launch.hosts.source,
-                      launch.ranks);
-  }
+  if (!a.ranks.empty() && a.ranks != kAuto) to_ranks(a.ranks, kMostRanks);
   auto count = static_cast<int>(launch.hosts.hosts.size());
   if (a.min_hosts > count) {
     throw ConfigError("--min-hosts {}: there are {} hosts", a.min_hosts, count);
@@ -167,15 +172,61 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
 }
 
 // What the launcher has to know of a run: mistakes of its configuration are said before anything
-// starts, its events go to its folder, and each of its ranks may need a GPU.
-void add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
+// starts, its events go to its folder, and each of its ranks may need a GPU. Returns run.device.
+std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
   std::optional<RunConfig> config = config_of_train({command.begin() + 1, command.end()});
-  if (!config) return;
+  if (!config) return kAuto;
   launch.needs_gpus = config->run.device == "cuda";
-  if (config->run.folder.empty()) return;
-  std::filesystem::path folder = config->run.folder;
-  if (!a.folder.empty()) folder = std::filesystem::path(a.folder) / folder;
-  launch.events = folder / "launch.jsonl";
+  if (!config->run.folder.empty()) {
+    std::filesystem::path folder = config->run.folder;
+    if (!a.folder.empty()) folder = std::filesystem::path(a.folder) / folder;
+    launch.events = folder / "launch.jsonl";
+  }
+  return config->run.device;
+}
+
+// Where a command computes that uses a run: as its words say, else as the run's folder does.
+std::string device_of(const Arguments& command) {
+  constexpr std::string_view kKey = "run.device=";
+  std::string out = kAuto;
+  for (const std::string& word : command) {
+    const fs::path config = fs::path(word) / "config.toml";
+    if (fs::is_regular_file(config)) {
+      out = ConfigSource::from_file(config).name_at("run.device", out);
+    } else if (word.starts_with(kKey)) {
+      return word.substr(kKey.size());
+    }
+  }
+  return out;
+}
+
+int threads_given(const Launch& launch) {
+  constexpr std::string_view kName = "OMP_NUM_THREADS=";
+  for (const std::string& entry : launch.environment) {
+    if (entry.starts_with(kName)) return std::atoi(entry.c_str() + kName.size());
+  }
+  const char* ours = std::getenv("OMP_NUM_THREADS");
+  return ours == nullptr ? 0 : std::atoi(ours);
+}
+
+// The last thing before the start: machines are asked where "auto" leaves the choice to them.
+void settle_ranks(const LaunchArguments& a, const std::string& device, Launch& launch) {
+  const LayoutWishes wishes{.gpus = device != "cpu", .threads = threads_given(launch)};
+  if (launch.hosts.hosts.empty()) {
+    if (a.ranks != kAuto) return;
+    const RankLayout layout = layout_of_this_machine(wishes);
+    launch.ranks = layout.ranks;
+    launch.pin |= layout.pin;
+    fmt::print(stderr, "lockstep launch: {}\n", layout.text());
+    return;
+  }
+  for (const std::string& line : settle_slots(launch.hosts, launch.remote, wishes, a.min_hosts)) {
+    fmt::print(stderr, "lockstep launch: {}\n", line);
+  }
+  launch.ranks = launch.hosts.ranks();
+  if (a.ranks.empty() || a.ranks == kAuto || to_ranks(a.ranks, kMostRanks) == launch.ranks) return;
+  throw ConfigError("-n {}: but the hosts of {} have {} ranks", a.ranks, launch.hosts.source,
+                    launch.ranks);
 }
 
 [[noreturn]] void fail(const LaunchOutcome& outcome) {
@@ -191,7 +242,7 @@ int launch(const Arguments& arguments) {
   LaunchArguments given;
   CLI::App app(
       "Starts a command of lockstep as several ranks, on this machine or on hosts:\n"
-      "lockstep launch -n RANKS [options] -- COMMAND [arguments]\n"
+      "lockstep launch -n RANKS|auto [options] -- COMMAND [arguments]\n"
       "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
       "lockstep launch");
   describe(app, given);
@@ -206,12 +257,14 @@ int launch(const Arguments& arguments) {
   bool trains = given.program.empty() && !command.empty() && command.front() == "train";
   add_supervision(given, trains, launch);
   launch.output.folder = given.output_folder;
-  launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   if (command.empty() && given.program.empty()) {
-    throw ConfigError("nothing to launch: lockstep launch -n {} -- train CONFIG", launch.ranks);
+    throw ConfigError("nothing to launch: lockstep launch -n {} -- train CONFIG",
+                      given.ranks.empty() ? kAuto : given.ranks);
   }
   if (!given.output_folder.empty()) launch.events = fs::path(given.output_folder) / "launch.jsonl";
-  if (trains) add_run(given, command, launch);
+  const std::string device = trains ? add_run(given, command, launch) : device_of(command);
+  settle_ranks(given, device, launch);
+  launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   launch.command = {given.program};
   if (given.program.empty() && launch.hosts.hosts.empty()) {
     launch.command = {fs::read_symlink("/proc/self/exe").string()};

@@ -5,13 +5,14 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "commands/host_arguments.h"
 #include "commands/session.h"
 #include "config/source.h"
 #include "data/manifest.h"
 #include "launch/plan.h"
 #include "launch/plan_measure.h"
-#include "launch/rank_set.h"
+#include "launch/rank_layout.h"
 #include "tasks/image_classification.h"
 #include "train/plan_check.h"
 #include "train/run_config.h"
@@ -181,12 +182,11 @@ int plan(const Arguments& arguments) {
 
   PlanInputs inputs;
   inputs.words = take_settings(parsed.words);
-  const HostList hosts = read_hosts(parsed.hosts);
+  HostList hosts = read_hosts(parsed.hosts);
   check(parsed, hosts);
   inputs.config = parsed.words.front();
   inputs.hosts = names_of(hosts, parsed.assumed_hosts);
-  inputs.ranks_per_host = ranks_per_host(hosts, parsed.hosts);
-  inputs.cores_per_host = static_cast<int>(usable_cores().size());
+  inputs.cores_per_host = usable_threads();
   inputs.evaluation_seconds = parsed.evaluation_seconds;
   if (!parsed.price.empty()) inputs.price_per_hour = parse_price(parsed.price, "--price");
   if (parsed.link_given()) {
@@ -198,6 +198,8 @@ int plan(const Arguments& arguments) {
     throw ConfigError("--save: run.folder is not set; --out FILE writes the plan elsewhere");
   }
   configure_log({});
+  settle_slots(hosts, parsed.hosts.remote, {.gpus = config.run.device != "cpu"});
+  inputs.ranks_per_host = ranks_per_host(hosts, parsed.hosts);
   std::string corpus =
       ConfigSource::from_text(config.to_toml(), "config").name_at("data.corpus", "");
   inputs.evaluated_items = evaluated_items(config, corpus);

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <memory>
 
+#include "base/gpu_monitor.h"
 #include "commands/session.h"
+#include "dist/cuda.h"
 #include "dist/exchange_timing.h"
 #include "dist/network.h"
 #include "launch/probe.h"
 #include "launch/probe_link.h"
 #include "train/machine_speed.h"
+#include "train/precision.h"
 
 namespace lockstep {
 
@@ -18,9 +21,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What a rank of training would compute on here, of what the driver's library shows and torch uses.
+Json compute() {
+  const int gpus = usable_gpus();
+  const NumberFormats formats = device_formats(gpus > 0, 0);
+  return {{"gpus", gpus},
+          {"gpus_seen", gpus > 0 ? gpus : GpuMonitor(nvml_library()).count()},
+          {"why_no_gpu", why_no_gpu()},
+          {"bf16", formats.bf16},
+          {"fp16", formats.fp16},
+          {"formats_why", formats.why}};
+}
+
 Json facts(const Json& request) {
   Json out = probe_facts(request);
   out["versions"]["libtorch"] = TORCH_VERSION;
+  out["compute"] = compute();
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/ordered_parallel.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
@@ -258,7 +259,7 @@ std::vector<double> statistics_of(const TextMetric& metric, const Lines& system,
   std::vector<double> out;
   out.reserve(system.size() * metric.value_count());
   ordered_parallel(
-      (lines + kBlock - 1) / kBlock, available_cores(),
+      (lines + kBlock - 1) / kBlock, usable_threads(),
       [&](int64_t block) {
         int64_t end = std::min(lines, (block + 1) * kBlock);
         return metric.statistics(system, references, static_cast<std::size_t>(block * kBlock),

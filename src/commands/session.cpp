@@ -9,8 +9,8 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "base/usable_cores.h"
 #include "kernels/cpu_allocator.h"
-#include "launch/rank_set.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -51,8 +51,8 @@ void prepare_process(const LaunchEnvironment& environment) {
   warn_if_bound(environment);
   use_caching_allocator();
   const char* set = std::getenv("OMP_NUM_THREADS");
-  int threads = set != nullptr ? std::atoi(set)
-                               : static_cast<int>(usable_cores().size()) / environment.local_size;
+  int threads =
+      set != nullptr ? std::atoi(set) : threads_of_rank(usable_threads(), environment.local_size);
   at::set_num_threads(std::max(1, threads));
 }
 

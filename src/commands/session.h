@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Number of threads (OMP_NUM_THREADS, else this host's cores over its ranks) and the allocator that
-// keeps its memory. Call before the first tensor.
+// Number of threads (OMP_NUM_THREADS, else those that find a core, base/usable_cores.h, over this
+// host's ranks) and the allocator that keeps its memory. Call before the first tensor.
 void prepare_process(const LaunchEnvironment& environment);
 
 // SIGTERM and SIGINT set stop_signal; one more, later than a second after, ends the

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/usable_cores.h"
 #include "data/line_blocks.h"
 #include "data/ordered_parallel.h"
 #include "data/text_codec.h"
@@ -55,7 +56,7 @@ int tokenize(const Arguments& arguments) {
   std::string model;
   CodecOptions options;
   bool ids = false, decode = false, no_special = false;
-  int64_t threads = available_cores();
+  int64_t threads = usable_threads();
   CLI::App app(
       "Translates the lines of standard input: text to pieces or ids of a vocabulary, or back.",
       "lockstep tokenize");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/usable_cores.h"
 #include "data/near_copies.h"
 #include "data/ordered_parallel.h"
 
@@ -38,7 +39,7 @@ int64_t pair_blocks(int64_t count) { return (count + kPairsAtATime - 1) / kPairs
 template <typename Visit>
 void for_each_index(int64_t count, const Visit& visit) {
   ordered_parallel(
-      pair_blocks(count), available_cores(),
+      pair_blocks(count), usable_threads(),
       [&](int64_t block) {
         const int64_t end = std::min(count, (block + 1) * kPairsAtATime);
         for (int64_t i = block * kPairsAtATime; i < end; ++i) visit(i);

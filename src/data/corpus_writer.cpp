@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/ordered_parallel.h"
 #include "data/progress.h"
 #include "data/split_writer.h"
@@ -41,7 +42,7 @@ WordCounts count_all_words(const SplitPairs& train) {
   WordCounts counts;
   int64_t pairs = size_of(train);
   ordered_parallel(
-      blocks_of(pairs, kCountingBlock), available_cores(),
+      blocks_of(pairs, kCountingBlock), usable_threads(),
       [&](int64_t block) {
         WordCounts some;
         int64_t end = std::min(pairs, (block + 1) * kCountingBlock);
@@ -63,7 +64,7 @@ SplitRecord write_split(const CorpusOptions& options, const SplitPairs& split,
   Progress progress("encoding " + split.name, "pairs", pairs);
   int64_t done = 0;
   ordered_parallel(
-      blocks_of(pairs, kPairsInBlock), available_cores(),
+      blocks_of(pairs, kPairsInBlock), usable_threads(),
       [&](int64_t block) {
         EncodedPairs out;
         int64_t end = std::min(pairs, (block + 1) * kPairsInBlock);

@@ -14,10 +14,6 @@
 
 namespace lockstep {
 
-inline int64_t available_cores() {
-  return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()));
-}
-
 // Calls read() until it gives nothing (one call at a time, in order), work(item) for what it gave
 // on `threads` threads, and emit(result) in order on the calling thread. At most 4 results a thread
 // wait, so memory is bounded however slow emit is. The first exception of any of them stops

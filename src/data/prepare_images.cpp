@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/image_decoder.h"
 #include "data/image_names.h"
 #include "data/image_resize.h"
@@ -234,7 +235,7 @@ ImagesManifest prepare_images(const PrepareImagesOptions& options) {
   Progress progress("preparing", "images");
   int64_t done = 0;
   ordered_stream(
-      options.threads > 0 ? options.threads : available_cores(), [&] { return source->next(); },
+      options.threads > 0 ? options.threads : usable_threads(), [&] { return source->next(); },
       [&](SourceImage image) { return prepare_one(std::move(image), options); },
       [&](Prepared image) {
         progress.update(++done);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/usable_cores.h"
 #include "data/bert_tokenizer.h"
 #include "data/ordered_parallel.h"
 #include "data/progress.h"
@@ -254,7 +255,7 @@ void Preparation::prepare_split(const TextSplitInput& input, bool first) {
   const bool pairs = !manifest_.columns.pair.empty();
   Progress progress("preparing " + input.name, "texts");
   ordered_stream(
-      options_.threads > 0 ? options_.threads : available_cores(),
+      options_.threads > 0 ? options_.threads : usable_threads(),
       [&] { return waiting ? std::exchange(waiting, std::nullopt) : reader.next(); },
       [&](const Task& task) {
         return encode(task, tokenizer_, pairs, static_cast<std::size_t>(options_.max_length));

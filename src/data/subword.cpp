@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/bpe_learner.h"
 #include "data/model_proto.h"
 #include "data/ordered_parallel.h"
@@ -115,7 +116,7 @@ std::string make_template(const SubwordConfig& config) {
 std::vector<BpeWord> normalize_words(const std::vector<CountedWord>& words, const Subword& rules) {
   WordCounts all;
   int64_t size = static_cast<int64_t>(words.size());
-  ordered_parallel((size + kWordsNormalized - 1) / kWordsNormalized, available_cores(),
+  ordered_parallel((size + kWordsNormalized - 1) / kWordsNormalized, usable_threads(),
                    [&](int64_t block) {
                      std::vector<std::pair<std::string, int64_t>> out;
                      for (int64_t i = block * kWordsNormalized;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/archive_reader.h"
 #include "data/ordered_parallel.h"
 #include "data/pair_buckets.h"
@@ -175,7 +176,7 @@ class WmtPreparation {
                       !archive.check.has_checksum());
     uint64_t seed = options_.corpus.split.seed;
     ordered_stream(
-        available_cores(), [&] { return lines.next(); },
+        usable_threads(), [&] { return lines.next(); },
         [&](const PairedLines::Block& block) {
           Cleaned out{.pairs = BucketedPairs(buckets()), .read = block.source.size()};
           PairCleaner cleaner(cleaning);
@@ -211,7 +212,7 @@ class WmtPreparation {
     int64_t done = 0;
     Progress progress("counting words", "buckets", buckets());
     ordered_parallel(
-        buckets(), available_cores(),
+        buckets(), usable_threads(),
         [&](int64_t number) {
           Bucket pairs = bucket(number);
           Counted out{WordCounts(), pairs.repeated()};
@@ -305,7 +306,7 @@ void WmtPreparation::encode() {
     }
   }
   ordered_parallel(
-      static_cast<int64_t>(names.size()), available_cores(),
+      static_cast<int64_t>(names.size()), usable_threads(),
       [&](int64_t i) { return record_file(out_ / names[static_cast<std::size_t>(i)]); },
       [&](FileRecord record) { manifest_.files.push_back(std::move(record)); });
   log_info("tokens: done in {:.1f} s", seconds_since(start));
@@ -316,7 +317,7 @@ void WmtPreparation::encode_train(const Subword& subword, const WordEncoder& enc
   Progress progress("encoding train", "buckets", buckets());
   int64_t done = 0;
   ordered_parallel(
-      buckets(), available_cores(),
+      buckets(), usable_threads(),
       [&](int64_t number) {
         Bucket pairs = bucket(number);
         EncodedPairs out;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/usable_cores.h"
 #include "data/model_proto.h"
 #include "data/ordered_parallel.h"
 
@@ -131,7 +132,7 @@ WordEncoder::WordEncoder(const Subword& subword, const WordCounts& counts, int64
     std::vector<std::size_t> sizes;
   };
   ordered_parallel(
-      (used + kWordsInBlock - 1) / kWordsInBlock, available_cores(),
+      (used + kWordsInBlock - 1) / kWordsInBlock, usable_threads(),
       [&](int64_t block) {
         Encoded out{block * kWordsInBlock, std::min(used, (block + 1) * kWordsInBlock), {}, {}};
         for (int64_t i = out.begin; i < out.end; ++i) {

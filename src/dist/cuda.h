@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -27,6 +28,13 @@ struct CudaFunctions {
 
 // The module, loaded with the first call; null where it cannot be had. It loads without a driver.
 const CudaFunctions* cuda_functions();
+
+// The local GPU `index` as CUDA numbers them, by the driver alone; nothing without one.
+struct GpuModel {
+  std::string name;          // "Tesla T4"
+  int major = 0, minor = 0;  // of its compute capability
+};
+std::optional<GpuModel> gpu_model(int index);
 
 // GPUs that this process can compute on; 0 without a driver, without a CUDA wheel or without the
 // module. Loads the module only where there is a driver (libcuda.so.1).

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "dist/machines.h"
 #include "dist/network.h"
 #include "launch/channel.h"
@@ -91,7 +92,7 @@ void Agent::say_hello() {
   hello.machine = machine_key();
   hello.ssh_address = own_ssh_address();
   hello.addresses = own_addresses();
-  hello.cores = static_cast<int>(usable_cores().size());
+  hello.cores = usable_threads();
   hello.gpus = count_gpus();
   hello.process = {::getpid(), start_time_of(::getpid())};
   channel_.send(kHello, encode(hello));

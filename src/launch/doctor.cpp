@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "launch/rank_layout.h"
+
 namespace lockstep {
 
 namespace {
@@ -181,6 +183,13 @@ DoctorReport examine(const HostList& list, const RemoteOptions& remote, const Do
     HostReport& out = report.hosts[i];
     out.name = host.host().name;
     out.ranks = host.host().slots;
+    // This machine alone has no number of ranks: those that launch -n auto would start.
+    if ((list.hosts.empty() || out.ranks == kAutoSlots) && host.facts.contains("compute")) {
+      const RankLayout layout =
+          choose_layout(HostResources::of(host.facts), {.gpus = needs.device != "cpu"});
+      out.ranks = layout.ranks;
+      out.layout = layout.text();
+    }
     out.address = host.address;
     out.interface = host.interface;
     out.why = host.why;

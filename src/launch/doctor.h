@@ -28,13 +28,17 @@ struct DoctorNeeds {
   int64_t gradient_bytes = 0;              // fp32, of the whole network
   // Of a rank: weights, gradients and the optimizer's arrays. Activations come on top.
   int64_t memory_bytes = 0;
-  int64_t disk_bytes = 0;  // of all checkpoints that are kept and the one being written
-  bool wants_gpu = false;
+  int64_t disk_bytes = 0;          // of all checkpoints that are kept and the one being written
+  std::string device = "auto";     // run.device
+  std::string precision = "auto";  // run.precision
+
+  bool wants_gpu() const { return device == "cuda"; }
 };
 
 struct HostReport {
   std::string name, address, interface, why;
   int ranks = 1;
+  std::string layout;            // why so many, where nobody said how many (launch/rank_layout.h)
   std::optional<Error> failure;  // it did not answer; the rest is empty
   double clock_ahead_seconds = 0, clock_error_seconds = 0;
   nlohmann::ordered_json facts, speed;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "launch/doctor_findings.h"
+#include "train/precision.h"
 
 namespace lockstep {
 
@@ -31,6 +32,8 @@ class HostChecks : public detail::Findings {
       check_disks();
       check_files();
       check_gpus();
+      check_layout();
+      check_precision();
       check_speed();
     }
     return take();
@@ -193,9 +196,17 @@ class HostChecks : public detail::Findings {
     for (const HostReport* host : answering_) {
       const std::size_t gpus = host->facts.at("gpus").size();
       const auto ranks = static_cast<std::size_t>(host->ranks);
-      if (gpus < ranks && (gpus > 0 || needs_.wants_gpu)) {
+      if (gpus < ranks && ((gpus > 0 && needs_.device != "cpu") || needs_.wants_gpu())) {
         add(Judgement::kFail, "gpus", host->name, fmt::format("{} GPUs for {} ranks", gpus, ranks),
-            "a GPU for each rank", "fewer ranks there, or run.device=cpu");
+            "a GPU for each rank", "fewer ranks there (-n auto), or run.device=cpu");
+      }
+      const Json compute = host->facts.value("compute", Json::object());
+      if (compute.value("gpus_seen", 0) > compute.value("gpus", 0) && needs_.device != "cpu") {
+        add(Judgement::kWarn, "gpus", host->name,
+            fmt::format("{} GPU{}, but none can be used: {}", compute.value("gpus_seen", 0),
+                        compute.value("gpus_seen", 0) == 1 ? "" : "s",
+                        compute.value("why_no_gpu", "")),
+            "GPUs that compute", "the NVIDIA driver and a CUDA build of torch, or run.device=cpu");
       }
       const std::size_t cores = host->facts.at("cores");
       if (gpus == 0 && ranks > cores) {
@@ -203,6 +214,42 @@ class HostChecks : public detail::Findings {
             "at most a rank a core", "fewer ranks there");
       }
     }
+  }
+
+  void check_layout() {
+    for (const HostReport* host : answering_) {
+      if (!host->layout.empty()) add(Judgement::kOk, "ranks", host->name, host->layout);
+    }
+  }
+
+  // What run.precision = "auto" would be, or whether the hardware computes what is asked for.
+  void check_precision() {
+    std::vector<NamedFormats> all;
+    for (const HostReport* host : answering_) {
+      const Json compute = host->facts.value("compute", Json::object());
+      if (compute.empty()) continue;  // of another version, which is a finding already
+      all.push_back(
+          {host->name, {compute.at("bf16"), compute.at("fp16"), compute.at("formats_why")}});
+    }
+    if (all.empty()) return;
+    const PrecisionChoice choice = choose_precision(all);
+    const bool chosen = needs_.precision == "auto";
+    // Which format somebody could compute, but not everybody does.
+    const bool mixed = std::any_of(all.begin(), all.end(),
+                                   [](const NamedFormats& host) { return host.formats.bf16; });
+    const std::string wanted = !chosen ? needs_.precision : mixed ? "bf16" : choice.precision;
+    for (const NamedFormats& host : all) {
+      if (host.formats.has(wanted)) continue;
+      add(Judgement::kWarn, "precision", host.name,
+          chosen
+              ? fmt::format("{}; the run would compute in {}", host.formats.why, choice.precision)
+              : fmt::format("{} is slow there: {}", wanted, host.formats.why),
+          "hardware that computes " + wanted,
+          chosen ? "leave it out, where the others are much faster in " + wanted
+                 : "run.precision=auto");
+    }
+    fine("precision",
+         chosen ? fmt::format("{} (auto: {})", choice.precision, choice.why) : needs_.precision);
   }
 
   void check_speed() {

@@ -22,7 +22,7 @@ struct Entry {
   std::string place;  // "-H", "hosts.txt:3"
 };
 
-int to_slots(std::string_view text, const std::string& place) {
+int to_number(std::string_view text, const std::string& place) {
   int slots = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (failed != std::errc() || end != text.data() + text.size() || slots < 1 ||
@@ -31,6 +31,10 @@ int to_slots(std::string_view text, const std::string& place) {
                       kMostSlots);
   }
   return slots;
+}
+
+int to_slots(std::string_view text, const std::string& place) {
+  return text == "auto" ? kAutoSlots : to_number(text, place);
 }
 
 bool is_address(const std::string& text) {
@@ -91,7 +95,7 @@ void apply_setting(std::string_view word, const std::string& place, Host& host, 
     check_address(value, place);
     host.address = value;
   } else {
-    said.most_slots = to_slots(value, place);
+    said.most_slots = to_number(value, place);
   }
 }
 
@@ -100,7 +104,7 @@ Host parse_line(std::string_view line, const std::string& place) {
   Host host = detail::parse_host(words[0], place);
   Settings said;
   for (std::size_t i = 1; i < words.size(); ++i) apply_setting(words[i], place, host, said);
-  if (said.slots && host.slots > 0) {
+  if (said.slots && host.slots != 0) {
     throw ConfigError("{}: slots twice: {} and slots={}", place, words[0], *said.slots);
   }
   if (said.slots) host.slots = *said.slots;
@@ -161,22 +165,31 @@ void refuse_duplicates(const std::vector<Entry>& entries) {
 }
 
 // Where a host says its own number, it counts unless --ranks-per-host replaces it for all.
-void settle_slots(std::vector<Entry>& entries, int ranks_per_host, bool from_words) {
+void choose_slots(std::vector<Entry>& entries, const HostOptions& options) {
+  const int ranks_per_host = options.ranks_per_host;
+  const bool from_words = !options.hosts.empty();
   if (ranks_per_host < 0 || ranks_per_host > kMostSlots) {
     throw ConfigError("--ranks-per-host {}: expected a number from 1 to {}", ranks_per_host,
                       kMostSlots);
   }
   for (auto& [host, place] : entries) {
-    if (from_words && ranks_per_host > 0 && host.slots > 0 && host.slots != ranks_per_host) {
+    if (from_words && ranks_per_host > 0 && host.slots != 0 && host.slots != ranks_per_host) {
       throw ConfigError("-H gives {} {} ranks, --ranks-per-host {}: give one of them", host.name,
-                        host.slots, ranks_per_host);
+                        slots_text(host.slots), ranks_per_host);
     }
     if (ranks_per_host > 0) host.slots = ranks_per_host;
-    if (host.slots == 0) host.slots = 1;
+    if (host.slots == 0) host.slots = options.otherwise_slots;
   }
 }
 
 }  // namespace
+
+std::string slots_text(int slots) { return slots == kAutoSlots ? "auto" : std::to_string(slots); }
+
+bool HostList::has_auto() const {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [](const Host& host) { return host.slots == kAutoSlots; });
+}
 
 int HostList::ranks() const {
   return std::accumulate(hosts.begin(), hosts.end(), 0,
@@ -243,7 +256,7 @@ HostList read_hosts(const HostOptions& options) {
     throw ConfigError("{}: {} hosts; at most {}", list.source, entries.size(), kMostHosts);
   }
   refuse_duplicates(entries);
-  settle_slots(entries, options.ranks_per_host, !options.hosts.empty());
+  choose_slots(entries, options);
   for (Entry& entry : entries) list.hosts.push_back(std::move(entry.host));
   return list;
 }

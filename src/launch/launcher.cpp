@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "dist/network.h"
 #include "launch/host_address.h"
 #include "launch/host_control.h"
@@ -286,7 +287,7 @@ StartOrder Launcher::order_for(int host, int first_rank, int port) const {
   order.master_port = port;
   order.environment = launch_.environment;
   order.grace_milliseconds = launch_.supervision.grace.count();
-  order.pin = launch_.pin;
+  order.pin = launch_.pin || seat.host.pin;
   for (Stream stream : {kStandardOutput, kStandardError}) {
     order.terminal[stream] = output_.on_terminal(stream);
     winsize size{};

@@ -13,13 +13,14 @@
 #include <memory>
 #include <sstream>
 
+#include "base/control_group.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "data/manifest.h"
 #include "launch/host_address.h"
 #include "launch/probe.h"
-#include "launch/rank_set.h"
 
 namespace lockstep {
 
@@ -53,8 +54,10 @@ std::string entry_of(const fs::path& path, std::string_view name) {
   return "";
 }
 
-int64_t memory_of(std::string_view name) {
-  return std::strtoll(entry_of("/proc/meminfo", name).c_str(), nullptr, 10) * 1024;
+std::vector<std::size_t> sizes_of(const std::vector<std::vector<int>>& nodes) {
+  std::vector<std::size_t> out;
+  for (const std::vector<int>& node : nodes) out.push_back(node.size());
+  return out;
 }
 
 Json gpus() {
@@ -183,13 +186,17 @@ Json probe_facts(const Json& request) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   const Json gpu_list = gpus();
+  const CoreFacts cores = core_facts();
+  const UsableMemory memory = usable_memory();
   Json out = {{"hostname", name},
               {"versions", versions(gpu_list)},
               {"processor", entry_of("/proc/cpuinfo", "model name")},
-              {"cores", usable_cores().size()},
+              {"cores", cores.threads()},
+              {"node_cores", sizes_of(cores.nodes)},
+              {"core_limit", cores.limit},
               {"load", std::strtod(first_line("/proc/loadavg").c_str(), nullptr)},
-              {"memory_bytes", memory_of("MemTotal")},
-              {"free_memory_bytes", memory_of("MemAvailable")},
+              {"memory_bytes", memory.total},
+              {"free_memory_bytes", memory.free},
               {"gpus", gpu_list},
               {"interfaces", interfaces()},
               {"ssh_address", own_ssh_address()},

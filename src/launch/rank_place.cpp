@@ -1,5 +1,4 @@
-// What one rank is told by its environment, and which cores are its own.
-#include <sched.h>
+// What one rank is told by its environment.
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,20 +69,6 @@ std::vector<std::string> environment_of_rank(const StartOrder& order, int local_
   add_interface(order, out);
   out.add("OMP_NUM_THREADS", threads);
   return out.take();
-}
-
-std::vector<int> usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  std::vector<int> out;
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) {
-    for (long i = 0; i < ::sysconf(_SC_NPROCESSORS_ONLN); ++i) out.push_back(static_cast<int>(i));
-    return out;
-  }
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &cores)) out.push_back(i);
-  }
-  return out;
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/usable_cores.h"
 
 namespace lockstep {
 
@@ -38,17 +39,14 @@ RankSet::~RankSet() {
 
 RankCommand RankSet::command_of(const StartOrder& order, int local_rank,
                                 const Descriptor& store) const {
-  std::vector<int> cores = usable_cores();
-  int share = std::max<int>(1, static_cast<int>(cores.size()) / order.ranks);
+  const CoreFacts facts = core_facts();
   bool leads = order.first_rank + local_rank == 0;
   RankCommand command;
   command.words = order.command;
   command.inherited = leads ? store.get() : -1;
-  command.environment = environment_of_rank(order, local_rank, share, command.inherited);
-  if (order.pin) {
-    command.cores.assign(cores.begin() + local_rank * share,
-                         cores.begin() + (local_rank + 1) * share);
-  }
+  command.environment = environment_of_rank(
+      order, local_rank, threads_of_rank(facts.threads(), order.ranks), command.inherited);
+  if (order.pin) command.cores = cores_of_rank(facts, order.ranks, local_rank);
   if (leads) command.terminal = order.terminal;
   command.rows = order.rows;
   command.columns = order.columns;

@@ -32,7 +32,7 @@ struct StartOrder {
   int master_port = 0;
   std::vector<std::string> environment;  // NAME=value that the user wants set, before all others
   int64_t grace_milliseconds = 10000;    // from SIGTERM to SIGKILL where nobody can say any more
-  bool pin = false;                      // an equal share of the cores for each rank
+  bool pin = false;                      // cores of its own for each rank (cores_of_rank)
   std::array<bool, 2> terminal = {false, false};  // does rank 0 write to one?
   int rows = 0, columns = 0;                      // of that terminal
 };
@@ -104,8 +104,5 @@ class RankSet {
 // and what the user wants set.
 std::vector<std::string> environment_of_rank(const StartOrder& order, int local_rank, int threads,
                                              int store_descriptor);
-
-// The cores that this process may run on, ascending.
-std::vector<int> usable_cores();
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/rank_set.h"
+#include "base/usable_cores.h"
 
 namespace lockstep {
 
@@ -106,7 +106,7 @@ void read_host_names(ConfigSource& source, SweepConfig& out) {
 
 // Cores that set-ups need on this machine, those of virtual hosts together.
 void check_cores(ConfigSource& source, SweepConfig& out) {
-  const auto there = static_cast<int64_t>(usable_cores().size());
+  const auto there = static_cast<int64_t>(usable_threads());
   SweepSection& s = out.sweep;
   if (s.cores > there) {
     source.add_error("sweep.cores", fmt::format("{}: there are {}", s.cores, there));

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/usable_cores.h"
 #include "launch/child_process.h"
 #include "launch/event_loop.h"
-#include "launch/rank_set.h"
 #include "launch/signal_queue.h"
 
 namespace lockstep {

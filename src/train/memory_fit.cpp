@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/control_group.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "kernels/cpu_allocator.h"
@@ -52,12 +52,8 @@ class DeviceMemory {
         .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
   }
   static int64_t system_available() {
-    for (const std::string& line : read_lines("/proc/meminfo")) {
-      auto words = split_words(line);
-      if (words.size() >= 2 && words[0] == "MemAvailable:") {
-        return std::stoll(std::string(words[1])) * 1024;
-      }
-    }
+    const UsableMemory memory = usable_memory();
+    if (memory.free > 0) return memory.free;
     throw MachineError("/proc/meminfo does not tell MemAvailable; set training.fit_megabytes");
   }
 

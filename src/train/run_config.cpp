@@ -63,8 +63,9 @@ void RunSection::describe(Fields& f) {
   f("folder", &folder, Any{}, "where the run is kept; must not hold a run yet");
   f("seed", &seed, AtLeast{0}, "of initial weights, data order and dropout");
   f("device", &device, OneOf{{"auto", "cpu", "cuda"}}, "auto: a GPU for each rank if there is one");
-  f("precision", &precision, OneOf{{"fp32", "bf16", "fp16"}},
-    "of activations and matrix products; weights, sums, norms, softmax and loss are fp32 always");
+  f("precision", &precision, OneOf{{"auto", "fp32", "bf16", "fp16"}},
+    "of activations and matrix products; weights, sums, norms, softmax and loss are fp32 always; "
+    "auto: bf16 where the hardware of all ranks computes it, else fp16 on GPUs, else fp32");
   f("fused", &fused, Any{}, "lockstep's own kernels; false: plain libtorch, to compare");
   f("plain_operations", &plain_operations,
     OneOf{{kFusedOperationNames.begin(), kFusedOperationNames.end()}},
@@ -340,14 +341,17 @@ torch::Device choose_device(const std::string& name, int local_rank, int local_s
   const int gpus = usable_gpus();
   if (gpus >= local_size) return torch::Device(torch::kCUDA, static_cast<int8_t>(local_rank));
   if (name == "auto" && gpus == 0) return torch::kCPU;
-  throw MachineError(
-      "run.device = {}: {} rank{} on this host but {} usable GPU{}{}; start one rank a GPU, or use "
-      "run.device=cpu",
-      name, local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
-      gpus == 0 ? fmt::format(" ({})", why_no_gpu()) : "");
+  MachineError error("run.device = {}: {} rank{} on this host but {} usable GPU{}", name,
+                     local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+  if (gpus == 0) error.set_cause(why_no_gpu());
+  error.set_advice(gpus == 0 ? "run.device=cpu"
+                             : "a rank a GPU, as lockstep launch -n auto starts them, or "
+                               "run.device=cpu");
+  throw error;
 }
 
 Numerics choose_numerics(const RunSection& run) {
+  TORCH_CHECK(run.precision != "auto", "the precision is not settled");
   Numerics numerics{.fused = run.fused};
   if (run.precision == "bf16") numerics.compute = at::kBFloat16;
   if (run.precision == "fp16") numerics.compute = at::kHalf;

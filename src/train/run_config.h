@@ -26,7 +26,7 @@ struct RunSection {
   std::string folder;
   int64_t seed = 1;
   std::string device = "auto";
-  std::string precision = "bf16";
+  std::string precision = "auto";
   bool fused = true;
   std::string load_model, plan;
   std::vector<std::string> plain_operations;
@@ -142,12 +142,13 @@ RunConfig read_run_config(ConfigSource source);
 RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& words);
 
 // cuda when asked for or, with auto, when there is a GPU for this rank. MachineError when asked for
-// and absent, or when this host has fewer GPUs than ranks.
+// and absent, or when this host has GPUs, but fewer than ranks.
 torch::Device choose_device(const std::string& name, int local_rank, int local_size);
 // For dist/traffic.h. `machines`: each with one rank that talks to the others'.
 CommPlan comm_plan(const CommSection& comm, const Parameters& parameters, int machines);
 
-// kFloat, kBFloat16 or kHalf, and the kernels to use.
+// kFloat, kBFloat16 or kHalf, and the kernels to use. REQUIRES a precision that is settled
+// (train/precision.h): not "auto".
 Numerics choose_numerics(const RunSection& run);
 
 }  // namespace lockstep

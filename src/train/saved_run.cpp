@@ -5,16 +5,17 @@
 #include "models/hugging_face.h"
 #include "train/checkpoint.h"
 #include "train/exported_model.h"
+#include "train/precision.h"
 
 namespace lockstep {
 
 namespace {
 
 // Device, numerics and folder of a task that is opened to be used.
-TaskContext context_of(const RunConfig& config, const fs::path& folder,
-                       const SavedRunOptions& options) {
+TaskContext context_of(RunConfig& config, const fs::path& folder, const SavedRunOptions& options) {
   TaskContext context;
   context.device = choose_device(config.run.device, options.local_rank, options.local_size);
+  settle_precision(config.run, context.device.is_cuda(), options.local_rank);
   context.numerics = choose_numerics(config.run);
   context.seed = static_cast<uint64_t>(config.run.seed);
   context.run_folder = folder;

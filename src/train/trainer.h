@@ -56,7 +56,7 @@ class Trainer {
  private:
   void open_folder();
   std::optional<SharedCheckpoint> choose_checkpoint();
-  void build_network(bool fresh);
+  void build_network(const std::optional<SharedCheckpoint>& checkpoint);
   void build_communication();
   void restore(const SharedCheckpoint& checkpoint);
   RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_, *statistics_}; }

@@ -14,6 +14,7 @@
 #include "train/memory_fit.h"
 #include "train/metrics_log.h"
 #include "train/plan_check.h"
+#include "train/precision.h"
 #include "train/progress_line.h"
 #include "train/times_file.h"
 #include "train/trainer.h"
@@ -28,7 +29,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   if (options_.benchmark_steps == 0) open_folder();
   std::optional<SharedCheckpoint> checkpoint;
   if (options_.resume) checkpoint = choose_checkpoint();
-  build_network(!checkpoint);
+  build_network(checkpoint);
   if (checkpoint) restore(*checkpoint);
   position_.validation = watch_metrics(position_.validation, config_.evaluation.metrics);
   check_weights();
@@ -41,8 +42,9 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   start_batches();
 }
 
-void Trainer::build_network(bool fresh) {
+void Trainer::build_network(const std::optional<SharedCheckpoint>& checkpoint) {
   const LaunchEnvironment& environment = world_.environment();
+  const bool fresh = !checkpoint;
   TaskContext context;
   context.world = &world_;
   if (options_.benchmark_steps == 0 && config_.evaluation.is_on()) {
@@ -51,6 +53,9 @@ void Trainer::build_network(bool fresh) {
   }
   context.device =
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
+  const std::string precision = agree_on_precision(
+      world_, config_.run, folder_, fresh ? std::nullopt : std::optional(checkpoint->holder),
+      device_formats(context.device.is_cuda(), environment.local_rank));
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
   if (!fresh) context.resumed_folder = folder_.path();
@@ -73,7 +78,7 @@ void Trainer::build_network(bool fresh) {
                                        config_.training.divergence);
   build_communication();
   log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}", with_commas(parameters.count()),
-           config_.task_name, config_.run.precision, world_.size(), world_.size() == 1 ? "" : "s",
+           config_.task_name, precision, world_.size(), world_.size() == 1 ? "" : "s",
            at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 

@@ -24,6 +24,13 @@ HostReport sound_host(const std::string& name, int index) {
       {"memory_bytes", 32e9},
       {"free_memory_bytes", 30e9},
       {"gpus", Json::array()},
+      {"compute",
+       {{"gpus", 0},
+        {"gpus_seen", 0},
+        {"why_no_gpu", "no NVIDIA driver"},
+        {"bf16", true},
+        {"fp16", false},
+        {"formats_why", "this CPU has avx512_bf16"}}},
       {"folder_there", true},
       {"disks", {{{"path", "runs/x"}, {"below", "/"}, {"free_bytes", 100e9}, {"writable", true}}}},
       {"interfaces",
@@ -108,6 +115,66 @@ TEST(Doctor, NamesAHostThatDoesNotAnswerAndChecksTheOthers) {
   expect_one(report, "reach", Judgement::kFail, "c");
   report.hosts[1].clock_ahead_seconds = 5;
   EXPECT_EQ(troubles(report, "clock").size(), 1u);
+}
+
+Json& compute_of(DoctorReport& report, std::size_t host) {
+  return report.hosts[host].facts["compute"];
+}
+
+// What the findings of a check say, one line each.
+std::string said(const DoctorReport& report, const DoctorNeeds& needs, const std::string& check) {
+  std::string out;
+  for (const Finding& f : judge(report, needs)) {
+    if (f.check == check) out += f.host + (f.host.empty() ? "" : ": ") + f.seen + "\n";
+  }
+  return out;
+}
+
+TEST(Doctor, TellsThePrecisionThatAutoTakes) {
+  DoctorReport report = sound_report();
+  DoctorNeeds needs = usual_needs();
+  EXPECT_EQ(said(report, needs, "precision"), "bf16 (auto: this CPU has avx512_bf16)\n");
+  needs.precision = "fp32";
+  EXPECT_EQ(said(report, needs, "precision"), "fp32\n");
+}
+
+TEST(Doctor, WarnsOfTheHostThatRulesABetterPrecisionOut) {
+  DoctorReport report = sound_report();
+  compute_of(report, 1)["bf16"] = false;
+  compute_of(report, 1)["formats_why"] = "this CPU (avx2) has neither";
+  expect_one(report, "precision", Judgement::kWarn, "b");
+  EXPECT_EQ(said(report, usual_needs(), "precision"),
+            "b: this CPU (avx2) has neither; the run would compute in fp32\n");
+  DoctorNeeds needs = usual_needs();
+  needs.precision = "bf16";
+  EXPECT_EQ(said(report, needs, "precision"),
+            "b: bf16 is slow there: this CPU (avx2) has neither\n");
+}
+
+TEST(Doctor, FindsNothingWrongWhereNoHostComputesABetterPrecision) {
+  DoctorReport report = sound_report();
+  for (std::size_t i = 0; i < report.hosts.size(); ++i) {
+    compute_of(report, i)["bf16"] = false;
+    compute_of(report, i)["formats_why"] = "this CPU (avx2) has neither";
+  }
+  EXPECT_TRUE(troubles(report, "").empty());
+  EXPECT_EQ(said(report, usual_needs(), "precision"), "fp32 (auto: this CPU (avx2) has neither)\n");
+}
+
+TEST(Doctor, WarnsOfGpusThatTorchCannotUse) {
+  DoctorReport report = sound_report();
+  compute_of(report, 2)["gpus_seen"] = 1;
+  compute_of(report, 2)["why_no_gpu"] = "no module for CUDA";
+  expect_one(report, "gpus", Judgement::kWarn, "c");
+  DoctorNeeds needs = usual_needs();
+  needs.device = "cpu";
+  EXPECT_EQ(said(report, needs, "gpus"), "");
+}
+
+TEST(Doctor, TellsTheRanksThatAutoStarts) {
+  DoctorReport report = sound_report();
+  report.hosts[0].layout = "1 rank x 8 threads: 8 cores";
+  EXPECT_EQ(said(report, usual_needs(), "ranks"), "a: 1 rank x 8 threads: 8 cores\n");
 }
 
 TEST(Doctor, FailsHostsWithOtherVersions) {

@@ -48,6 +48,19 @@ TEST(HostList, TakesRanksPerHostWhereAHostSaysNone) {
   EXPECT_ERROR(words("a", -1), ConfigError, "--ranks-per-host -1: expected a number from 1");
 }
 
+TEST(HostList, LeavesTheNumberOfRanksToTheMachineWhereItSaysAuto) {
+  const HostList list = words("a:auto,b:2,[fe80::1]:auto");
+  EXPECT_TRUE(list.has_auto());
+  EXPECT_EQ(list.hosts[0].slots, kAutoSlots);
+  EXPECT_EQ(list.hosts[1].slots, 2);
+  EXPECT_EQ(list.hosts[2].slots, kAutoSlots);
+  EXPECT_FALSE(words("a,b:2").has_auto());
+  const HostList all = read_hosts({.hosts = "a,b:2", .otherwise_slots = kAutoSlots});
+  EXPECT_EQ(all.hosts[0].slots, kAutoSlots);
+  EXPECT_EQ(all.hosts[1].slots, 2) << "it has a number of its own";
+  EXPECT_ERROR(words("a:auto", 2), ConfigError, "-H gives a auto ranks, --ranks-per-host 2");
+}
+
 TEST(HostList, NamesWhatIsWrongWithAWord) {
   EXPECT_ERROR(words("a:0"), ConfigError, "slots \"0\": expected a number of ranks from 1");
   EXPECT_ERROR(words("a:x"), ConfigError, "slots \"x\"");
@@ -86,6 +99,16 @@ TEST_F(HostFile, TakesOurFormAndThoseOfMpi) {
   EXPECT_EQ(list.hosts[1].slots, 3);
   EXPECT_EQ(list.ranks(), 2 + 3 + 1 + 1);
   EXPECT_EQ(read("a slots=2\nb\n", 4).ranks(), 8);
+}
+
+TEST_F(HostFile, MayLeaveTheNumberOfRanksToTheMachine) {
+  const HostList list = read("a slots=auto\nb:auto\nc slots=3\n");
+  EXPECT_EQ(list.hosts[0].slots, kAutoSlots);
+  EXPECT_EQ(list.hosts[1].slots, kAutoSlots);
+  EXPECT_EQ(list.hosts[2].slots, 3);
+  EXPECT_EQ(read("a slots=auto max_slots=2\n").hosts[0].slots, kAutoSlots);
+  EXPECT_ERROR(read("a:auto slots=3\n"), ConfigError, "hosts.txt:1: slots twice");
+  EXPECT_ERROR(read("a max_slots=auto\n"), ConfigError, "hosts.txt:1: slots \"auto\"");
 }
 
 TEST_F(HostFile, NamesTheLineOfAMistake) {

@@ -1,4 +1,5 @@
 #include "launch/launcher.h"
+#include "base/usable_cores.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

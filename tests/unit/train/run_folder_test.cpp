@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "support/temporary_folder.h"
+#include "base/file.h"
 
 namespace lockstep {
 namespace {
