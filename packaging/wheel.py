@@ -208,6 +208,16 @@ class Packages:
         (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def copy_torch_licence(python, folder):
+    """Of its headers, whose templates are in the program."""
+    text = ("import importlib.metadata as m\n"
+            "for f in m.files('torch'):\n"
+            "    if f.parts[1:] == ('licenses', 'LICENSE'): print(f.locate())")
+    path = output_of(python, "-c", text).strip() or fail(f"{python}: its torch has no LICENSE")
+    (folder / "torch").mkdir()
+    shutil.copy(path, folder / "torch" / "LICENSE")
+
+
 def cache_value(build, name):
     found = re.search(rf"^{name}:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
     return found[1] if found else fail(f"{build}/CMakeCache.txt: no {name}")
@@ -330,6 +340,7 @@ def make(build, out):
             packages.add(name, path)
         info.mkdir()
         packages.write(info / "licenses", loosened)
+        copy_torch_licence(python, info / "licenses")
         shutil.copy(ROOT / "LICENSE", info / "licenses" / "LICENSE")
         versions = {}
         for file in [package / "bin" / "lockstep", *(package / "lib").iterdir()]:

@@ -140,7 +140,7 @@ int demo(const Arguments& arguments) {
   if (!mirror.empty()) step.insert(step.end(), {"--mirror", mirror});
   if (int failed = run_self(step); failed != 0) return failed;
 
-  print_heading(fmt::format("training: {} ranks, {}", kRanks, run));
+  print_heading(fmt::format("training: {}", run));
   step = {"launch", "-n", kRanks, "--", "train", kRecipe, "run.folder=" + run};
   step.push_back(std::string("data.corpus=") + kCorpus);
   step.insert(step.end(), settings.begin(), settings.end());

@@ -28,7 +28,14 @@ std::string table(const Catalogue<Entry>& catalogue) {
   return out;
 }
 
-// Name and first sentence of each, as its file begins.
+// What a recipe is for: the first sentence of its file, as far as its first line has it.
+std::string_view first_sentence(std::string_view line) {
+  if (!line.starts_with('#')) return "";
+  line = trim(line.substr(1));
+  line = line.substr(0, line.find(". "));
+  return line.substr(0, line.find_last_not_of(":.,") + 1);
+}
+
 std::string recipes() {
   const std::optional<fs::path> folder = recipe_folder();
   if (!folder) return "";
@@ -36,10 +43,8 @@ std::string recipes() {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(*folder)) {
     if (entry.path().extension() != ".toml") continue;
     const std::vector<std::string> lines = read_lines(entry.path());
-    const std::string_view first = lines.empty() ? "" : std::string_view(lines.front());
     fs::path name = entry.path().lexically_relative(*folder);
-    sorted[name.replace_extension().string()] =
-        first.starts_with('#') ? trim(first.substr(1)) : std::string_view();
+    sorted[name.replace_extension().string()] = lines.empty() ? "" : first_sentence(lines.front());
   }
   std::string out;
   for (const auto& [name, help] : sorted) out += fmt::format("  {:<40} {}\n", name, help);
