@@ -28,11 +28,10 @@ std::string table(const Catalogue<Entry>& catalogue) {
   return out;
 }
 
-// What a recipe is for: the first sentence of its file, as far as its first line has it.
-std::string_view first_sentence(std::string_view line) {
+// What a recipe is for: the first line of its file.
+std::string_view first_comment(std::string_view line) {
   if (!line.starts_with('#')) return "";
   line = trim(line.substr(1));
-  line = line.substr(0, line.find(". "));
   return line.substr(0, line.find_last_not_of(":.,") + 1);
 }
 
@@ -44,7 +43,7 @@ std::string recipes() {
     if (entry.path().extension() != ".toml") continue;
     const std::vector<std::string> lines = read_lines(entry.path());
     fs::path name = entry.path().lexically_relative(*folder);
-    sorted[name.replace_extension().string()] = lines.empty() ? "" : first_sentence(lines.front());
+    sorted[name.replace_extension().string()] = lines.empty() ? "" : first_comment(lines.front());
   }
   std::string out;
   for (const auto& [name, help] : sorted) out += fmt::format("  {:<40} {}\n", name, help);
