@@ -38,7 +38,7 @@ WHEELS = re.compile(r"lib(torch|c10|gomp|cuda|cudart|nccl|arrow|parquet)\w*\.so"
 # but promises that the wheel runs): GCC 11 in RHEL 9 (2.34), 12 in Ubuntu 22.04, 13 in Fedora 38.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35, 31: 37, 32: 38, 33: 40}
 
-# Header-only libraries, whose code is in the program.
+# Header-only libraries and a script, which are in the program itself.
 HEADER_PACKAGES = ["libcli11-dev", "nlohmann-json3-dev", "libtomlplusplus-dev", "libjs-dygraphs"]
 
 EPOCH = (2020, 1, 1, 0, 0, 0)  # of every file: equal content gives an equal wheel
@@ -140,16 +140,15 @@ def platform_tag(versions, machine):
 
 
 def library_places():
-    """Name -> path of the system's libraries."""
-    places = {}
-    for name, path in re.findall(r"^\s*(\S+) \(.*x86-64.*\) => (\S+)", ldconfig(), re.MULTILINE):
-        places.setdefault(name, pathlib.Path(path))
-    return places
-
-
-def ldconfig():
+    """Name -> path of the system's libraries for this processor."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
-    return output_of("ldconfig", "-p")
+    processor = {"x86_64": "x86-64", "aarch64": "AArch64"}[os.uname().machine]
+    places = {}
+    for name, kind, path in re.findall(r"^\s*(\S+) \((.*)\) => (\S+)", output_of("ldconfig", "-p"),
+                                       re.MULTILINE):
+        if processor in kind:
+            places.setdefault(name, pathlib.Path(path))
+    return places
 
 
 def closure(files, places, folder):
@@ -203,7 +202,7 @@ class Packages:
             (folder / package).mkdir(parents=True)
             shutil.copy(copyright_file, folder / package / "copyright")
             source, version = query.stdout.splitlines()[0].split("\t")
-            names = " ".join(sorted(self.files.get(package, ["(headers)"])))
+            names = " ".join(sorted(self.files.get(package, ["(compiled in)"])))
             lines.append(f"| {package} | {source} | {version} | {names} |")
         (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
