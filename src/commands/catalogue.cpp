@@ -5,6 +5,7 @@
 #include "commands/classify.h"
 #include "commands/cluster.h"
 #include "commands/compare.h"
+#include "commands/demo.h"
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
@@ -30,6 +31,7 @@ namespace lockstep {
 const Catalogue<Command>& commands() {
   static const Catalogue<Command> catalogue = [] {
     Catalogue<Command> c("command");
+    c.add("demo", demo, "a first run: fetch a corpus, train on this machine, translate");
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");

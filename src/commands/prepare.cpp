@@ -74,6 +74,10 @@ CLI::App* add_catalogs(CLI::App& app, Options& o) {
   command->add_option("--packages", o.catalogues.packages, "Debian packages to take them from")
       ->delimiter(',')
       ->capture_default_str();
+  command->add_option("--mirror", o.catalogues.mirror.url, "of Debian, where the packages are")
+      ->capture_default_str();
+  command->add_option("--suite", o.catalogues.mirror.suite, "release of Debian, by its code name")
+      ->capture_default_str();
   command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
   command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
       ->excludes("--packages-dir");
