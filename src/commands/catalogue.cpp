@@ -10,6 +10,7 @@
 #include "commands/export.h"
 #include "commands/launch.h"
 #include "commands/netlab.h"
+#include "commands/new.h"
 #include "commands/plan.h"
 #include "commands/prepare.h"
 #include "commands/probe.h"
@@ -30,6 +31,7 @@ namespace lockstep {
 const Catalogue<Command>& commands() {
   static const Catalogue<Command> catalogue = [] {
     Catalogue<Command> c("command");
+    c.add("new", new_run, "a configuration that fits your data and this machine");
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");
