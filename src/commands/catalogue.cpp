@@ -11,6 +11,7 @@
 #include "commands/export.h"
 #include "commands/launch.h"
 #include "commands/netlab.h"
+#include "commands/new.h"
 #include "commands/plan.h"
 #include "commands/prepare.h"
 #include "commands/probe.h"
@@ -32,6 +33,7 @@ const Catalogue<Command>& commands() {
   static const Catalogue<Command> catalogue = [] {
     Catalogue<Command> c("command");
     c.add("demo", demo, "a first run: fetch a corpus, train on this machine, translate");
+    c.add("new", new_run, "a configuration that fits your data and this machine");
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");

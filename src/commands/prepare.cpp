@@ -148,6 +148,10 @@ CLI::App* add_images(CLI::App& app, Options& o) {
       ->capture_default_str();
   command->add_option("--val-labels", images.flat_labels,
                       "list of FILE CLASS, or of classes, for images without class folders");
+  command
+      ->add_option("--hold-out", images.hold_out,
+                   "share of each class of train that becomes val, where there is none")
+      ->capture_default_str();
   command->add_option("--shard-bytes", images.shard_bytes, "of one file, about")
       ->capture_default_str();
   command->add_option("--threads", images.threads, "that decode; 0: one a core")
