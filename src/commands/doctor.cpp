@@ -3,6 +3,7 @@
 #include "commands/host_arguments.h"
 #include "commands/session.h"
 #include "launch/doctor.h"
+#include "train/precision.h"
 #include "train/run_config.h"
 
 namespace lockstep {
@@ -15,18 +16,21 @@ void measure_needs(RunConfig& config, DoctorNeeds& needs) {
   try {
     prepare_process(LaunchEnvironment{});
     TaskContext context;
-    context.numerics = choose_numerics(config.run);
+    RunSection run = config.run;
+    settle_precision(run, false, 0);
+    context.numerics = choose_numerics(run);
     config.task->open(context);
   } catch (const DataError&) {
     return;
   }
   const auto bytes = static_cast<int64_t>(config.task->parameters().gradients().nbytes());
   needs.gradient_bytes = bytes;
-  // Weights, gradients, two moments; a 16-bit copy; a moving average.
+  // Weights, gradients, two moments; a 16-bit copy; a moving average; and the process with torch.
+  constexpr int64_t kProcess = 200'000'000;
   const bool low = config.run.precision != "fp32";
   const bool average = config.training.average_decay > 0;
   const int64_t checkpoint = bytes * (average ? 4 : 3);
-  needs.memory_bytes = 4 * bytes + (low ? bytes / 2 : 0) + (average ? bytes : 0);
+  needs.memory_bytes = kProcess + 4 * bytes + (low ? bytes / 2 : 0) + (average ? bytes : 0);
   int64_t kept = config.checkpoint.keep + 1;  // and the one being written
   if (config.evaluation.is_on()) {
     kept += config.checkpoint.keep_best * static_cast<int64_t>(config.evaluation.metrics.size());

@@ -26,7 +26,7 @@ struct DoctorNeeds {
   std::string config, corpus, run_folder;  // paths as given, relative to `folder`
   std::string folder;                      // of the command, expected on every host
   int64_t gradient_bytes = 0;              // fp32, of the whole network
-  // Of a rank: weights, gradients and the optimizer's arrays. Activations come on top.
+  // Of a rank: its process, weights, gradients and the optimizer's arrays. Activations come on top.
   int64_t memory_bytes = 0;
   int64_t disk_bytes = 0;          // of all checkpoints that are kept and the one being written
   std::string device = "auto";     // run.device

@@ -112,8 +112,8 @@ class HostChecks : public detail::Findings {
       const double wanted = static_cast<double>(needs_.memory_bytes) * host->ranks;
       if (free < wanted) {
         add(Judgement::kFail, "memory", host->name, short_bytes(free) + " free",
-            fmt::format("{} for weights, gradients and optimizer of {} rank{}, and more for "
-                        "activations",
+            fmt::format("{} for process, weights, gradients and optimizer of {} rank{}, and more "
+                        "for activations",
                         short_bytes(wanted), host->ranks, host->ranks == 1 ? "" : "s"),
             "fewer ranks there, training.shard_optimizer=true, or a larger machine");
       } else if (free < 0.1 * total) {

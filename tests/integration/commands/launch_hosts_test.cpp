@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "support/expect_says.h"
 #include "support/tiny_runs.h"
 #include "support/virtual_hosts.h"
 
@@ -83,6 +84,37 @@ TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
   }
   const std::map<std::string, std::set<int>> expected{{"a", {0, 1}}, {"b", {2, 3}}};
   EXPECT_EQ(ranks, expected);
+}
+
+// The number of ranks that the launcher took for host a, by its own words.
+int ranks_of_a(const std::string& output) {
+  const std::string head = "lockstep launch: a: ";
+  const std::size_t at = output.find(head);
+  return at == std::string::npos ? 0 : std::atoi(output.c_str() + at + head.size());
+}
+
+TEST_F(LaunchHostsTest, AskEachHostWithoutANumberHowManyRanksSuitIt) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts("[hosts]\nnames = ['a', 'b']\n");
+  auto launch_auto = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {LOCKSTEP_PROGRAM, "launch", "-n", "auto"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--program", "sh", "--", "-c", "echo of $LOCKSTEP_SIZE"});
+    return hosts.start("control", all);
+  };
+  auto both = launch_auto({"-H", "a,b:3"});
+  ASSERT_EQ(both->wait(seconds(60)), 0) << both->output();
+  const int ranks = ranks_of_a(both->output());
+  EXPECT_GE(ranks, 1);
+  expect_says(both->output(), fmt::format("of {}", ranks + 3));
+  EXPECT_EQ(both->output().find("launch: b: "), std::string::npos) << both->output();
+
+  hosts.power_off("b");
+  auto one = launch_auto({"-H", "a,b", "--min-hosts", "1", "--host-timeout", "10"});
+  ASSERT_EQ(one->wait(seconds(90)), 0) << one->output();
+  expect_says(one->output(), fmt::format("b: does not answer, {} rank", ranks));
+  expect_says(one->output(), "as on a once it does");
+  expect_says(one->output(), fmt::format("of {}", ranks));
 }
 
 }  // namespace
