@@ -10,8 +10,7 @@ Module load_module(const std::string& file, const char* function) {
   Module out;
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& folder :
-       {program, program.parent_path() / "lib", program.parent_path()}) {
+  for (const fs::path& folder : {program, program.parent_path() / "lib", program.parent_path()}) {
     if (!fs::exists(folder / file, ignored)) continue;
     void* handle = ::dlopen((folder / file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) out.function = ::dlsym(handle, function);

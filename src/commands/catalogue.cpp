@@ -5,11 +5,13 @@
 #include "commands/classify.h"
 #include "commands/cluster.h"
 #include "commands/compare.h"
+#include "commands/demo.h"
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
 #include "commands/launch.h"
 #include "commands/netlab.h"
+#include "commands/new.h"
 #include "commands/plan.h"
 #include "commands/prepare.h"
 #include "commands/probe.h"
@@ -30,6 +32,8 @@ namespace lockstep {
 const Catalogue<Command>& commands() {
   static const Catalogue<Command> catalogue = [] {
     Catalogue<Command> c("command");
+    c.add("demo", demo, "a first run: fetch a corpus, train on this machine, translate");
+    c.add("new", new_run, "a configuration that fits your data and this machine");
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");

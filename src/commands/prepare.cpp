@@ -74,6 +74,10 @@ CLI::App* add_catalogs(CLI::App& app, Options& o) {
   command->add_option("--packages", o.catalogues.packages, "Debian packages to take them from")
       ->delimiter(',')
       ->capture_default_str();
+  command->add_option("--mirror", o.catalogues.mirror.url, "of Debian, where the packages are")
+      ->capture_default_str();
+  command->add_option("--suite", o.catalogues.mirror.suite, "release of Debian, by its code name")
+      ->capture_default_str();
   command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
   command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
       ->excludes("--packages-dir");
@@ -144,6 +148,10 @@ CLI::App* add_images(CLI::App& app, Options& o) {
       ->capture_default_str();
   command->add_option("--val-labels", images.flat_labels,
                       "list of FILE CLASS, or of classes, for images without class folders");
+  command
+      ->add_option("--hold-out", images.hold_out,
+                   "share of each class of train that becomes val, where there is none")
+      ->capture_default_str();
   command->add_option("--shard-bytes", images.shard_bytes, "of one file, about")
       ->capture_default_str();
   command->add_option("--threads", images.threads, "that decode; 0: one a core")

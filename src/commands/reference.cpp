@@ -2,6 +2,13 @@
 
 #include <fmt/ranges.h>
 
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/recipe.h"
 #include "dist/comm_hooks.h"
 #include "optim/catalogue.h"
 #include "optim/schedules.h"
@@ -21,6 +28,28 @@ std::string table(const Catalogue<Entry>& catalogue) {
   return out;
 }
 
+// What a recipe is for: the first line of its file.
+std::string_view first_comment(std::string_view line) {
+  if (!line.starts_with('#')) return "";
+  line = trim(line.substr(1));
+  return line.substr(0, line.find_last_not_of(":.,") + 1);
+}
+
+std::string recipes() {
+  const std::optional<fs::path> folder = recipe_folder();
+  if (!folder) return "";
+  std::map<std::string, std::string> sorted;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(*folder)) {
+    if (entry.path().extension() != ".toml") continue;
+    const std::vector<std::string> lines = read_lines(entry.path());
+    fs::path name = entry.path().lexically_relative(*folder);
+    sorted[name.replace_extension().string()] = lines.empty() ? "" : first_comment(lines.front());
+  }
+  std::string out;
+  for (const auto& [name, help] : sorted) out += fmt::format("  {:<40} {}\n", name, help);
+  return out;
+}
+
 const Catalogue<std::string (*)()>& kinds() {
   static const Catalogue<std::string (*)()> catalogue = [] {
     Catalogue<std::string (*)()> c("kind of thing");
@@ -32,6 +61,7 @@ const Catalogue<std::string (*)()>& kinds() {
         "schedules", [] { return table(schedules()); }, "schedule.name");
     c.add(
         "comm-hooks", [] { return table(comm_hooks()); }, "comm.hook");
+    c.add("recipes", recipes, "configurations that ship with the program: train NAME");
     return c;
   }();
   return catalogue;

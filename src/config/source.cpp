@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "config/recipe.h"
 
 namespace lockstep {
 
@@ -104,8 +105,9 @@ bool satisfies(const FieldRef& target, const Rule& rule) {
 }  // namespace
 
 ConfigSource ConfigSource::from_file(const std::filesystem::path& path) {
-  if (!fs::exists(path)) throw ConfigError("{}: no such configuration file", path.string());
-  return from_text(read_file(path), path.string());
+  const fs::path file = fs::exists(path) ? path : find_recipe(path.string()).value_or("");
+  if (file.empty()) throw ConfigError("{}: no such configuration file", path.string());
+  return from_text(read_file(file), file.string());
 }
 
 ConfigSource ConfigSource::from_text(std::string_view toml, const std::string& name) {

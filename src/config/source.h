@@ -28,7 +28,8 @@ struct WrittenEntry {
 
 class ConfigSource {
  public:
-  // Throws ConfigError: no such file, or TOML that does not parse (file:line:column).
+  // A file, or a recipe that ships with the program (config/recipe.h). Throws ConfigError: no such
+  // file, or TOML that does not parse (file:line:column).
   static ConfigSource from_file(const std::filesystem::path& path);
   static ConfigSource from_text(std::string_view toml, const std::string& name);
 

@@ -4,18 +4,24 @@
 #include <archive_entry.h>
 
 #include <array>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::size_t kEntryBytes = 1 << 18;
+constexpr std::size_t kNamesKept = 1000;  // for the advice, of an archive with a million entries
 constexpr std::array<std::string_view, 9> kEndings = {
     ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst"};
+
+bool names(std::string_view path, std::string_view entry) {
+  if (!path.ends_with(entry)) return false;
+  return path.size() == entry.size() || path[path.size() - entry.size() - 1] == '/';
+}
 
 }  // namespace
 
@@ -40,12 +46,17 @@ void ArchiveEntries::support() {
   archive_read_support_filter_all(archive_.get());
   archive_read_support_format_tar(archive_.get());
   archive_read_support_format_zip(archive_.get());
+  archive_read_support_format_ar(archive_.get());
 }
 
 void ArchiveEntries::fail() const {
   const char* cause = archive_error_string(archive_.get());
   DataError error("{}: no tar or zip archive, damaged or cut off", name_);
-  if (!entry_.empty()) error.add_context("reading on after " + entry_);
+  if (!wanted_.empty()) {
+    error.add_context("reading " + wanted_);
+  } else if (!entry_.empty()) {
+    error.add_context("reading on after " + entry_);
+  }
   if (cause != nullptr) error.set_cause(cause);
   throw error;
 }
@@ -64,16 +75,68 @@ std::optional<std::string> ArchiveEntries::next() {
   }
 }
 
+void ArchiveEntries::find(const std::string& entry) {
+  wanted_ = entry;
+  std::vector<std::string> seen;
+  while (std::optional<std::string> path = next()) {
+    if (names(*path, entry)) return;
+    if (seen.size() < kNamesKept) seen.push_back(std::move(*path));
+  }
+  throw DataError("{}: holds no {}{}", name_, entry, did_you_mean(entry, seen));
+}
+
+std::size_t ArchiveEntries::read(char* to, std::size_t most) {
+  la_ssize_t n = archive_read_data(archive_.get(), to, most);
+  if (n < 0) fail();
+  return static_cast<std::size_t>(n);
+}
+
 std::vector<std::byte> ArchiveEntries::read() {
   std::vector<std::byte> out;
   while (true) {
     std::size_t before = out.size();
     out.resize(before + kEntryBytes);
-    la_ssize_t n = archive_read_data(archive_.get(), out.data() + before, kEntryBytes);
-    if (n < 0) fail();
-    out.resize(before + static_cast<std::size_t>(n));
+    std::size_t n = read(reinterpret_cast<char*>(out.data()) + before, kEntryBytes);
+    out.resize(before + n);
     if (n == 0) return out;
   }
+}
+
+void ArchiveEntries::check_rest() {
+  while (next()) {
+  }
+}
+
+std::string read_archived_file(const fs::path& archive, const std::string& entry) {
+  ArchiveEntries entries(archive);
+  entries.find(entry);
+  std::string out;
+  std::vector<char> buffer(kEntryBytes);
+  while (std::size_t n = entries.read(buffer.data(), buffer.size())) out.append(buffer.data(), n);
+  return out;
+}
+
+std::string read_compressed_file(const fs::path& path) {
+  if (!fs::exists(path)) throw DataError("{}: no such file", path.string());
+  std::unique_ptr<archive, int (*)(archive*)> file(archive_read_new(), archive_read_free);
+  archive_read_support_filter_all(file.get());
+  archive_read_support_format_raw(file.get());
+  archive_read_support_format_empty(file.get());
+  std::string out;
+  std::vector<char> buffer(kEntryBytes);
+  archive_entry* entry = nullptr;
+  int status = archive_read_open_filename(file.get(), path.c_str(), kEntryBytes);
+  if (status == ARCHIVE_OK) status = archive_read_next_header(file.get(), &entry);
+  if (status == ARCHIVE_EOF) return out;  // an empty file
+  la_ssize_t n = status == ARCHIVE_OK ? 1 : -1;
+  while (n > 0) {
+    n = archive_read_data(file.get(), buffer.data(), buffer.size());
+    if (n > 0) out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  if (n == 0) return out;
+  DataError error("{}: damaged or cut off", path.string());
+  if (const char* cause = archive_error_string(file.get())) error.set_cause(cause);
+  throw error;
 }
 
 bool is_archive_name(std::string_view file) {

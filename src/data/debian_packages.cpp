@@ -1,78 +1,29 @@
 #include "data/debian_packages.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <optional>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-
-extern char** environ;
+#include "data/archive_entries.h"
+#include "data/debian_index.h"
 
 namespace lockstep {
 
 namespace {
 
-struct Outcome {
-  int status = 0;      // exit status; 128 + signal when it was killed
-  std::string output;  // standard output and standard error together
-};
+// Has packages of all architectures beside those of this one.
+constexpr const char* kIndex = "main/binary-amd64/Packages.xz";
+constexpr int kAttemptsOfRelease = 3;  // whether the mirror answers at all: 3 s of pauses
 
-std::string read_to_end(int fd) {
-  std::string out;
-  std::array<char, 4096> buffer;
-  while (true) {
-    ssize_t n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return out;
-    out.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-}
-
-// Runs a program to its end in `folder` without a shell. Throws MachineError when it cannot start.
-Outcome run_program(const std::vector<std::string>& words, const fs::path& folder) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw MachineError("no pipe for {}: {}", words[0], std::strerror(errno));
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  int error = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  if (error != 0) {
-    ::close(ends[0]);
-    MachineError failure("{} cannot be started: {}", words[0], std::strerror(error));
-    failure.set_advice(
-        "a Debian or Ubuntu machine, or copy the files there: --packages-dir DIR "
-        "(.deb files) or --catalogs DIR (.mo files)");
-    throw failure;
-  }
-  Outcome out;
-  out.output = read_to_end(ends[0]);
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return out;
+void create_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
 }
 
 // PACKAGE_VERSION_ARCHITECTURE.deb; the newest file when the cache holds several versions.
@@ -87,46 +38,105 @@ std::optional<fs::path> cached_package(const std::string& name, const fs::path& 
   return newest;
 }
 
-// The last lines, so that a message stays readable.
-std::string tail(std::string_view output) {
-  std::vector<std::string> lines = split(trim(output), '\n');
-  std::size_t first = lines.size() > 6 ? lines.size() - 6 : 0;
-  return join({lines.begin() + static_cast<std::ptrdiff_t>(first), lines.end()}, "\n    ");
+// A suite of a mirror, with a folder of its own in the cache.
+class Suite {
+ public:
+  Suite(const DebianMirror& mirror, fs::path cache) : mirror_(mirror), cache_(std::move(cache)) {
+    while (mirror_.url.ends_with('/')) mirror_.url.pop_back();
+  }
+
+  // Where it says what it has.
+  std::string url() const { return mirror_.url + "/dists/" + mirror_.suite; }
+
+  std::vector<PackageRecord> find(const std::vector<std::string>& names) const {
+    const FileCheck check = check_in_release(fetch_release(), url() + "/Release", kIndex);
+    const fs::path index = cache_ / "Packages.xz";
+    if (fs::exists(index) && sha256_of_file(index) != check.sha256) fs::remove(index);
+    fetch({url() + "/" + kIndex, index, check, {}});
+    try {
+      return find_in_index(read_compressed_file(index), url() + "/" + kIndex, names);
+    } catch (DataError& error) {
+      error.set_advice("other packages: --packages; another place: --suite, --mirror");
+      throw;
+    }
+  }
+
+  fs::path fetch(const PackageRecord& package) const {
+    const fs::path file = cache_ / fs::path(package.path).filename();
+    fetch({mirror_.url + "/" + package.path, file, package.check, {}});
+    return file;
+  }
+
+ private:
+  void fetch(const Download& wanted) const {
+    try {
+      download(wanted, mirror_.download);
+    } catch (DataError& error) {
+      error.set_advice(
+          "again in some minutes: the mirror may be in an update; or another --mirror");
+      throw;
+    }
+  }
+
+  // A new one at every call: it is small, and says whether the index in the cache still holds.
+  std::string fetch_release() const {
+    const fs::path path = cache_ / "Release";
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    DownloadOptions options = mirror_.download;
+    options.attempts = std::min(options.attempts, kAttemptsOfRelease);
+    try {
+      download({url() + "/Release", path, {}, {}}, options);
+    } catch (DataError& error) {
+      error.add_context("looking for the suite " + mirror_.suite);
+      error.set_advice(
+          "a --suite that this mirror has; old ones move to --mirror "
+          "http://archive.debian.org/debian");
+      throw;
+    }
+    return read_file(path);
+  }
+
+  DebianMirror mirror_;
+  fs::path cache_;
+};
+
+// A path below the folder that is filled; names of archives are not to be trusted.
+fs::path path_below(const fs::path& folder, const std::string& entry, const fs::path& package) {
+  const fs::path path(entry);
+  bool leads_out = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();
+  if (leads_out) throw DataError("{}: {} leads out of the package", package.string(), entry);
+  return folder / path;
+}
+
+void write_entry(const fs::path& path, ArchiveEntries& entries) {
+  create_folders(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  const std::vector<std::byte> content = entries.read();
+  out.write(reinterpret_cast<const char*>(content.data()),
+            static_cast<std::streamsize>(content.size()));
+  out.close();
+  if (!out) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
 }
 
 }  // namespace
 
-std::vector<fs::path> fetch_packages(const std::vector<std::string>& names, const fs::path& cache) {
-  std::vector<std::string> command{"apt-get", "download"};
-  // Without this, apt run by root warns that its own user cannot write into the cache.
-  if (::geteuid() == 0) command.insert(command.end(), {"-o", "APT::Sandbox::User=root"});
-  std::size_t fixed = command.size();
+std::vector<fs::path> fetch_packages(const std::vector<std::string>& names, const fs::path& cache,
+                                     const DebianMirror& mirror) {
+  const fs::path folder = cache / mirror.suite;
+  create_folders(folder);
+  std::vector<std::string> absent;
   for (const std::string& name : names) {
-    if (!cached_package(name, cache)) command.push_back(name);
+    if (!cached_package(name, folder)) absent.push_back(name);
   }
-  if (command.size() > fixed) {
-    std::string wanted =
-        join({command.begin() + static_cast<std::ptrdiff_t>(fixed), command.end()}, " ");
-    log_info("fetching the Debian packages {} (apt-get download; not installed)", wanted);
-    Outcome outcome = run_program(command, cache);
-    if (outcome.status != 0) {
-      MachineError error("the Debian packages {} cannot be fetched", wanted);
-      error.add_context("running apt-get download");
-      error.set_cause(tail(outcome.output));
-      error.set_advice(
-          "apt-get update (as root), look at the network, name other packages with "
-          "--packages, or use files from elsewhere with --packages-dir");
-      throw error;
-    }
+  if (!absent.empty()) {
+    const Suite suite(mirror, folder);
+    log_info("fetching the Debian packages {} from {} (not installed)", join(absent, " "),
+             suite.url());
+    for (const PackageRecord& package : suite.find(absent)) suite.fetch(package);
   }
   std::vector<fs::path> out;
-  for (const std::string& name : names) {
-    std::optional<fs::path> path = cached_package(name, cache);
-    if (!path) {
-      throw MachineError("apt-get downloaded no file {}_*.deb into {}", name, cache.string());
-    }
-    out.push_back(*path);
-  }
+  for (const std::string& name : names) out.push_back(cached_package(name, folder).value());
   return out;
 }
 
@@ -144,14 +154,21 @@ std::vector<fs::path> find_packages(const fs::path& folder) {
 }
 
 void unpack_package(const fs::path& package, const fs::path& folder) {
-  std::vector<std::string> command{"dpkg-deb", "-x", fs::absolute(package).string(),
-                                   fs::absolute(folder).string()};
-  Outcome outcome = run_program(command, folder);
-  if (outcome.status == 0) return;
-  DataError error("{}: cannot be unpacked", package.string());
-  error.set_cause(tail(outcome.output));
-  error.set_advice("remove the file, so that it is fetched again");
-  throw error;
+  try {
+    ArchiveEntries parts(package);
+    while (std::optional<std::string> part = parts.next()) {
+      if (!part->starts_with("data.tar")) continue;
+      ArchiveEntries files(parts.read(), package.string() + ": " + *part);
+      while (std::optional<std::string> file = files.next()) {
+        write_entry(path_below(folder, *file, package), files);
+      }
+      return;
+    }
+    throw DataError("{}: no Debian package (no data.tar in it)", package.string());
+  } catch (DataError& error) {
+    error.set_advice("remove the file, so that it is fetched again");
+    throw;
+  }
 }
 
 }  // namespace lockstep

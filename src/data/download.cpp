@@ -150,7 +150,8 @@ class Transfer {
     error.set_advice(part_.bytes() > 0
                          ? fmt::format("the same command again later: {} are here and kept",
                                        short_bytes(static_cast<double>(part_.bytes())))
-                         : "the same command again later, or --mirror URL|DIR");
+                         : "look at the network (a proxy: https_proxy, http_proxy), then the same "
+                           "command again; or another --mirror");
     throw error;
   }
 
@@ -274,9 +275,16 @@ class Transfer {
     if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
       throw ConfigError("{}: not a URL of http or https", wanted_.url);
     }
-    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_TOO_MANY_REDIRECTS) {
+    const bool distrusted =
+        code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+    if (distrusted || code == CURLE_TOO_MANY_REDIRECTS) {
       MachineError error("{}: cannot be fetched", wanted_.url);
       error.set_cause(problem_);
+      if (distrusted) {
+        error.set_advice(
+            "the certificates of this system (package ca-certificates), or SSL_CERT_FILE=FILE "
+            "where a proxy has one of its own");
+      }
       throw error;
     }
     return false;

@@ -1,14 +1,25 @@
 #include "data/http_request.h"
 
+#include <array>
 #include <charconv>
+#include <cstdlib>
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace lockstep {
 
 namespace {
+
+// Where systems keep them, as Go's crypto/x509 (root_linux.go) lists it.
+constexpr std::array<const char*, 5> kCaBundles = {
+    "/etc/ssl/certs/ca-certificates.crt",                 // Debian, Ubuntu, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",                   // Fedora, RHEL 6 to 9
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  // RHEL 7 and later
+    "/etc/ssl/ca-bundle.pem",                             // openSUSE
+    "/etc/ssl/cert.pem"};                                 // Alpine
 
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* to) {
   auto& head = *static_cast<HttpHead*>(to);
@@ -29,6 +40,18 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* to) {
 
 }  // namespace
 
+std::string ca_bundle() {
+  for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  std::error_code ignored;
+  for (const char* path : kCaBundles) {
+    if (fs::exists(path, ignored)) return path;
+  }
+  return "";
+}
+
 HttpRequest::HttpRequest(const std::string& url, const std::vector<std::string>& headers,
                          const DownloadOptions& options) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -46,6 +69,8 @@ HttpRequest::HttpRequest(const std::string& url, const std::vector<std::string>&
   curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, long(options.connect_timeout.count()));
   curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, long(options.stall_timeout.count()));
+  const std::string authorities = ca_bundle();
+  if (!authorities.empty()) curl_easy_setopt(c, CURLOPT_CAINFO, authorities.c_str());
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text_.data());
 }
 

@@ -15,6 +15,11 @@
 
 namespace lockstep {
 
+// The file with the certificates of authorities that servers are checked against: what
+// SSL_CERT_FILE or CURL_CA_BUNDLE name, else where this system has them; empty when it has none. A
+// libcurl that came from another system knows only that one's place.
+std::string ca_bundle();
+
 class HttpRequest {
  public:
   // `headers` are sent along. Throws MachineError when libcurl cannot be started.

@@ -39,6 +39,15 @@ bool without_label(const std::string& split, const std::string& file, const Flat
   return split == "test" && !labels.knows(file);
 }
 
+// A folder that holds images by itself.
+bool holds_images(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return false;
+  const auto is_image = [](const fs::directory_entry& entry) {
+    return is_image_name(entry.path().filename().string());
+  };
+  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(), is_image);
+}
+
 bool all_digits(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -258,13 +267,20 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
     }
   };
   if (fs::is_directory(input)) {
-    for (const fs::path& child : sorted_children(input)) add(child);
+    const std::vector<fs::path> children = sorted_children(input);
+    for (const fs::path& child : children) add(child);
+    if (list->empty() && std::any_of(children.begin(), children.end(), holds_images)) {
+      list->add(
+          [input, &labels] { return std::make_unique<FolderSource>(input, "train", labels); });
+    }
   } else {
     add(input);
   }
   if (list->empty()) {
     DataError error("{}: no images found", input.string());
-    error.set_advice("expected train/CLASS/FILE.jpg, or archives such as train.tar and val.zip");
+    error.set_advice(
+        "expected train/CLASS/FILE.jpg or CLASS/FILE.jpg, or archives such as train.tar and "
+        "val.zip");
     throw error;
   }
   return list;

@@ -5,6 +5,7 @@
 //   DIR/ILSVRC2012_img_train.tar           archives of classes in an archive
 //   DIR/val/FILE.jpg, ILSVRC2012_img_val.tar   flat, with a label list
 //                                          (flat test images that it lacks are passed over)
+//   DIR/CLASS/FILE.jpg                     class folders alone: all of it is train
 //   DIR/train-00000-of-00002.parquet       of a data set of Hugging Face (data/parquet_images.h)
 // or one such archive instead of DIR.
 #pragma once

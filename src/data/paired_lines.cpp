@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/archive_reader.h"
+#include "data/archive_entries.h"
 
 namespace lockstep {
 
@@ -13,9 +13,12 @@ namespace {
 
 LineReader::Source lines_of(const fs::path& archive, const std::string& entry, bool check_rest) {
   // Opened by the reading thread: going to the entry takes as long as reading up to it.
-  auto reader = std::make_shared<std::unique_ptr<ArchiveReader>>();
+  auto reader = std::make_shared<std::unique_ptr<ArchiveEntries>>();
   return [=](char* to, std::size_t most) {
-    if (!*reader) *reader = std::make_unique<ArchiveReader>(archive, entry);
+    if (!*reader) {
+      *reader = std::make_unique<ArchiveEntries>(archive);
+      (*reader)->find(entry);
+    }
     std::size_t n = (*reader)->read(to, most);
     if (n == 0 && check_rest) (*reader)->check_rest();
     return n;

@@ -1,6 +1,7 @@
 #include "data/prepare_corpus.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <numeric>
 #include <utility>
@@ -9,7 +10,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "data/debian_packages.h"
 #include "data/gettext_corpus.h"
 
 namespace lockstep {
@@ -67,19 +67,26 @@ void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<S
   if (!split.test.empty()) splits.push_back({"test", &text.pairs, std::move(split.test)});
 }
 
+// A name of a package or a suite: it becomes part of a path.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '-' || c == '+' || c == '.';
+         });
+}
+
 // The .deb files to read; those of named packages are fetched.
 std::vector<fs::path> packages_of(const CatalogueSources& sources, const CorpusOptions& options) {
   if (!sources.packages_folder.empty()) return find_packages(sources.packages_folder);
   for (const std::string& name : sources.packages) {
-    if (name.empty() || name.front() == '-') {
+    if (!is_plain_name(name)) {
       throw ConfigError("\"{}\" is no name of a Debian package", name);
     }
   }
-  fs::path cache = options.out / "cache";
-  std::error_code error;
-  fs::create_directories(cache, error);
-  if (error) throw MachineError("{}: cannot be created: {}", cache.string(), error.message());
-  return fetch_packages(sources.packages, cache);
+  if (!is_plain_name(sources.mirror.suite)) {
+    throw ConfigError("--suite \"{}\": expected a name such as bookworm", sources.mirror.suite);
+  }
+  return fetch_packages(sources.packages, options.out / "cache", sources.mirror);
 }
 
 std::string megabytes(int64_t bytes) {
@@ -130,9 +137,14 @@ PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusO
     for (const fs::path& path : catalogues) out.manifest.inputs.push_back(record_file(path));
   } else {
     std::vector<std::string> names = sources.packages;
-    if (sources.packages_folder.empty()) out.manifest.parameters["packages"] = join(names, ",");
     // Asked for by name, the packages of a finished corpus need not be fetched to know it again.
     bool by_name = sources.packages_folder.empty();
+    if (by_name) {
+      out.manifest.parameters["packages"] = join(names, ",");
+      const std::string& suite = sources.mirror.suite;
+      // Not the usual one: corpora from before there was a choice stay what they are.
+      if (suite != DebianMirror{}.suite) out.manifest.parameters["suite"] = suite;
+    }
     if (by_name && fs::exists(options.out / kManifestName)) {
       Manifest there = read_manifest(options.out);
       Manifest wanted = out.manifest;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "data/corpus_writer.h"
+#include "data/debian_packages.h"
 #include "data/manifest.h"
 #include "data/parallel_text.h"
 
@@ -20,9 +21,10 @@ struct PreparedCorpus {
 
 // English-German (or other) pairs out of the message catalogues of Debian packages. With
 // `catalogues`, its .mo files are read; else with `packages_folder`, its .deb files are unpacked;
-// else `packages` are fetched into OUT/cache, where they stay.
+// else `packages` are fetched from `mirror` into OUT/cache, where they stay.
 struct CatalogueSources {
   std::vector<std::string> packages{"libreoffice-l10n-de", "gcc-12-locales"};
+  DebianMirror mirror;
   fs::path packages_folder, catalogues;  // empty: not given
 };
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options);

@@ -1,6 +1,7 @@
 #include "data/prepare_images.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -158,6 +159,26 @@ class SplitShards {
 
 using Splits = std::map<std::string, SplitShards>;  // test, train, val
 
+// Takes a share of the images of every class for val, evenly over the order in which they come: the
+// first of a class always, so that none is without.
+class HeldOut {
+ public:
+  explicit HeldOut(double share) : share_(share) {}
+
+  std::string split_of(const SourceImage& image) {
+    if (share_ == 0 || image.split == "test") return image.split;
+    if (image.split != "train") {
+      throw ConfigError("--hold-out: there is a {} split already ({})", image.split, image.name());
+    }
+    const auto before = static_cast<double>(seen_[image.class_name]++);
+    return std::floor(before * share_) > std::floor((before - 1) * share_) ? "val" : "train";
+  }
+
+ private:
+  double share_;
+  std::map<std::string, int64_t> seen_;  // images by class
+};
+
 void check_options(const PrepareImagesOptions& options) {
   if (options.resize != 0 && options.resize < 8) {
     throw ConfigError("--resize {}: expected 8 or more pixels, or 0", options.resize);
@@ -167,6 +188,9 @@ void check_options(const PrepareImagesOptions& options) {
   }
   if (options.shard_bytes < 1) {
     throw ConfigError("--shard-bytes {}: expected a size", options.shard_bytes);
+  }
+  if (!(options.hold_out >= 0 && options.hold_out <= 0.5)) {
+    throw ConfigError("--hold-out {}: expected a share from 0 to 0.5", options.hold_out);
   }
   if (has_manifest(options.out)) {
     ConfigError error("{}: already holds prepared data", options.out.string());
@@ -230,8 +254,10 @@ ImagesManifest prepare_images(const PrepareImagesOptions& options) {
   manifest.input = options.input.filename().string();
   manifest.parameters = {{"resize", std::to_string(options.resize)},
                          {"quality", std::to_string(options.quality)},
-                         {"shard-bytes", std::to_string(options.shard_bytes)}};
+                         {"shard-bytes", std::to_string(options.shard_bytes)},
+                         {"hold-out", fmt::format("{}", options.hold_out)}};
   Splits splits;
+  HeldOut held_out(options.hold_out);
   Progress progress("preparing", "images");
   int64_t done = 0;
   ordered_stream(
@@ -241,7 +267,7 @@ ImagesManifest prepare_images(const PrepareImagesOptions& options) {
         progress.update(++done);
         note(image, options, manifest);
         if (!image.broken.empty()) return;
-        const std::string& name = image.source.split;
+        const std::string name = held_out.split_of(image.source);
         auto [it, added] = splits.try_emplace(name, options.out, name, options.shard_bytes);
         it->second.add(image.source, image.bytes);
       });

@@ -16,6 +16,7 @@ struct PrepareImagesOptions {
   int64_t quality = 90;  // of what is encoded anew
   int64_t shard_bytes = 1 << 30;  // a shard is ended before it grows beyond
   bool fail_on_broken = false;    // else images that cannot be decoded are left out and listed
+  double hold_out = 0;            // share of each class of train that becomes val; 0: none
   int64_t threads = 0;            // 0: all cores
 };
 

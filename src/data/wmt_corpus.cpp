@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
-#include "data/archive_reader.h"
+#include "data/archive_entries.h"
 #include "data/ordered_parallel.h"
 #include "data/pair_buckets.h"
 #include "data/pair_cleaner.h"

@@ -23,7 +23,9 @@ std::unique_ptr<ParquetFile> open_parquet(const fs::path& path) {
   if (module().function == nullptr) {
     DataError error("{}: Parquet cannot be read", path.string());
     error.set_cause(module().why);
-    error.set_advice(".venv/bin/python -m pip install pyarrow, then configure and build again");
+    error.set_advice(
+        "pip install pyarrow where torch is, of the release that is asked for (libarrow.so.2600 is "
+        "pyarrow 26's); a program built without it: then configure and build again");
     throw error;
   }
   const auto open = reinterpret_cast<OpenFunction>(module().function);

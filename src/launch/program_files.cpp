@@ -7,11 +7,15 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/module.h"
 #include "base/text.h"
+#include "config/recipe.h"
 #include "launch/remote.h"
 
 namespace lockstep {
@@ -88,6 +92,9 @@ int64_t ProgramFiles::bytes() const {
 }
 
 ProgramFiles program_files(bool without_system) {
+  // The module for GPUs is loaded when a rank looks for one; loaded here, it and what it brings
+  // count as the program's. With a torch without CUDA it cannot be, and stays behind.
+  load_module("liblockstep_cuda.so", "lockstep_cuda_functions");
   std::set<fs::path> libraries;
   for (const fs::path& library : loaded_libraries()) {
     libraries.insert(library);
@@ -104,6 +111,12 @@ ProgramFiles program_files(bool without_system) {
       out.pieces.push_back(make_piece(library, "lib/" + name));
     } else {
       packages.insert(package);
+    }
+  }
+  if (const std::optional<fs::path> recipes = recipe_folder()) {
+    for (Piece& piece : files_below(recipes->string())) {
+      piece.path = "configs/" + piece.path;
+      out.pieces.push_back(std::move(piece));
     }
   }
   std::sort(out.pieces.begin(), out.pieces.end(),

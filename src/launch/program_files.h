@@ -1,5 +1,6 @@
-// This very program as files that run on another machine: itself and the shared libraries that it
-// has loaded, except the C library and the drivers, which belong to the machine.
+// This very program as files that run on another machine: itself, its recipes and the shared
+// libraries that it has loaded, the module for GPUs among them where this torch has CUDA, except
+// the C library and the drivers, which belong to the machine.
 #pragma once
 
 #include <cstdint>

@@ -55,8 +55,8 @@ while read -r sha path; do
   chmod 755 "$sha"
   mv -f "$sha" "$home/files/$sha"
 done < manifest
-mkdir -p version/bin version/lib
 while read -r sha path; do
+  mkdir -p "version/${path%/*}"
   ln "$home/files/$sha" "version/$path" 2>/dev/null || cp "$home/files/$sha" "version/$path"
 done < manifest
 ln -s bin/lockstep version/lockstep

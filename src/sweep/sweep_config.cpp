@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
+#include "config/recipe.h"
 
 namespace lockstep {
 
@@ -189,8 +190,7 @@ void check_twice(ConfigSource& source, const SweepConfig& out) {
   }
 }
 
-// A path from here or from the sweep's own folder, or a shipped configuration by its name below
-// configs/: "images/resnet18-tiny".
+// A path from here or from the sweep's own folder, or a recipe: "images/resnet18-tiny".
 fs::path find_base(ConfigSource& source, const SweepConfig& config) {
   const std::string& name = config.sweep.base;
   if (name.empty()) {
@@ -198,18 +198,9 @@ fs::path find_base(ConfigSource& source, const SweepConfig& config) {
                      "expected a configuration, as \"configs/images/cifar10-vit.toml\"");
     return {};
   }
-  std::vector<fs::path> tried = {name, config.file.parent_path() / name};
-  std::vector<fs::path> roots = {"."};  // and the folders that the program is in
-  for (fs::path at = fs::read_symlink("/proc/self/exe"); at != at.root_path();) {
-    roots.push_back(at = at.parent_path());
-  }
-  for (const fs::path& root : roots) {
-    tried.push_back(root / "configs" / (name + ".toml"));
-    if (name.ends_with(".toml")) tried.push_back(root / name);
-  }
-  for (const fs::path& path : tried) {
-    if (fs::is_regular_file(path)) return path.lexically_normal();
-  }
+  const fs::path beside = config.file.parent_path() / name;
+  if (!fs::is_regular_file(name) && fs::is_regular_file(beside)) return beside.lexically_normal();
+  if (std::optional<fs::path> path = find_recipe(name)) return path->lexically_normal();
   source.add_error("sweep.base", fmt::format("no file {}, nor a shipped configuration of that name "
                                              "(as images/resnet18-tiny)",
                                              name));

@@ -161,7 +161,7 @@ TEST_F(PrepareWmt, SaysWhatIsWrongWithAnArchive) {
   std::string unchecked = fmt::format("--mirror '{}' --checksums none", mirror.string());
   ProgramResult cut = prepare(in("o1"), unchecked);
   EXPECT_EQ(cut.exit_code, 3);
-  EXPECT_NE(cut.errors.find("no tar archive, damaged or cut off"), std::string::npos);
+  EXPECT_NE(cut.errors.find("no tar or zip archive, damaged or cut off"), std::string::npos);
   EXPECT_NE(cut.errors.find("while: reading commoncrawl.de-en."), std::string::npos) << cut.errors;
   // The last byte only: in the checksum of the compression, behind all text.
   write_file(archive, whole.substr(0, whole.size() - 1));

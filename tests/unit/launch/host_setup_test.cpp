@@ -60,6 +60,7 @@ TEST(HostSetup, TakesTheProgramWithItsLibraries) {
   };
   EXPECT_TRUE(has("bin/lockstep"));
   EXPECT_TRUE(has("lib/libstdc++.so.6"));
+  EXPECT_TRUE(has("configs/translation/quickstart.toml"));
   EXPECT_FALSE(has("lib/libc.so.6"));
   EXPECT_EQ(program.hash, program_files(false).hash);
   EXPECT_TRUE(program.packages.empty());

@@ -1,0 +1,3 @@
+from lockstep.command import main
+
+main()

@@ -1,0 +1,13 @@
+// lockstep demo: the main job on real input, from nothing to a translation.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+// `demo [RUN_FOLDER] [key=value ...]`: each step is this program again, as a person would start it;
+// returns the exit code of the first that fails. ConfigError before anything is fetched when the
+// run folder is taken; MachineError when the disk or the memory is too small.
+int demo(const Arguments& arguments);
+
+}  // namespace lockstep

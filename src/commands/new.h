@@ -1,0 +1,10 @@
+// `lockstep new`: a configuration that fits the data and the machine.
+#pragma once
+
+#include "commands/arguments.h"
+
+namespace lockstep {
+
+int new_run(const Arguments& arguments);
+
+}  // namespace lockstep

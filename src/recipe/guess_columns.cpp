@@ -1,0 +1,98 @@
+#include "recipe/guess_columns.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "data/delimited_text.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kMostLabels = 300;  // different ones that a column of labels may have
+constexpr double kTextWords = 2.5;        // of a text, in the mean, at least
+
+struct ColumnLook {
+  double words = 0;              // mean
+  std::set<std::string> values;  // up to kMostLabels + 1
+  bool first_is_alone = false;   // the first row's value does not occur again
+
+  bool many() const { return values.size() > kMostLabels; }
+};
+
+std::vector<ColumnLook> look_at_columns(const std::vector<TableRow>& rows) {
+  std::vector<ColumnLook> out(rows[0].size());
+  for (std::size_t c = 0; c < out.size(); ++c) {
+    ColumnLook& look = out[c];
+    look.first_is_alone = true;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::string& cell = rows[r][c];
+      look.words += static_cast<double>(split_words(cell).size());
+      if (r > 0 && cell == rows[0][c]) look.first_is_alone = false;
+      if (!look.many()) look.values.insert(cell);
+    }
+    look.words /= static_cast<double>(rows.size());
+  }
+  return out;
+}
+
+// Of the columns with few, short and repeated values that with the fewest; rows.size(): none.
+std::size_t label_of(const std::vector<ColumnLook>& looks, std::size_t rows, std::size_t text) {
+  std::size_t best = looks.size(), fewest = std::min(kMostLabels, rows / 3 + 1);
+  for (std::size_t c = 0; c < looks.size(); ++c) {
+    const std::size_t values = looks[c].values.size();
+    if (c == text || looks[c].words > 4 || values < 2 || values > fewest) continue;
+    if (values == fewest && best < looks.size()) continue;
+    best = c;
+    fewest = values;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows) {
+  if (rows.size() < 3 || rows[0].size() < 2) return std::nullopt;
+  const std::vector<ColumnLook> looks = look_at_columns(rows);
+  std::vector<std::size_t> texts;
+  for (std::size_t c = 0; c < looks.size(); ++c) {
+    if (looks[c].words >= kTextWords) texts.push_back(c);
+  }
+  if (texts.empty()) return std::nullopt;
+  std::stable_sort(texts.begin(), texts.end(),
+                   [&](std::size_t a, std::size_t b) { return looks[a].words > looks[b].words; });
+  const std::size_t label = label_of(looks, rows.size(), texts[0]);
+  if (label == looks.size()) return std::nullopt;
+  std::erase(texts, label);
+  // A pair: a second text that is not so much shorter that it is a name or a date.
+  const bool pair = texts.size() > 1 && looks[texts[1]].words * 8 >= looks[texts[0]].words &&
+                    looks[texts[1]].values.size() > rows.size() / 4;
+  texts.resize(pair ? 2 : 1);
+  std::sort(texts.begin(), texts.end());
+  GuessedColumns out;
+  // A header is the only row with its label, where others repeat theirs, and short everywhere.
+  out.header = looks[label].first_is_alone && looks[label].values.size() * 3 < rows.size() &&
+               std::all_of(rows[0].begin(), rows[0].end(), [](const std::string& cell) {
+                 return !cell.empty() && split_words(cell).size() <= 3;
+               });
+  const auto name = [&](std::size_t c) { return out.header ? rows[0][c] : std::to_string(c + 1); };
+  out.columns = {.text = name(texts[0]), .pair = pair ? name(texts[1]) : "", .label = name(label)};
+  return out;
+}
+
+std::vector<TableRow> first_rows(const fs::path& file, std::size_t most) {
+  const fs::path plain = file.extension() == ".gz" ? file.stem() : file.filename();
+  const bool csv = plain.extension() == ".csv";
+  std::vector<TableRow> out;
+  if (!csv && plain.extension() != ".tsv") return out;
+  DelimitedReader reader(file, csv ? ',' : '\t', csv);
+  TableRow row;
+  while (out.size() < most && reader.next(row)) {
+    if (!out.empty() && row.size() != out[0].size()) break;  // preparing tells of it
+    out.push_back(row);
+  }
+  return out;
+}
+
+}  // namespace lockstep

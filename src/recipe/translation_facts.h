@@ -1,0 +1,24 @@
+// The figures of aligned text, and of a corpus that is prepared already.
+#pragma once
+
+#include "data/manifest.h"
+#include "recipe/facts.h"
+#include "recipe/translation_files.h"
+
+namespace lockstep {
+
+// Beyond so many distinct words more make no difference to any rule.
+inline constexpr int64_t kMostDistinct = 200'000;
+
+// Reads all lines of train, and counts those of dev and test. Throws DataError for a missing or
+// damaged file, bytes that are not UTF-8, files of different length (with both counts) and files
+// without text.
+TranslationFacts read_translation_facts(const TranslationFiles& files);
+
+// Of `lockstep prepare`'s folder.
+TranslationFacts translation_facts(const Manifest& manifest);
+
+// What was found, a line each.
+std::vector<std::string> describe_translation(const TranslationFacts& facts);
+
+}  // namespace lockstep
