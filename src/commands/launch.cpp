@@ -185,13 +185,15 @@ std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& 
   return config->run.device;
 }
 
-// Where a command computes that uses a run: as its words say, else as the run's folder does.
+// Where a command of lockstep computes that uses a run: as its words say, else as the run's folder
+// does.
 std::string device_of(const Arguments& command) {
   constexpr std::string_view kKey = "run.device=";
   std::string out = kAuto;
+  std::error_code none;
   for (const std::string& word : command) {
     const fs::path config = fs::path(word) / "config.toml";
-    if (fs::is_regular_file(config)) {
+    if (fs::is_regular_file(config, none)) {
       out = ConfigSource::from_file(config).name_at("run.device", out);
     } else if (word.starts_with(kKey)) {
       return word.substr(kKey.size());
@@ -262,7 +264,12 @@ int launch(const Arguments& arguments) {
                       given.ranks.empty() ? kAuto : given.ranks);
   }
   if (!given.output_folder.empty()) launch.events = fs::path(given.output_folder) / "launch.jsonl";
-  const std::string device = trains ? add_run(given, command, launch) : device_of(command);
+  std::string device = kAuto;
+  if (trains) {
+    device = add_run(given, command, launch);
+  } else if (given.program.empty()) {
+    device = device_of(command);
+  }
   settle_ranks(given, device, launch);
   launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   launch.command = {given.program};

@@ -33,8 +33,8 @@ bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environme
   return (arguments.resume || environment.attempt > 0) && !arguments.benchmark();
 }
 
-// After a start that worked: micro-batches may have been fitted to memory. A resume may have
-// changed more, and keeps the former configuration under a number.
+// After a start that worked: the precision is settled, micro-batches may have been fitted to
+// memory. A resume may have changed more, and keeps the former configuration under a number.
 void update_config(const RunFolder& folder, const std::string& config, bool resumed) {
   if (read_file(folder.config()) == config) return;
   if (!resumed) return write_file(folder.config(), config);
@@ -118,7 +118,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
   if (arguments.benchmark()) {
     return run_benchmark(trainer, world, {arguments, config.task->unit(), clock});
   }
-  if (world.is_leader()) {
+  if (trainer.keeps_folder()) {
     update_config(folder, config.to_toml(), goes_on(arguments, world.environment()));
   }
   handle_stop_signals();  // until here a signal ends the process at once: nothing is lost

@@ -39,7 +39,7 @@ bool nodes_are_equal(const HostResources& host) {
                      [&](int cores) { return cores == host.node_cores.front(); });
 }
 
-// "3 cores", "1.5 of 8 cores, as its control group allows", "2 NUMA nodes of 4 cores".
+// "2 NUMA nodes of 4 cores", "8 cores, of which its control group lets 1.5 be busy".
 std::string describe_cores(const HostResources& host) {
   const int cores = cores_of(host), nodes = static_cast<int>(host.node_cores.size());
   std::string out = count(cores, "core");

@@ -41,6 +41,9 @@ class Trainer {
   Trainer(RunConfig& config, World& world, const RunFolder& folder, const TrainerOptions& options);
   ~Trainer();
 
+  // Whether this rank's run folder is one that checkpoints are written to (checkpoint_sharing.h).
+  bool keeps_folder() const { return keeps_folder_; }
+
   // Before run(), on rank 0.
   void add_observer(std::unique_ptr<Observer> observer);
 
