@@ -67,7 +67,7 @@ std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows) {
   std::erase(texts, label);
   // A pair: a second text that is not so much shorter that it is a name or a date.
   const bool pair = texts.size() > 1 && looks[texts[1]].words * 8 >= looks[texts[0]].words &&
-                    looks[texts[1]].values.size() > rows.size() / 4;
+                    (looks[texts[1]].many() || looks[texts[1]].values.size() > rows.size() / 4);
   texts.resize(pair ? 2 : 1);
   std::sort(texts.begin(), texts.end());
   GuessedColumns out;

@@ -206,10 +206,10 @@ std::vector<std::string> describe_image_facts(const ImagesFacts& facts) {
                   facts.classes.size(), with_commas(facts.smallest_class),
                   with_commas(facts.largest_class)) +
       (facts.val == 0 ? ", no val split" : fmt::format(", {} of val", with_commas(facts.val)))};
-  std::string sizes = facts.one_size
-                          ? fmt::format("all of {0} x {0} pixels", facts.shorter_side)
-                          : fmt::format("the shorter side is {} pixels in the middle, {} at least",
-                                        facts.shorter_side, facts.smallest_side);
+  std::string sizes =
+      facts.one_size ? fmt::format("all of {0} x {0} pixels", facts.shorter_side)
+                     : fmt::format("a shorter side of {} pixels in the middle of all, {} at least",
+                                   facts.shorter_side, facts.smallest_side);
   if (facts.grey_share > 0) sizes += fmt::format(", {:.0f} % grey", 100 * facts.grey_share);
   if (facts.broken > 0) sizes += fmt::format(", {} cannot be decoded", facts.broken);
   out.push_back(fmt::format("of {} looked at: {}", facts.sampled, sizes));

@@ -83,12 +83,17 @@ NetworkChoice choose_network(const ImagesFacts& facts, const MachineFacts& machi
     network = {"resnet18", "imagenet", side};
     if (epochs_in(facts, network, machine, budget) >= kEpochsWanted) break;
   }
+  const double epochs = epochs_in(facts, network, machine, budget);
+  const std::string why = facts.train < kManyImages
+                              ? "a larger network learns so few by heart"
+                              : fmt::format("ResNet-50 at 224 pixels would see them {} times",
+                                            epochs_text(epochs_in(facts, large, machine, budget)));
   return {network,
-          fmt::format("{} images: ResNet-18, for a larger network learns so few by heart. {} "
-                      "pixels of a side, the most that {:g} minutes show {} times (wanted: {:g} "
-                      "epochs, as the recipes in configs/images)",
-                      with_commas(facts.train), network.size, budget.minutes,
-                      epochs_text(epochs_in(facts, network, machine, budget)), kEpochsWanted)};
+          fmt::format("{} images: ResNet-18, for {}. {} pixels of a side is {}: {:g} minutes show "
+                      "them {} times (wanted: {:g}, as in the recipes of configs/images)",
+                      with_commas(facts.train), why, network.size,
+                      epochs < kEpochsWanted ? "the least that is tried" : "what the time allows",
+                      budget.minutes, epochs_text(epochs), kEpochsWanted)};
 }
 
 ImagesLength choose_images_length(const ImagesFacts& facts, const ImageNetwork& network,
@@ -119,8 +124,8 @@ bool may_be_mirrored(const ImagesFacts& facts) {
 }
 
 int64_t choose_kept_side(const ImagesFacts& facts, const ImageNetwork& network) {
-  const int64_t kept = network.size * 256 / 224;
-  return 2 * facts.shorter_side > 3 * kept ? kept : 0;
+  // Crops of a third of an image or more are shrunk a little then, never blown up.
+  return 2 * facts.shorter_side > 5 * network.size ? network.size * 7 / 4 : 0;
 }
 
 namespace {

@@ -27,8 +27,8 @@ MachineFacts read_machine_facts() {
   double loads[1] = {0};
   if (getloadavg(loads, 1) == 1) out.load = loads[0];
   const MachineSpeed speed = measure_machine(1.0);
-  // Threads that wait for one whose core somebody else has make products of all cores twenty times
-  // as slow; a single one finds a moment.
+  // Threads that wait for one whose core another program has make products of all cores up to
+  // twenty times as slow; those of one core are by its own time.
   const double alone = out.busy() ? out.cores : 0;
   out.fp32_flops = std::max(speed.fp32_all, alone * speed.fp32_one);
   const double bf16 = std::max(speed.bf16_all, alone * speed.bf16_one);

@@ -73,9 +73,11 @@ class TextCounter {
   void add_letters(std::string_view text) {
     for (unsigned char c : text) {
       const bool ascii = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      const bool begins_other = c >= 0xC3;  // of U+00C0 and beyond: letters, mostly
-      letters_ += ascii || begins_other ? 1 : 0;
-      others_ += begins_other ? 1 : 0;
+      // First bytes of U+00C0 to U+1FFF and U+3000 to U+EFFF; what lies between and behind are
+      // quotation marks, dashes and symbols, which English texts have too.
+      const bool other = c >= 0xC3 && c <= 0xEE && c != 0xE2;
+      letters_ += ascii || other ? 1 : 0;
+      others_ += other ? 1 : 0;
     }
   }
 

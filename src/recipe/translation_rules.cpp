@@ -86,10 +86,11 @@ CorpusChoice choose_corpus(const TranslationFacts& facts) {
   const int64_t wanted = std::clamp<int64_t>(rounded(7.4 * std::sqrt(words), 500), 1000, 32'000);
   out.vocabulary = std::max(alphabet, std::min(wanted, possible));
   out.why = fmt::format(
-      "{} pieces for {} words in all: many pieces are seen too rarely to be learned, few make long "
-      "sentences (6,000 for Multi30k's 670,000 words, 32,768 for WMT's 200 million; Gowda and May "
-      "2020)",
-      with_commas(out.vocabulary), short_number(words));
+      "prepare --vocab {} for {} words in all: many pieces are seen too rarely to be learned, few "
+      "make long sentences (6,000 for Multi30k's 670,000 words, 32,768 for WMT's 200 million; "
+      "Gowda "
+      "and May 2020)",
+      out.vocabulary, short_number(words));
   return out;
 }
 
@@ -205,11 +206,19 @@ void set_training(const TransformerSize& size, const TranslationLength& length,
                                            "by heart.",
                                            budget.minutes)
                              : fmt::format(" It is what fits into {:g} minutes.", budget.minutes)));
-  recipe.set("training.minutes", std::ceil(2 * std::max(budget.minutes, length.seconds / 60)),
-             "Should that estimate be far off, the run ends after this time all the same.");
   const double horizon = std::max(10.0, 0.04 * static_cast<double>(length.steps));
   recipe.set("training.average_decay", std::round((1 - 1 / horizon) * 1e4) / 1e4,
              "The mean over about the last 4 % of the steps is what is evaluated and kept.");
+}
+
+void set_stop(const TranslationLength& length, const MachineFacts& machine, const Budget& budget,
+              Recipe& recipe) {
+  const double shared = machine.busy() ? 1 + machine.load / machine.cores : 1;
+  recipe.set("training.minutes",
+             std::ceil(2 * shared * std::max(budget.minutes, length.seconds / 60)),
+             fmt::format("Twice that time{}: should the estimate be far off, it ends then all the "
+                         "same.",
+                         machine.busy() ? " beside the programs that are busy here now" : ""));
 }
 
 void set_evaluation(const TranslationFacts& facts, int64_t every, Recipe& recipe) {
@@ -243,6 +252,7 @@ Recipe translation_recipe(const TranslationFacts& facts, const MachineFacts& mac
   set_network(facts, network, length, recipe);
   set_training(network.size, length, estimate_text(length, network.size, vocabulary, machine),
                budget, recipe);
+  set_stop(length, machine, budget, recipe);
   const double needed = transformer_bytes(network.size, vocabulary, length.tokens);
   if (2 * needed > static_cast<double>(machine.available_bytes) && machine.gpus == 0) {
     recipe.set("training.fit_memory", true,

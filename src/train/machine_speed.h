@@ -16,7 +16,8 @@ struct MachineSpeed {
 };
 
 // Takes about `seconds` in all. The figures are the best of several short rounds: other work on the
-// machine makes rounds slower, never faster.
+// machine makes rounds slower, never faster. Those of one core are by the time that it gave to this
+// process, so that they hold on a busy machine too.
 MachineSpeed measure_machine(double seconds);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "data/images_manifest.h"
 #include "support/expect_says.h"
 #include "support/program.h"
 #include "support/tiny_corpus.h"
@@ -75,6 +76,9 @@ TEST_F(NewRuns, ImagesWithoutAValSplitTrainUntouched) {
   expect_says(commands[0], "--hold-out 0.1");
   expect_dry_run("colours.toml");
   expect_says(follow(commands), "Acc@1");
+  const ImagesManifest manifest = read_images_manifest(folder_.path() / "data/colours");
+  EXPECT_EQ(manifest.find_split("val")->images, 3 * 2);  // the first and the eleventh of each class
+  EXPECT_EQ(manifest.find_split("train")->images, 3 * 10);
   const auto again = make("images data/colours --minutes 0.03 --out again.toml");
   EXPECT_EQ(again[2], "classify runs/again photo.jpeg");
 }

@@ -48,7 +48,7 @@ TEST(ImagesRules, ALargeImageIsSeenSmallWhereTimeIsShort) {
   EXPECT_LT(shorter.size, longer.size);
   EXPECT_EQ(longer.size, 224);
   EXPECT_EQ(longer.stem, "imagenet");
-  EXPECT_EQ(choose_kept_side(facts, shorter), shorter.size * 256 / 224);
+  EXPECT_EQ(choose_kept_side(facts, shorter), shorter.size * 7 / 4);
   EXPECT_EQ(choose_kept_side(images(3'000, 240, false), longer), 0);
 }
 
@@ -114,7 +114,7 @@ TEST(ImagesCommands, HoldOutAValAndShrinkWhatIsLarge) {
   const auto next = images_commands(facts, network, {"my photos", ""}, kImagesRun);
   ASSERT_EQ(next.size(), 3u);
   EXPECT_EQ(next[0],
-            "lockstep prepare images 'my photos' --resize 146 --hold-out 0.1 --out data/c");
+            "lockstep prepare images 'my photos' --resize 224 --hold-out 0.1 --out data/c");
   EXPECT_EQ(next[1], "lockstep launch -n auto -- train c.toml");
   facts.prepared = true;
   EXPECT_EQ(images_commands(facts, network, {"data/c", ""}, kImagesRun)[2],

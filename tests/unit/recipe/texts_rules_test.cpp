@@ -156,7 +156,7 @@ TEST(GuessedColumns, AreTheWordsAndTheFewValues) {
 
 TEST(GuessedColumns, ASecondTextMakesAPair) {
   std::vector<TableRow> rows;
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     rows.push_back({fmt::format("a title of number {}", i), i % 2 == 0 ? "yes" : "no",
                     fmt::format("the description of number {} is longer than its title", i)});
   }
@@ -204,6 +204,18 @@ TEST_F(TextFolder, IsCounted) {
   EXPECT_NEAR(found.facts.mean_tokens, 2 + 1.3 * 7, 1e-9);
   EXPECT_FALSE(found.facts.counted_tokens);
   EXPECT_EQ(found.facts.validation, 0);
+}
+
+TEST_F(TextFolder, LettersOfOtherLanguagesAreCountedAndQuotationMarksAreNot) {
+  std::string curly = lines(60, 2), german = lines(60, 2);
+  for (std::size_t at = 0; (at = german.find("film", at)) != std::string::npos;) {
+    german.replace(at, 4, "Hörspiel");
+  }
+  for (std::size_t at = 0; (at = curly.find("film", at)) != std::string::npos; at += 8) {
+    curly.replace(at, 4, "“film”");
+  }
+  EXPECT_EQ(read(curly).facts.other_letters, 0);
+  EXPECT_GT(read(german).facts.other_letters, 0.02);
 }
 
 TEST_F(TextFolder, ClassNamesBesideItAreTakenWhereTheyFit) {
