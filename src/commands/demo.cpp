@@ -22,7 +22,8 @@ constexpr const char* kRun = "runs/quickstart";
 constexpr const char* kCorpus = "data/catalogs";
 constexpr int kSentences = 5;
 // A whole demo took 250 MB of disk (packages, corpus, run with two checkpoints; three for a moment)
-// and 0.8 GB of memory while two ranks trained; torch's own files want their share of the page cache.
+// and 0.8 GB of memory while two ranks trained; torch's own files want their share of the page
+// cache.
 constexpr int64_t kDiskBytes = 500'000'000;
 constexpr int64_t kMemoryBytes = 1'200'000'000;
 
