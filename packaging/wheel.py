@@ -266,8 +266,8 @@ def set_rpath(file, *places):
 
 
 def fill(package, build, pyarrow):
-    """The folder `lockstep` of the wheel, without licences. Returns the files of Debian's in it, name -> path,
-    and the symbol versions that were loosened, version -> names."""
+    """The folder `lockstep` of the wheel, without licences. Returns the files of Debian's in it, name
+    -> path, and the symbol versions that were loosened, version -> names."""
     shutil.copytree(ROOT / "packaging" / "lockstep", package,
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "configs", package / "configs")

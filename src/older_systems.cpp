@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 // glibc 2.36. libarchive calls it to encrypt zip files.
 extern "C" void arc4random_buf(void* buffer, std::size_t size) noexcept {
@@ -23,7 +24,9 @@ extern "C" void arc4random_buf(void* buffer, std::size_t size) noexcept {
   }
 }
 
-// GLIBCXX_3.4.30 is the version of it that is not noexcept (GCC bug 103382); the same otherwise.
-void std::condition_variable::wait(std::unique_lock<std::mutex>& lock) {
+// GLIBCXX_3.4.30 is the version of it that may throw, as thread cancellation does (GCC 12; its
+// header says so, that of GCC 11 noexcept); the same otherwise.
+void std::condition_variable::wait(std::unique_lock<std::mutex>& lock) noexcept(
+    noexcept(std::declval<std::condition_variable&>().wait(lock))) {
   ::pthread_cond_wait(native_handle(), lock.mutex()->native_handle());
 }

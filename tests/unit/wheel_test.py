@@ -157,7 +157,8 @@ class Archives(unittest.TestCase):
             with zipfile.ZipFile(one) as read:
                 self.assertEqual(read.getinfo("lockstep/bin/lockstep").external_attr >> 16, 0o100755)
                 record = read.read("lockstep-0.1.0.dist-info/RECORD").decode()
-            self.assertIn("lockstep/bin/lockstep,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1\n", record)
+            self.assertIn("lockstep/bin/lockstep,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1\n",
+                          record)
             self.assertTrue(record.endswith("lockstep-0.1.0.dist-info/RECORD,,\n"))
 
 
