@@ -131,6 +131,11 @@ LaunchOutcome Launcher::run() {
   }
   LaunchOutcome out = outcome();
   note({.event = "end", .text = "", .host = -1, .rank = out.failure ? out.failure->rank : -1});
+  // Many who stop a job send the signal twice, to the process and to its group. When the queue is
+  // gone the second one would end us before we said what happened.
+  if (out.interrupted_by != 0) {
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  }
   return out;
 }
 
