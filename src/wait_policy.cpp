@@ -1,7 +1,7 @@
 // How long OpenMP's threads spin at the end of a parallel loop before they sleep. libgomp's own
 // 300,000 turns keep a core busy for milliseconds: alone that is harmless, but beside another busy
 // program a run falls far below its share, for its threads spend their time slices waiting for one
-// another. 4,000 turns bridge the gaps between the loops of a step and cost nothing alone
+// another. 10,000 turns bridge the gaps between the loops of a step and cost nothing alone
 // (docs/speed.md).
 //
 // libgomp reads the variable once, while the libraries of the program start, and the values that
@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr const char* kSpinCount = "GOMP_SPINCOUNT=4000";
+constexpr const char* kSpinCount = "GOMP_SPINCOUNT=10000";
 
 bool names(const char* entry, const char* variable) {
   const std::size_t length = std::strlen(variable);
