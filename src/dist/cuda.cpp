@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/file.h"
 #include "base/module.h"
 
 namespace lockstep {
@@ -24,8 +25,15 @@ struct Gpus {
 // Stays loaded.
 void* driver() { return ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL); }
 
+bool torch_has_cuda() {
+  Dl_info torch{};
+  if (::dladdr(reinterpret_cast<void*>(&torch::cuda::device_count), &torch) == 0) return false;
+  return fs::exists(fs::path(torch.dli_fname).parent_path() / "libtorch_cuda.so");
+}
+
 Gpus look_for_gpus() {
   if (driver() == nullptr) return {0, "no NVIDIA driver (libcuda.so.1)"};
+  if (!torch_has_cuda()) return {0, "this torch is a build for CPUs alone"};
   if (cuda_functions() == nullptr) return {0, "no module for CUDA: " + module().why};
   const auto count = static_cast<int>(torch::cuda::device_count());
   return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};
