@@ -182,7 +182,7 @@ class HostChecks : public detail::Findings {
     }
     if (by_hash.size() < 2) return;
     for (const auto& [hash, names] : by_hash) {
-      if (hash == answering_.front()->facts.at(what).at("hash")) continue;
+      if (hash == answering_.front()->facts.at(what).at("hash").get<std::string>()) continue;
       add(Judgement::kFail, "files", join(names, ", "),
           fmt::format("another {}: {} has the hash {:.12}", what, path, hash),
           fmt::format("{:.12}, as on {}",
