@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/file.h"
 #include "dist/network.h"
 
 namespace lockstep {
@@ -33,9 +34,13 @@ std::string interface_with(const Json& facts, const std::string& address) {
 
 ProbedHosts::ProbedHosts(const HostList& list, const RemoteOptions& options) {
   std::vector<Host> hosts = list.hosts;
-  if (hosts.empty()) hosts.push_back(this_machine());
+  RemoteOptions started = options;
+  if (hosts.empty()) {
+    hosts.push_back(this_machine());
+    if (started.program.empty()) started.program = fs::read_symlink("/proc/self/exe").string();
+  }
   for (Host& host : hosts) {
-    hosts_.emplace_back().session = std::make_unique<ProbeSession>(std::move(host), options);
+    hosts_.emplace_back().session = std::make_unique<ProbeSession>(std::move(host), started);
   }
 }
 

@@ -27,7 +27,8 @@ struct ProbedHost {
 
 class ProbedHosts {
  public:
-  // Starts a probe on each; without hosts, on this machine alone.
+  // Starts a probe on each; without hosts, on this machine alone, by this program (not by another
+  // one that `lockstep cluster setup` once left here).
   ProbedHosts(const HostList& hosts, const RemoteOptions& options);
 
   std::vector<ProbedHost>& all() { return hosts_; }

@@ -44,6 +44,15 @@ TEST_F(AutoTest, ThreadsAreThoseOfTheEnvironment) {
               "1 rank x 3 threads: 1 core; OMP_NUM_THREADS=3");
 }
 
+TEST_F(AutoTest, AnOlderProgramThatClusterSetupLeftHereIsNotAsked) {
+  if (has_driver()) GTEST_SKIP() << "this machine has GPUs";
+  const fs::path home = folder_->path() / "home", left = home / ".lockstep/current";
+  fs::create_directories(left);
+  write_file(left / "lockstep", "#!/bin/sh\nexit 1\n");
+  fs::permissions(left / "lockstep", fs::perms::owner_all);
+  expect_says(launch_auto("taskset -c 0 env HOME=" + home.string()), "1 rank x 1 thread: 1 core");
+}
+
 TEST_F(AutoTest, RanksOfATrainingRunAreChosenToo) {
   const ProgramResult result =
       run_lockstep(fmt::format("launch -n auto -- train {}/tiny.toml run.folder={} {}",
