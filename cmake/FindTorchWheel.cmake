@@ -9,7 +9,7 @@
 #
 # The oldest release it takes is the argument of find_package; LOCKSTEP_TORCH_TRIED is the newest that
 # was tried. Nothing of torch is loaded to find it, so a machine without a driver serves.
-set(LOCKSTEP_TORCH_TRIED 2.15 CACHE STRING "newest torch that lockstep was built and tested with")
+set(LOCKSTEP_TORCH_TRIED 2.13 CACHE STRING "newest torch that lockstep was built and tested with")
 
 set(TorchWheel_WHY "")
 execute_process(
@@ -35,7 +35,7 @@ else()
   if(NOT release)
     set(TorchWheel_WHY "${TorchWheel_HOME}/version.py names no version; install torch again: scripts/setup")
   elseif(release VERSION_LESS TorchWheel_FIND_VERSION)
-    set(TorchWheel_WHY "torch ${TorchWheel_VERSION} is too old, ${TorchWheel_FIND_VERSION} to ${LOCKSTEP_TORCH_TRIED} serve: rm -rf .venv && scripts/setup")
+    set(TorchWheel_WHY "torch ${TorchWheel_VERSION} is too old, ${TorchWheel_FIND_VERSION} or later is needed: rm -rf .venv && scripts/setup")
   elseif(release VERSION_GREATER LOCKSTEP_TORCH_TRIED)
     message(WARNING "torch ${TorchWheel_VERSION} is newer than what lockstep was tried with "
                     "(${LOCKSTEP_TORCH_TRIED}); LOCKSTEP_TORCH=torch==2.13.0 scripts/setup takes one that was")
