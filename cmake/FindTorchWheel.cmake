@@ -38,7 +38,7 @@ else()
     set(TorchWheel_WHY "torch ${TorchWheel_VERSION} is too old, ${TorchWheel_FIND_VERSION} or later is needed: rm -rf .venv && scripts/setup")
   elseif(release VERSION_GREATER LOCKSTEP_TORCH_TRIED)
     message(WARNING "torch ${TorchWheel_VERSION} is newer than what lockstep was tried with "
-                    "(${LOCKSTEP_TORCH_TRIED}); LOCKSTEP_TORCH=torch==2.13.0 scripts/setup takes one that was")
+                    "(${LOCKSTEP_TORCH_TRIED}); scripts/setup without --torch takes one that was")
   endif()
 endif()
 
@@ -64,12 +64,10 @@ if(NOT TorchWheel_WHY)
   endif()
 endif()
 
-include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(TorchWheel REQUIRED_VARS TorchWheel_HOME TorchWheel_torch_cpu
-  TorchWheel_c10 TorchWheel_gomp VERSION_VAR release REASON_FAILURE_MESSAGE "${TorchWheel_WHY}")
 if(TorchWheel_WHY)
   message(FATAL_ERROR "${TorchWheel_WHY}")
 endif()
+set(TorchWheel_FOUND TRUE)
 
 if(NOT TARGET TorchWheel::torch)
   foreach(library torch_cpu c10 gomp)
