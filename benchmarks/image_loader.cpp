@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/image_loader.h"
+#include "batches/image_loader.h"
 
 namespace lockstep {
 namespace {

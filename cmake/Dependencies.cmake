@@ -7,6 +7,7 @@ message(STATUS "torch: ${TorchWheel_VERSION} in ${TorchWheel_HOME}")
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 find_package(CURL REQUIRED)
 find_package(LibArchive REQUIRED)
 find_package(JPEG REQUIRED)  # libjpeg-turbo: parts of images, pixels of 4 bytes
@@ -19,6 +20,7 @@ if(NOT TARGET tomlplusplus::tomlplusplus)  # Ubuntu 22.04: scripts/setup takes t
   target_include_directories(tomlplusplus::tomlplusplus INTERFACE "${TOMLPLUSPLUS_INCLUDE}")
 endif()
 find_package(nlohmann_json REQUIRED)
+find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)  # headers alone
 find_package(ICU REQUIRED COMPONENTS uc i18n)
 find_package(CLI11 REQUIRED)
 find_library(SENTENCEPIECE sentencepiece REQUIRED)

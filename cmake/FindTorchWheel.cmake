@@ -9,7 +9,7 @@
 #
 # The oldest release it takes is the argument of find_package; LOCKSTEP_TORCH_TRIED is the newest that
 # was tried. Nothing of torch is loaded to find it, so a machine without a driver serves.
-set(LOCKSTEP_TORCH_TRIED 2.13 CACHE STRING "newest torch that lockstep was built and tested with")
+set(LOCKSTEP_TORCH_TRIED 2.15 CACHE STRING "newest torch that lockstep was built and tested with")
 
 set(TorchWheel_WHY "")
 execute_process(

@@ -27,23 +27,6 @@ std::vector<std::string> read_lines(const fs::path& path);
 void write_file(const fs::path& path, std::string_view content);
 void sync_folder(const fs::path& folder);  // makes renames in it durable
 
-std::string sha256_hex(std::span<const std::byte> data);
-std::string sha256_of_file(const fs::path& path);
-
-// Incremental SHA-256 (FIPS 180-4).
-class Sha256 {
- public:
-  Sha256();
-  void update(const void* data, std::size_t size);
-  std::string hex();  // finishes; call once
-
- private:
-  void block(const unsigned char* p);
-  uint32_t state_[8];
-  unsigned char buffer_[64];
-  uint64_t total_ = 0;
-};
-
 // A read-only memory map of a whole file; unmapped by the destructor.
 class MappedFile {
  public:

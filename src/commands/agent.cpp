@@ -23,11 +23,11 @@ ProcessId to_process(const std::string& text) {
 int agent(const Arguments& arguments) {
   double silence_seconds = 5;
   std::string replaces;
-  CLI::App app("Serves a launcher over standard input and output.", "lockstep agent");
+  CommandLine app("Serves a launcher over standard input and output.", "lockstep agent");
   app.add_option("--silence", silence_seconds, "seconds without a word that mean it is gone")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_option("--replaces", replaces, "PID:START of an agent that ends first");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   AgentOptions options;
   options.silence = std::chrono::milliseconds(static_cast<int64_t>(silence_seconds * 1000));
   if (!replaces.empty()) options.replaces = to_process(replaces);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -64,16 +64,16 @@ void check_shares(const AverageRequest& request) {
 
 int average(const Arguments& arguments) {
   AverageArguments a;
-  CLI::App app(
+  CommandLine app(
       "Averages the weights of several checkpoints into a run folder that evaluate, translate and\n"
       "run.load_model take.",
       "lockstep average");
   app.add_option("sources", a.sources, "RUN, or checkpoints as RUN/checkpoints/step_900")
       ->required();
-  auto last = app.add_option("--last", a.last, "the newest so many checkpoints of the run")
-                  ->check(CLI::PositiveNumber);
+  auto last =
+      app.add_option("--last", a.last, "the newest so many checkpoints of the run")->positive();
   auto best = app.add_option("--best", a.best, "the best so many of the run (checkpoint.keep_best)")
-                  ->check(CLI::PositiveNumber)
+                  ->positive()
                   ->excludes(last);
   app.add_option("--metric", a.metric, "that says which are best; else the run's first")
       ->needs(best);
@@ -81,7 +81,7 @@ int average(const Arguments& arguments) {
       ->delimiter(',');
   app.add_flag("--moving", a.request.moving, "of their moving averages, where they have some");
   app.add_option("--out", a.out, "the folder to write")->required();
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   a.request.checkpoints = choose_checkpoints(a);
   check_shares(a.request);

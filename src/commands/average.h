@@ -1,7 +1,7 @@
 // lockstep average RUN|CHECKPOINTS... --out FOLDER: the mean of several checkpoints' weights.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/catalogue.h"
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -130,19 +130,19 @@ void classify_images(const ImageClassification& task, const ClassifyArguments& a
 
 int classify(const Arguments& arguments) {
   ClassifyArguments a;
-  CLI::App app("Prints the most probable classes of images or texts.", "lockstep classify");
+  CommandLine app("Prints the most probable classes of images or texts.", "lockstep classify");
   app.add_option(
       "words", a.words,
       "RUN, then files or folders of images, or texts, and key=value words. RUN may be a "
       "BERT of Hugging Face too: a folder, or hf:OWNER/NAME[@REVISION]");
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--top", a.top, "classes to print of each image or text")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
   app.add_option("--file", a.file, "texts, one a line; -: from standard input");
   app.add_flag("--pairs", a.pairs, "each text is a pair: a tabulator parts them");
   app.add_flag("--json", a.json, "an object a line");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() < 2 && (a.words.empty() || a.file.empty())) {
     throw ConfigError("classify: expected a run and at least one image file or folder, or text");

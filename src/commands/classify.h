@@ -1,7 +1,7 @@
 // lockstep classify: the most probable classes of image files.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

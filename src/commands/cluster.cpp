@@ -33,9 +33,9 @@ Split split_at_dashes(const Arguments& arguments) {
 
 int list_hosts(const Arguments& arguments) {
   HostArguments given;
-  CLI::App app("Lists the hosts that the options name. Contacts none.", "lockstep cluster list");
+  CommandLine app("Lists the hosts that the options name. Contacts none.", "lockstep cluster list");
   add_host_options(app, given);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   HostList list = require_hosts(given);
   std::vector<std::vector<std::string>> rows = {
       {"index", "name", "ssh", "address", "slots", "state"}};
@@ -80,13 +80,13 @@ int open_shell(const Arguments& arguments) {
   HostArguments given;
   std::string which;
   Split words = split_at_dashes(arguments);
-  CLI::App app(
+  CommandLine app(
       "Opens a shell on one host, or runs a command there:\n"
       "lockstep cluster ssh NAME|INDEX [options] [-- COMMAND]",
       "lockstep cluster ssh");
-  app.add_option("host", which, "its name or index, as cluster list shows them")->required();
+  app.add_option("machine", which, "its name or index, as cluster list shows them")->required();
   add_host_options(app, given);
-  if (!parse_arguments(app, words.options)) return kExitOk;
+  if (!app.parse(words.options)) return kExitOk;
   HostList list = require_hosts(given);
   const Host& host = find_host(list, which);
   std::vector<std::string> command;
@@ -141,16 +141,15 @@ int run_everywhere(const Arguments& arguments) {
   RemoteRun run;
   int limit_seconds = 0;
   Split words = split_at_dashes(arguments);
-  CLI::App app(
+  CommandLine app(
       "Runs a command on all hosts at once, each line of output behind its host's name:\n"
       "lockstep cluster run [options] -- COMMAND",
       "lockstep cluster run");
   add_host_options(app, given);
-  app.add_option("--at-once", run.at_once, "hosts at a time (default 64)")
-      ->check(CLI::Range(1, kMostHosts));
+  app.add_option("--at-once", run.at_once, "hosts at a time (default 64)")->range(1, kMostHosts);
   app.add_option("--limit", limit_seconds, "seconds after which a host's command is ended")
-      ->check(CLI::Range(1, 1 << 30));
-  if (!parse_arguments(app, words.options)) return kExitOk;
+      ->range(1, 1 << 30);
+  if (!app.parse(words.options)) return kExitOk;
   if (words.command.empty()) {
     throw ConfigError("nothing to run: lockstep cluster run -H a,b -- COMMAND");
   }

@@ -1,7 +1,7 @@
 // lockstep cluster: what one does by hand with several machines, done at once.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 #include "commands/host_arguments.h"
 
 namespace lockstep {

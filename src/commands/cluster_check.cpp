@@ -97,15 +97,14 @@ std::string check_text(const RemoteOptions& options) {
 int cluster_check(const Arguments& arguments) {
   HostArguments given;
   int limit_seconds = 30;
-  CLI::App app(
+  CommandLine app(
       "Logs in on all hosts at once and says what is there: versions, system, cores, memory, "
       "disk.\n"
       "Exit code 4 when a host cannot be reached or has no lockstep or another version.",
       "lockstep cluster check");
   add_host_options(app, given);
-  app.add_option("--limit", limit_seconds, "seconds for each host (default 30)")
-      ->check(CLI::Range(1, 3600));
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  app.add_option("--limit", limit_seconds, "seconds for each host (default 30)")->range(1, 3600);
+  if (!app.parse(arguments)) return kExitOk;
   HostList list = require_hosts(given);
   auto results = run_on_hosts(list, given.remote, check_text(given.remote),
                               std::chrono::seconds(limit_seconds));

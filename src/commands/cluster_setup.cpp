@@ -57,7 +57,7 @@ Azure (GROUP, NSG: of the machines; SUBNET: theirs, as 10.0.0.0/24)
       fmt::arg("here", one), fmt::arg("port", ends.port));
 }
 
-void add_setup_options(CLI::App& app, Wanted& wanted) {
+void add_setup_options(CommandLine& app, Wanted& wanted) {
   app.add_option("--copy", wanted.copies,
                  "PATH[:/DESTINATION]: bring a file or folder to all hosts; may be repeated")
       ->expected(1)
@@ -87,14 +87,14 @@ std::vector<std::string> packages_for(const std::vector<Mount>& mounts,
 int cluster_setup(const Arguments& arguments) {
   HostArguments given;
   Wanted wanted;
-  CLI::App app(
+  CommandLine app(
       "Makes all hosts ready at once: copies this lockstep and its libraries to ~/.lockstep, "
       "files,\n"
       "mounts a shared file system. Changes only what is not yet so.",
       "lockstep cluster setup");
   add_host_options(app, given);
   add_setup_options(app, wanted);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   HostList list = require_hosts(given);
   std::vector<Copy> copies;
   for (const std::string& text : wanted.copies) copies.push_back(parse_copy(text));
@@ -126,12 +126,12 @@ int cluster_setup(const Arguments& arguments) {
 
 int cluster_rules(const Arguments& arguments) {
   HostArguments given;
-  CLI::App app(
+  CommandLine app(
       "Prints the firewall rules that a cluster needs. With hosts, ssh's own address is asked of "
       "the first one.",
       "lockstep cluster rules");
   add_host_options(app, given);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   fmt::print("{}", rules(ends_of_ssh(read_hosts(given), given.remote)));
   return kExitOk;
 }

@@ -88,15 +88,15 @@ void write_all(const CompareArguments& a, const Comparison& comparison) {
 
 int compare(const Arguments& arguments) {
   CompareArguments a;
-  CLI::App app("Runs and sweeps side by side: what differs, and what it did (docs/compare.md).",
-               "lockstep compare");
+  CommandLine app("Runs and sweeps side by side: what differs, and what it did (docs/compare.md).",
+                  "lockstep compare");
   app.add_option("folders", a.folders, "run folders and folders of sweeps")->required();
   app.add_option("-o,--out", a.out,
                  "write a page, its figures (SVG, PNG, CSV) and the tables into this folder");
   app.add_option("--title", a.title, "of the page");
   app.add_flag("--json", a.json, "print JSON");
   app.add_flag("--csv", a.csv, "print CSV");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   if (a.json && a.csv) throw ConfigError("--json and --csv: one of them");
 
   const Comparison comparison = compare_runs(read_compared({a.folders.begin(), a.folders.end()}));

@@ -1,7 +1,7 @@
 // lockstep compare: runs and sweeps side by side.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

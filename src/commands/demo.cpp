@@ -119,7 +119,7 @@ void print_places(const std::string& run) {
 int demo(const Arguments& arguments) {
   Arguments words = arguments, settings = take_settings(words);
   std::string run, mirror, ranks = kRanks;
-  CLI::App app(
+  CommandLine app(
       fmt::format("Learns English to German from the catalogs of Debian packages: fetches them "
                   "into {},\ntrains {}, evaluates and translates.\n"
                   "key=value words go to the training, as training.minutes=2.",
@@ -128,7 +128,7 @@ int demo(const Arguments& arguments) {
   app.add_option("run", run, fmt::format("run folder ({}, or the next free one)", kRun));
   app.add_option("-n,--ranks", ranks, "as lockstep launch takes them")->capture_default_str();
   app.add_option("--mirror", mirror, "of Debian (as lockstep prepare catalogs takes it)");
-  if (!parse_arguments(app, words)) return kExitOk;
+  if (!app.parse(words)) return kExitOk;
   if (run.empty()) {
     run = free_run_folder().string();
   } else if (fs::exists(fs::path(run) / "metrics.jsonl")) {

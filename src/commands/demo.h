@@ -1,7 +1,7 @@
 // lockstep demo: the main job on real input, from nothing to a translation.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -65,12 +65,12 @@ int doctor(const Arguments& arguments) {
   std::vector<std::string> words;
   HostArguments host_arguments;
   bool json = false;
-  CLI::App app("Examines the hosts of a run, or this machine: would it work, would it be fast?",
-               "lockstep doctor");
+  CommandLine app("Examines the hosts of a run, or this machine: would it work, would it be fast?",
+                  "lockstep doctor");
   app.add_option("words", words, "CONFIG.toml and key=value words: what the run would be");
   add_host_options(app, host_arguments);
   app.add_flag("--json", json, "print JSON (docs/doctor.md)");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   const HostList hosts = read_hosts(host_arguments);
   const DoctorNeeds needs = read_needs(words);

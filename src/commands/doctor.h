@@ -1,7 +1,7 @@
 // lockstep doctor: whether the hosts of a run are fit for it, before it.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -72,7 +72,7 @@ void show_confusion(const Evaluation& result, const EvaluateArguments& a) {
 
 int evaluate(const Arguments& arguments) {
   EvaluateArguments a;
-  CLI::App app(
+  CommandLine app(
       "Measures a run's model on a split of its data, or on a file: BLEU of translations, accuracy "
       "of classes.",
       "lockstep evaluate");
@@ -80,10 +80,10 @@ int evaluate(const Arguments& arguments) {
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--split", a.split, "of the run's data; by default test, of images val");
   app.add_option("--limit", a.limit, "items of the split; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->non_negative()
       ->capture_default_str();
   app.add_option("--samples", a.samples, "items to show with what came out")
-      ->check(CLI::NonNegativeNumber)
+      ->non_negative()
       ->capture_default_str();
   auto source = app.add_option("--source", a.source, "a file of sentences instead (plain or .gz)");
   auto reference = app.add_option("--reference", a.reference, "their translations");
@@ -100,7 +100,7 @@ int evaluate(const Arguments& arguments) {
                    ? ""
                    : file + ": expected a name that ends in .svg, .png or .tsv";
       });
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() != 1) throw ConfigError("evaluate: expected one run folder");
 

@@ -1,7 +1,7 @@
 // lockstep evaluate RUN: BLEU of a run's model, with sacreBLEU's signature line.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

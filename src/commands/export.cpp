@@ -47,20 +47,20 @@ int export_model(const Arguments& arguments) {
   std::string format = "huggingface", out;
   SavedRunOptions run;
   ExportOptions options;
-  CLI::App app(
+  CommandLine app(
       "Writes a run's model as a folder that others load: of translation transformers, CTranslate2 "
       "and lockstep translate, of images transformers, timm or torchvision, of texts transformers.",
       "lockstep export");
   app.add_option("words", words, "RUN, and key=value words such as decoding.beam_size=5");
   app.add_option("--format", format, "huggingface; of images timm or torchvision as well")
-      ->check(CLI::IsMember({"huggingface", "timm", "torchvision"}))
+      ->one_of({"huggingface", "timm", "torchvision"})
       ->capture_default_str();
   app.add_option("--out", out, "the folder to write; holds no model yet")->required();
   app.add_option("--checkpoint", run.checkpoint, "best, newest or step_N")->capture_default_str();
   app.add_option("--precision", options.precision, "fp32, bf16, or int8 (for lockstep alone)")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8"}))
+      ->one_of({"fp32", "bf16", "int8"})
       ->capture_default_str();
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   run.words = take_settings(words);
   run.words.push_back("run.device=cpu");
   if (words.size() != 1) throw ConfigError("export: expected one run folder");

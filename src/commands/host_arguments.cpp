@@ -10,7 +10,7 @@ constexpr const char* kGroup = "Hosts";
 
 }  // namespace
 
-void add_ssh_options(CLI::App& app, RemoteOptions& remote) {
+void add_ssh_options(CommandLine& app, RemoteOptions& remote) {
   app.add_option("-p,--ssh-port", remote.port, "port of the hosts' sshd")->group(kGroup);
   app.add_option("-i,--ssh-key", remote.key, "private key")->group(kGroup);
   app.add_option("--ssh-user", remote.user, "user on the hosts")->group(kGroup);
@@ -41,7 +41,7 @@ void check_ssh_options(const RemoteOptions& remote) {
   }
 }
 
-void add_host_options(CLI::App& app, HostArguments& arguments) {
+void add_host_options(CommandLine& app, HostArguments& arguments) {
   HostOptions& hosts = arguments.hosts;
   app.add_option("-H,--host", hosts.hosts, "hosts and ranks on each: a:2,user@b:2")->group(kGroup);
   app.add_option("--hosts", hosts.hosts_file, "a file of hosts: NAME slots=2 ssh=... address=...")

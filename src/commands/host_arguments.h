@@ -1,8 +1,7 @@
 // The options by which commands learn their hosts and how to reach them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "commands/command_line.h"
 #include "launch/host_list.h"
 #include "launch/remote.h"
 
@@ -15,12 +14,12 @@ struct HostArguments {
 
 // -p/--ssh-port, -i/--ssh-key, --ssh-user, -F/--ssh-config, -o/--ssh-option, --ssh-timeout,
 // --program-on-hosts.
-void add_ssh_options(CLI::App& app, RemoteOptions& remote);
+void add_ssh_options(CommandLine& app, RemoteOptions& remote);
 // ConfigError for values that cannot be.
 void check_ssh_options(const RemoteOptions& remote);
 
 // The above and -H/--host, --hosts, --instances, --ranks-per-host.
-void add_host_options(CLI::App& app, HostArguments& arguments);
+void add_host_options(CommandLine& app, HostArguments& arguments);
 
 // read_hosts after a check of what was given. Throws ConfigError; empty when no host was named.
 HostList read_hosts(const HostArguments& arguments);

@@ -35,7 +35,7 @@ struct LaunchArguments {
   bool pin = false;
 };
 
-void describe(CLI::App& app, LaunchArguments& a) {
+void describe(CommandLine& app, LaunchArguments& a) {
   app.add_option(
       "-n,--ranks", a.ranks,
       "how many processes (default 1; with hosts, their ranks); auto: a rank a GPU, else "
@@ -52,7 +52,7 @@ void describe(CLI::App& app, LaunchArguments& a) {
   app.add_option("--restarts", a.restarts,
                  "times to start again after failures without progress between them (default 0; 3 "
                  "for train over hosts)")
-      ->check(CLI::NonNegativeNumber);
+      ->non_negative();
   const char* group = "Hosts";
   app.add_option("--cwd", a.folder, "folder to work in on every host (default: this one)")
       ->group(group);
@@ -60,7 +60,7 @@ void describe(CLI::App& app, LaunchArguments& a) {
       ->group(group);
   app.add_option("--min-hosts", a.min_hosts, "go on with so many when others stay away")
       ->group(group)
-      ->check(CLI::NonNegativeNumber);
+      ->non_negative();
   app.add_option("--host-timeout", a.host_timeout,
                  "seconds for a host to answer before it counts as away (default 60)")
       ->group(group);
@@ -242,13 +242,13 @@ void settle_ranks(const LaunchArguments& a, const std::string& device, Launch& l
 int launch(const Arguments& arguments) {
   auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   LaunchArguments given;
-  CLI::App app(
+  CommandLine app(
       "Starts a command of lockstep as several ranks, on this machine or on hosts:\n"
       "lockstep launch -n RANKS|auto [options] -- COMMAND [arguments]\n"
       "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
       "lockstep launch");
   describe(app, given);
-  if (!parse_arguments(app, Arguments(arguments.begin(), dashes))) return kExitOk;
+  if (!app.parse(Arguments(arguments.begin(), dashes))) return kExitOk;
   if (dashes != arguments.end()) ++dashes;
   Arguments command(dashes, arguments.end());
 

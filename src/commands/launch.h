@@ -1,7 +1,7 @@
 // lockstep launch: the same command as several ranks.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -82,14 +82,14 @@ int run(const Arguments& arguments) {
   Words words = at_dashes(arguments);
   std::string file, folder;
   bool counts = false;
-  CLI::App app(
+  CommandLine app(
       "Runs a command beside the virtual hosts of a lab, then takes the lab down:\n"
       "lockstep netlab run LAB.toml [options] -- COMMAND",
       "lockstep netlab run");
   app.add_option("lab", file, "the lab's file (docs/netlab.md)")->required();
   app.add_option("--dir", folder, "the lab's folder (a temporary one)");
   app.add_flag("--counts", counts, "afterwards print what went through the network");
-  if (!parse_arguments(app, words.before)) return kExitOk;
+  if (!app.parse(words.before)) return kExitOk;
   if (words.after.empty()) {
     throw ConfigError("nothing to run: lockstep netlab run {} -- COMMAND", file);
   }
@@ -107,12 +107,12 @@ int run(const Arguments& arguments) {
 
 int up(const Arguments& arguments) {
   std::string file, folder;
-  CLI::App app(
+  CommandLine app(
       "Keeps a lab up until a signal (Ctrl-C) comes: lockstep netlab up LAB.toml [options]",
       "lockstep netlab up");
   app.add_option("lab", file, "the lab's file (docs/netlab.md)")->required();
   app.add_option("--dir", folder, "the lab's folder (a temporary one)");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   LabConfig config = read_lab_config(file);
   WaitingSignals signals;
   Lab lab(std::move(config), folder, this_program());
@@ -134,7 +134,7 @@ int up(const Arguments& arguments) {
   }
 }
 
-void add_folder(CLI::App& app, std::string& folder) {
+void add_folder(CommandLine& app, std::string& folder) {
   const char* set = std::getenv(kLabVariable);
   folder = set == nullptr ? "" : set;
   app.add_option("--dir", folder, fmt::format("the lab's folder (${})", kLabVariable));
@@ -151,8 +151,8 @@ int set(const Arguments& arguments) {
   std::string folder, action, direction = "both", network;
   std::vector<std::string> hosts, to;
   double lasts = 0;
-  CLI::App app("Changes a running lab: lockstep netlab set ACTION HOST... [options]",
-               "lockstep netlab set");
+  CommandLine app("Changes a running lab: lockstep netlab set ACTION HOST... [options]",
+                  "lockstep netlab set");
   add_folder(app, folder);
   app.add_option("action", action,
                  "cut, heal, power-off, power-on; or KEY=VALUE[,KEY=VALUE...] of "
@@ -163,13 +163,13 @@ int set(const Arguments& arguments) {
   app.add_option("--direction", direction, "out: what they send; in: what they receive (both)");
   app.add_option("--network", network, "data, control or all (data)");
   app.add_option("--for", lasts, "seconds until it is undone");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   bool sets = action.find('=') != std::string::npos;
   std::string toml = fmt::format("action = '{}'\nhosts = {}\ndirection = '{}'\n",
                                  sets ? "set" : action, toml_list(hosts), direction);
   if (!to.empty()) toml += "to = " + toml_list(to) + "\n";
   if (!network.empty()) toml += "network = '" + network + "'\n";
-  if (app.count("--for") > 0) toml += fmt::format("for = {}\n", lasts);
+  if (app.has("--for")) toml += fmt::format("for = {}\n", lasts);
   for (const std::string& change : split(sets ? action : "", ',')) toml += change + "\n";
   send_event(folder, toml);
   return kExitOk;
@@ -178,13 +178,13 @@ int set(const Arguments& arguments) {
 int exec(const Arguments& arguments) {
   Words words = at_dashes(arguments);
   std::string folder, host;
-  CLI::App app(
+  CommandLine app(
       "Runs a command in a host of a running lab:\n"
       "lockstep netlab exec HOST [--dir DIR] -- COMMAND",
       "lockstep netlab exec");
   add_folder(app, folder);
   app.add_option("host", host, "one of the lab's hosts, or control")->required();
-  if (!parse_arguments(app, words.before)) return kExitOk;
+  if (!app.parse(words.before)) return kExitOk;
   HostCommand command;
   command.words = words.after;
   command.environment = {fmt::format("{}={}", kLabVariable, folder)};
@@ -195,19 +195,19 @@ int exec(const Arguments& arguments) {
 int connect(const Arguments& arguments) {
   std::string folder, address;
   int port = 22;
-  CLI::App app("For ssh's ProxyCommand with ProxyUseFdpass: connects and hands the socket over",
-               "lockstep netlab connect");
+  CommandLine app("For ssh's ProxyCommand with ProxyUseFdpass: connects and hands the socket over",
+                  "lockstep netlab connect");
   add_folder(app, folder);
   app.add_option("address", address, "of the host in the lab")->required();
   app.add_option("port", port, "22");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   pass_connection(folder, address, port, STDOUT_FILENO);
   return kExitOk;
 }
 
 int explain_lab(const Arguments& arguments) {
-  CLI::App app("The keys of a lab's file", "lockstep netlab keys");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  CommandLine app("The keys of a lab's file", "lockstep netlab keys");
+  if (!app.parse(arguments)) return kExitOk;
   HelpWriter help;
   LabConfig lab;
   help.section("network", lab.network, "between the hosts");

@@ -2,7 +2,7 @@
 // loss and cuts.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -6,15 +6,16 @@ namespace lockstep {
 
 namespace {
 
-void add_common(CLI::App& app, NewOptions& o) {
+void add_common(CommandLine& app, NewOptions& o) {
   app.add_option("--out", o.out, "the configuration to write (default: the data's name.toml)");
   app.add_option("--minutes", o.budget.minutes, "that the run may take on this machine")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
 }
 
-void add_translation(CLI::App& app, NewOptions& o) {
-  CLI::App* part = app.add_subcommand("translation", "sentences to sentences, with a Transformer");
+void add_translation(CommandLine& app, NewOptions& o) {
+  CommandLine* part =
+      app.add_subcommand("translation", "sentences to sentences, with a Transformer");
   part->add_option("data", o.data,
                    "SOURCE and TARGET, whose lines translate each other; or a folder with "
                    "train.en, train.de, dev.*, test.*, or one that prepare made")
@@ -26,8 +27,8 @@ void add_translation(CLI::App& app, NewOptions& o) {
   add_common(*part, o);
 }
 
-void add_images(CLI::App& app, NewOptions& o) {
-  CLI::App* part = app.add_subcommand("images", "images to classes, with a ResNet");
+void add_images(CommandLine& app, NewOptions& o) {
+  CommandLine* part = app.add_subcommand("images", "images to classes, with a ResNet");
   part->add_option("data", o.data,
                    "folder with CLASS/FILE.jpg or train/CLASS and val/CLASS, an archive, or a "
                    "folder that prepare made")
@@ -38,8 +39,8 @@ void add_images(CLI::App& app, NewOptions& o) {
   add_common(*part, o);
 }
 
-void add_text(CLI::App& app, NewOptions& o) {
-  CLI::App* part = app.add_subcommand("text", "texts to classes or numbers, with a BERT");
+void add_text(CommandLine& app, NewOptions& o) {
+  CommandLine* part = app.add_subcommand("text", "texts to classes or numbers, with a BERT");
   part->add_option("data", o.data,
                    "csv, tsv, JSON lines, Parquet; or a folder with train.*, validation.*, test.* "
                    "or train/CLASS/*.txt, or one that prepare made")
@@ -60,13 +61,13 @@ int new_run(const Arguments& arguments) {
   const bool names_kind = !arguments.empty() && !arguments[0].starts_with("-");
   if (names_kind) new_run_makers().get(arguments[0]);  // throws with the nearest name
   NewOptions o;
-  CLI::App app("A configuration with its reasons, from your data and this machine.",
-               "lockstep new");
-  app.require_subcommand(1);
+  CommandLine app("A configuration with its reasons, from your data and this machine.",
+                  "lockstep new");
+  app.require_subcommand();
   add_translation(app, o);
   add_images(app, o);
   add_text(app, o);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   const WrittenRun written = write_new_run(arguments[0], o);
   for (const std::string& line : written.seen) fmt::print("{}\n", line);
   fmt::print("\n{} written: what was chosen and why is in it. Next:\n", written.config);

@@ -1,7 +1,7 @@
 // `lockstep new`: a configuration that fits the data and the machine.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -150,21 +150,20 @@ void find_link(const PlanArguments& arguments, const HostList& hosts, PlanInputs
       short_bytes(measured.large.bytes), measured.large.seconds * 1e3, hosts.hosts.size());
 }
 
-void add_options(CLI::App& app, PlanArguments& a) {
+void add_options(CommandLine& app, PlanArguments& a) {
   app.add_option("words", a.words, "CONFIG.toml and key=value words, as for train");
   add_host_options(app, a.hosts);
   app.add_option("--hosts-assumed", a.assumed_hosts,
                  "plan for so many hosts that are not there yet")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_option("--bandwidth", a.bandwidth, "of each host, instead of measuring: 1gbit, 12.5MB/s");
   app.add_option("--latency", a.latency, "of one message between hosts (half a ping): 0.1ms");
   app.add_option("--step-seconds", a.step_seconds,
                  "compute of a step as known from elsewhere, instead of measuring")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_option("--evaluation-seconds", a.evaluation_seconds,
                  "one evaluation on one host, instead of measuring");
-  app.add_option("--steps", a.steps, "steps to measure, twice (default 8)")
-      ->check(CLI::Range(2, 1000));
+  app.add_option("--steps", a.steps, "steps to measure, twice (default 8)")->range(2, 1000);
   app.add_option("--price", a.price, "of one host an hour: 0.526/h");
   app.add_flag("--json", a.json, "print plan.json instead of text");
   app.add_option("--out", a.out, "write plan.json to this file");
@@ -175,10 +174,10 @@ void add_options(CLI::App& app, PlanArguments& a) {
 
 int plan(const Arguments& arguments) {
   PlanArguments parsed;
-  CLI::App app("Predicts step time, traffic, memory and cost of a run from a few real steps.",
-               "lockstep plan");
+  CommandLine app("Predicts step time, traffic, memory and cost of a run from a few real steps.",
+                  "lockstep plan");
   add_options(app, parsed);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   PlanInputs inputs;
   inputs.words = take_settings(parsed.words);

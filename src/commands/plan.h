@@ -1,7 +1,7 @@
 // lockstep plan: what a run will take, before it.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -35,7 +35,7 @@ struct Options {
 };
 
 // Of all ways to prepare.
-void add_corpus_options(CLI::App& app, Options& o) {
+void add_corpus_options(CommandLine& app, Options& o) {
   app.add_option("--out", o.corpus.out, "folder to write into")->required();
   app.add_option("--vocab", o.corpus.subword.vocab_size, "subwords, one set for both languages")
       ->capture_default_str();
@@ -53,7 +53,7 @@ void add_corpus_options(CLI::App& app, Options& o) {
 }
 
 // Of those that split dev and test off.
-void add_split_options(CLI::App& app, Options& o) {
+void add_split_options(CommandLine& app, Options& o) {
   app.add_option("--source-language", o.corpus.source_language, "ending of its text files")
       ->capture_default_str();
   app.add_option("--target-language", o.corpus.target_language, "ending of its text files")
@@ -63,8 +63,8 @@ void add_split_options(CLI::App& app, Options& o) {
       ->capture_default_str();
 }
 
-CLI::App* add_catalogs(CLI::App& app, Options& o) {
-  CLI::App* command = app.add_subcommand(
+CommandLine* add_catalogs(CommandLine& app, Options& o) {
+  CommandLine* command = app.add_subcommand(
       "catalogs",
       "pairs out of the message catalogues of Debian packages (fetched, not installed)");
   add_corpus_options(*command, o);
@@ -78,14 +78,16 @@ CLI::App* add_catalogs(CLI::App& app, Options& o) {
       ->capture_default_str();
   command->add_option("--suite", o.catalogues.mirror.suite, "release of Debian, by its code name")
       ->capture_default_str();
-  command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
+  const CommandOption packages =
+      command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
   command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
-      ->excludes("--packages-dir");
+      ->excludes(packages);
   return command;
 }
 
-CLI::App* add_text(CLI::App& app, Options& o) {
-  CLI::App* command = app.add_subcommand("text", "any two files whose lines translate each other");
+CommandLine* add_text(CommandLine& app, Options& o) {
+  CommandLine* command =
+      app.add_subcommand("text", "any two files whose lines translate each other");
   command->add_option("source", o.source, "text, plain or .gz")->required();
   command
       ->add_option("target", o.target,
@@ -93,9 +95,9 @@ CLI::App* add_text(CLI::App& app, Options& o) {
       ->required();
   add_corpus_options(*command, o);
   add_split_options(*command, o);
-  CLI::Option* dev =
+  CommandOption dev =
       command->add_option("--dev", o.dev_files, "source and target to validate on")->expected(2);
-  CLI::Option* test =
+  CommandOption test =
       command->add_option("--test", o.test_files, "source and target to test on")->expected(2);
   command->add_option("--dev-size", o.dev_size, "pairs to split off (1000 without dev and test)")
       ->excludes(dev);
@@ -104,37 +106,37 @@ CLI::App* add_text(CLI::App& app, Options& o) {
   return command;
 }
 
-CLI::App* add_wmt16(CLI::App& app, Options& o) {
-  CLI::App* command = app.add_subcommand("wmt16-en-de",
-                                         "WMT16 English-German: Europarl v7, Common Crawl, News "
-                                         "Commentary v11; newstest2013 and 2014");
+CommandLine* add_wmt16(CommandLine& app, Options& o) {
+  CommandLine* command = app.add_subcommand("wmt16-en-de",
+                                            "WMT16 English-German: Europarl v7, Common Crawl, News "
+                                            "Commentary v11; newstest2013 and 2014");
   add_corpus_options(*command, o);
   command->get_option("--vocab")->default_str("32768");
   command->add_option("--mirror", o.fetch.mirror, "folder or URL that has the archives");
   command->add_option("--checksums", o.fetch.checksums,
                       "file of sha256sum that the archives must satisfy, or none");
   command->add_option("--attempts", o.fetch.download.attempts, "of a download without progress")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
   command->add_option("--stall-seconds", o.stall_seconds, "without a byte, then a new attempt")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
   command
       ->add_option("--recipe", o.recipe,
                    "today, or openseq2seq: repeated pairs and other languages stay, bars go")
-      ->check(CLI::IsMember({"today", "openseq2seq"}))
+      ->one_of({"today", "openseq2seq"})
       ->capture_default_str();
   command->add_flag("--keep-repeated", o.keep_repeated, "equal pairs stay");
   command->add_flag("--no-language-check", o.no_language_check,
                     "sentences of other languages and untranslated ones stay");
   command->add_option("--test", o.test_set, "newstest2014: filtered (2,737 lines) or full (3,003)")
-      ->check(CLI::IsMember({"filtered", "full"}))
+      ->one_of({"filtered", "full"})
       ->capture_default_str();
   return command;
 }
 
-CLI::App* add_images(CLI::App& app, Options& o) {
-  CLI::App* command = app.add_subcommand(
+CommandLine* add_images(CommandLine& app, Options& o) {
+  CommandLine* command = app.add_subcommand(
       "images", "a tree train/CLASS/FILE.jpg, or archives of one, into shards to train on");
   PrepareImagesOptions& images = o.images;
   command->add_option("input", images.input, "folder with train and val, or an archive")
@@ -157,7 +159,7 @@ CLI::App* add_images(CLI::App& app, Options& o) {
   command->add_option("--threads", images.threads, "that decode; 0: one a core")
       ->capture_default_str();
   command->add_option("--broken", o.broken, "images that cannot be decoded: skip (and list), fail")
-      ->check(CLI::IsMember({"skip", "fail"}))
+      ->one_of({"skip", "fail"})
       ->capture_default_str();
   return command;
 }
@@ -204,20 +206,20 @@ void print(const PreparedCorpus& corpus, const fs::path& out) {
 
 int prepare(const Arguments& arguments) {
   Options o;
-  CLI::App app("raw text or images to data to train on", "lockstep prepare");
-  app.require_subcommand(1);
-  CLI::App* catalogs = add_catalogs(app, o);
+  CommandLine app("raw text or images to data to train on", "lockstep prepare");
+  app.require_subcommand();
+  CommandLine* catalogs = add_catalogs(app, o);
   add_text(app, o);
-  CLI::App* wmt16 = add_wmt16(app, o);
-  CLI::App* images = add_images(app, o);
+  CommandLine* wmt16 = add_wmt16(app, o);
+  CommandLine* images = add_images(app, o);
   PrepareLabelledCommand labelled(app);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   if (labelled.parsed()) return labelled.run();
   if (images->parsed()) {
     o.images.fail_on_broken = o.broken == "fail";
     return prepare_them(o.images);
   }
-  if (wmt16->parsed() && wmt16->count("--vocab") == 0) o.corpus.subword.vocab_size = 32'768;
+  if (wmt16->parsed() && !wmt16->has("--vocab")) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);
   auto prepare_it = [&] {
     if (catalogs->parsed()) return prepare_catalogues(o.catalogues, o.corpus);

@@ -1,7 +1,7 @@
 // `lockstep prepare`: raw text to a corpus that a translation task can train on.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

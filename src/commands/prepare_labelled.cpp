@@ -28,7 +28,7 @@ std::vector<std::string> class_names(const std::string& text) {
 
 }  // namespace
 
-PrepareLabelledCommand::PrepareLabelledCommand(CLI::App& app) {
+PrepareLabelledCommand::PrepareLabelledCommand(CommandLine& app) {
   command_ = app.add_subcommand(
       "labelled", "texts or pairs with labels (csv, tsv, jsonl, parquet, folders) for BERT");
   add_source_options();
@@ -36,7 +36,7 @@ PrepareLabelledCommand::PrepareLabelledCommand(CLI::App& app) {
 }
 
 void PrepareLabelledCommand::add_source_options() {
-  CLI::Option* input = command_->add_option(
+  CommandOption input = command_->add_option(
       "input", options_.input, "a file, or a folder with train.csv or train/CLASS/*.txt and so on");
   auto given = [&](const char* name, std::vector<fs::path>& files) {
     command_->add_option(name, files, "files of that split, in place of input")->excludes(input);
@@ -49,7 +49,7 @@ void PrepareLabelledCommand::add_source_options() {
       ->add_option("--vocab", options_.vocabulary,
                    "vocab.txt or tokenizer.json of a BERT, the folder with it, or hf:OWNER/NAME")
       ->required();
-  CLI::Option* cased =
+  CommandOption cased =
       command_->add_flag("--cased", cased_, "neither lower-cased nor stripped of accents");
   command_->add_flag("--uncased", uncased_, "lower-cased (default: as the folder says, or so)")
       ->excludes(cased);
@@ -70,9 +70,7 @@ void PrepareLabelledCommand::add_column_options() {
   command_->add_option("--pair", wanted.pair, "column of the second text of a pair");
   command_->add_option("--label", wanted.label, "column of the label, or none");
   auto yes_no = [&](const char* name, std::string& value, const char* help) {
-    command_->add_option(name, value, help)
-        ->check(CLI::IsMember({"auto", "yes", "no"}))
-        ->capture_default_str();
+    command_->add_option(name, value, help)->one_of({"auto", "yes", "no"})->capture_default_str();
   };
   yes_no("--header", header_, "csv and tsv: the first line names the columns");
   yes_no("--quotes", quotes_, "fields may stand in quotes; auto: in csv, not in tsv");
@@ -80,7 +78,7 @@ void PrepareLabelledCommand::add_column_options() {
                        "names of the labels in order: a,b,c or a file with one a line");
   command_->add_flag("--regression", options_.regression, "labels are numbers to be predicted");
   command_->add_option("--empty", empty_, "empty texts: fail, skip (and count), keep")
-      ->check(CLI::IsMember({"fail", "skip", "keep"}))
+      ->one_of({"fail", "skip", "keep"})
       ->capture_default_str();
 }
 

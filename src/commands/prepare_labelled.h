@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 #include "data/prepare_labelled.h"
 
 namespace lockstep {
@@ -13,7 +13,7 @@ namespace lockstep {
 class PrepareLabelledCommand {
  public:
   // Adds the subcommand to `app`; must outlive its parsing.
-  explicit PrepareLabelledCommand(CLI::App& app);
+  explicit PrepareLabelledCommand(CommandLine& app);
 
   bool parsed() const { return command_->parsed(); }
   int run();
@@ -23,7 +23,7 @@ class PrepareLabelledCommand {
   void add_column_options();
   void finish_options();
 
-  CLI::App* command_;
+  CommandLine* command_;
   PrepareLabelledOptions options_;
   std::vector<fs::path> train_, validation_, test_;
   bool cased_ = false, uncased_ = false;

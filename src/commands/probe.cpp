@@ -118,9 +118,9 @@ class Exchanges {
 }  // namespace
 
 int probe(const Arguments& arguments) {
-  CLI::App app("Answers what lockstep doctor and plan ask of a host, on standard input.",
-               "lockstep probe");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  CommandLine app("Answers what lockstep doctor and plan ask of a host, on standard input.",
+                  "lockstep probe");
+  if (!app.parse(arguments)) return kExitOk;
   prepare_process(LaunchEnvironment{});
   std::unique_ptr<LinkServer> server;
   Exchanges exchanges;

@@ -1,7 +1,7 @@
 // lockstep probe: answers what doctor and plan ask a host; not meant for people (launch/probe.h).
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

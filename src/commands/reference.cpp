@@ -71,9 +71,9 @@ const Catalogue<std::string (*)()>& kinds() {
 
 int list(const Arguments& arguments) {
   std::string kind;
-  CLI::App app("Lists what there is of one kind.", "lockstep list");
+  CommandLine app("Lists what there is of one kind.", "lockstep list");
   app.add_option("kind", kind, fmt::format("{}", fmt::join(kinds().names(), ", ")));
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   fmt::print("{}", kind.empty() ? table(kinds()) : kinds().get(kind)());
   return kExitOk;
 }
@@ -81,11 +81,11 @@ int list(const Arguments& arguments) {
 int explain(const Arguments& arguments) {
   std::string section;
   std::vector<std::string> words;
-  CLI::App app("Explains the keys of a configuration: default, meaning, what is allowed.",
-               "lockstep explain");
+  CommandLine app("Explains the keys of a configuration: default, meaning, what is allowed.",
+                  "lockstep explain");
   app.add_option("section", section, "only this section, as optimizer; key=value words choose");
   app.add_option("words", words, "task.name=... or optimizer.name=... to explain another one");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   ConfigSource source = ConfigSource::from_text("", "default");
   for (const std::string& word : words) source.override_with(word);
   RunConfig config = read_run_config(std::move(source));

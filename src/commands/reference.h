@@ -1,7 +1,7 @@
 // lockstep list KIND and lockstep explain SECTION: what there is, out of the catalogues.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -38,20 +38,19 @@ void write_all(const Report& report, const fs::path& folder) {
 
 int report(const Arguments& arguments) {
   ReportArguments a;
-  CLI::App app("What a run did, and how well, from the files of its folder (docs/report.md).",
-               "lockstep report");
+  CommandLine app("What a run did, and how well, from the files of its folder (docs/report.md).",
+                  "lockstep report");
   app.add_option("runs", a.runs, "the run; others after it are put beside it")->required();
   app.add_option("-o,--out", a.out, "folder to write into (default: RUN/report)");
   app.add_option("--price", a.price, "of one host an hour: 0.526/h");
-  app.add_option("--watts", a.watts, "that one host takes, from a meter")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--watts", a.watts, "that one host takes, from a meter")->non_negative();
   app.add_option("--peak-tflops", a.peak_tflops,
                  "of all ranks together in the run's precision, for the share of the peak (MFU)")
-      ->check(CLI::NonNegativeNumber);
+      ->non_negative();
   app.add_option("--bandwidth", a.bandwidth,
                  "of a host's link, where the run does not know: 1gbit");
   app.add_flag("--json", a.json, "print report.json and write nothing");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   ReportOptions options{.watts = a.watts, .peak_tflops = a.peak_tflops};
   if (!a.price.empty()) options.price_per_hour = parse_price(a.price, "--price");

@@ -1,7 +1,7 @@
 // lockstep report: what a run did, explained from its folder.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

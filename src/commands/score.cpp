@@ -65,7 +65,7 @@ const Catalogue<MetricMaker>& metric_makers() {
   return catalogue;
 }
 
-void add_bleu_options(CLI::App& app, ScoreOptions& o) {
+void add_bleu_options(CommandLine& app, ScoreOptions& o) {
   app.add_option("--tokenize", o.bleu.tokenizer, "13a, none, intl or char")
       ->capture_default_str()
       ->group("BLEU");
@@ -84,7 +84,7 @@ void add_bleu_options(CLI::App& app, ScoreOptions& o) {
   app.add_flag("--force", o.force, "no warning for text that looks tokenized")->group("BLEU");
 }
 
-void add_other_metrics(CLI::App& app, ScoreOptions& o) {
+void add_other_metrics(CommandLine& app, ScoreOptions& o) {
   app.add_option("--chrf-char-order", o.chrf.char_order, "longest n-gram of characters")
       ->capture_default_str()
       ->group("chrF");
@@ -104,44 +104,44 @@ void add_other_metrics(CLI::App& app, ScoreOptions& o) {
   app.add_flag("--ter-normalized", o.ter.normalized, "punctuation is spaced out")->group("TER");
 }
 
-void add_tests(CLI::App& app, ScoreOptions& o) {
+void add_tests(CommandLine& app, ScoreOptions& o) {
   const char* group = "How sure";
   app.add_flag("--confidence", o.confidence, "95 % interval by bootstrap resampling")->group(group);
   app.add_option("--confidence-n", o.confidence_resamples, "resamples")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 31))
+      ->range(2, int64_t{1} << 31)
       ->capture_default_str()
       ->group(group);
-  CLI::Option* bootstrap =
+  CommandOption bootstrap =
       app.add_flag("--paired-bs", o.bootstrap, "compare systems with HYP by paired bootstrap")
           ->group(group);
   app.add_flag("--paired-ar", o.randomization, "the same by approximate randomization")
       ->excludes(bootstrap)
       ->group(group);
   app.add_option("--paired-bs-n", o.bootstrap_trials, "resamples")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->range(1, int64_t{1} << 31)
       ->capture_default_str()
       ->group(group);
   app.add_option("--paired-ar-n", o.randomization_trials, "trials")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->range(1, int64_t{1} << 31)
       ->capture_default_str()
       ->group(group);
 }
 
-void add_options(CLI::App& app, ScoreOptions& o) {
+void add_options(CommandLine& app, ScoreOptions& o) {
   app.add_option("files", o.files, "HYP REF...: text, plain or .gz; - is standard input");
   app.add_option("--system", o.more_systems, "another system's translations; may be repeated")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   app.add_option("-m,--metrics", o.metrics, "bleu, chrf, ter; several with commas")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--num-refs", o.reference_columns, "references in one file, between tabs")
-      ->check(CLI::Range(1, 1000))
+      ->range(1, 1000)
       ->capture_default_str();
   app.add_flag("--sentence-level", o.sentences, "one score a line");
   app.add_flag("--json", o.json, "JSON instead of lines and tables");
   app.add_option("-w,--width", o.style.decimals, "digits after the point")
-      ->check(CLI::Range(0, 17))
+      ->range(0, 17)
       ->capture_default_str();
   app.add_flag("--short", o.style.brief, "short signatures");
   app.add_flag("-b,--score-only", o.style.score_only, "only the number");
@@ -361,11 +361,11 @@ void print_table(const Metrics& metrics, const Texts& texts, const ScoreOptions&
 
 int score(const Arguments& arguments) {
   ScoreOptions o;
-  CLI::App app("BLEU, chrF and TER of translations, as sacreBLEU " +
-                   std::string(kSacrebleuVersion) + " computes and prints them.",
-               "lockstep score");
+  CommandLine app("BLEU, chrF and TER of translations, as sacreBLEU " +
+                      std::string(kSacrebleuVersion) + " computes and prints them.",
+                  "lockstep score");
   add_options(app, o);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   check_options(o);
   if (o.quiet) configure_log({.console = false});
   if (o.sentences) o.bleu.effective_order = true;

@@ -1,7 +1,7 @@
 // lockstep score HYP REF...: BLEU, chrF and TER of files, as sacreBLEU computes and prints them.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

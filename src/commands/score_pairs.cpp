@@ -34,12 +34,12 @@ int score_pairs_command(const Arguments& arguments) {
   std::vector<std::string> words;
   SavedRunOptions options;
   bool tokens = false;
-  CLI::App app("Prints the log-probability (natural, </s> included) of each given translation.",
-               "lockstep score-pairs");
+  CommandLine app("Prints the log-probability (natural, </s> included) of each given translation.",
+                  "lockstep score-pairs");
   app.add_option("words", words, "RUN SOURCE TARGET: two files of as many lines (plain or .gz)");
   app.add_option("--checkpoint", options.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_flag("--tokens", tokens, "a JSON object a line, with that of every piece");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   options.words = take_settings(words);
   if (words.size() != 3) throw ConfigError("score-pairs: expected RUN SOURCE TARGET");
   const std::vector<std::string> source = read_lines(words[1]), target = read_lines(words[2]);

@@ -1,7 +1,7 @@
 // lockstep score-pairs: how probable given translations are.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -68,12 +68,13 @@ void write_results(const SweepFolder& folder) {
 int sweep(const Arguments& arguments) {
   std::vector<std::string> words;
   bool dry_run = false, keys = false;
-  CLI::App app("Runs every cell of a sweep: values x set-ups x networks x seeds (docs/sweep.md).",
-               "lockstep sweep");
+  CommandLine app(
+      "Runs every cell of a sweep: values x set-ups x networks x seeds (docs/sweep.md).",
+      "lockstep sweep");
   app.add_option("words", words, "FILE.toml and key=value words that override it");
   app.add_flag("--dry-run", dry_run, "check all, show the cells and how they stand, run nothing");
   app.add_flag("--keys", keys, "the keys of a sweep's file");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   if (keys) {
     fmt::print("{}", SweepConfig::help());
     return kExitOk;

@@ -1,7 +1,7 @@
 // lockstep sweep: many runs out of one file.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

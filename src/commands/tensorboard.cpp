@@ -78,14 +78,14 @@ int tensorboard(const Arguments& arguments) {
   const Arguments passed_on(gap == arguments.end() ? gap : gap + 1, arguments.end());
   std::vector<std::string> runs;
   std::optional<int> port;
-  CLI::App app(
+  CommandLine app(
       "Starts your TensorBoard on the events of runs (docs/metrics.md); words after -- are passed "
       "on to it.",
       "lockstep tensorboard");
   app.add_option("runs", runs, "run folders, folders of sweeps or of event files")->required();
   app.add_option("--port", port, "of the page (default: the first free one from 6006 on)")
-      ->check(CLI::Range(1, 65535));
-  if (!parse_arguments(app, own)) return kExitOk;
+      ->range(1, 65535);
+  if (!app.parse(own)) return kExitOk;
   check_passed_on(passed_on);
 
   const std::vector<EventFolder> folders = event_folders({runs.begin(), runs.end()});

@@ -1,7 +1,7 @@
 // lockstep tensorboard: the user's TensorBoard on the events of runs.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

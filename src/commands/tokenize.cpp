@@ -57,30 +57,28 @@ int tokenize(const Arguments& arguments) {
   CodecOptions options;
   bool ids = false, decode = false, no_special = false;
   int64_t threads = usable_threads();
-  CLI::App app(
+  CommandLine app(
       "Translates the lines of standard input: text to pieces or ids of a vocabulary, or back.",
       "lockstep tokenize");
   app.add_option("model", model,
                  "a SentencePiece .model, the vocab.txt of a BERT, or a folder with either: a "
                  "prepared corpus, a run, an exported model")
       ->required();
-  CLI::Option* pieces = app.add_flag("--pieces", options.pieces, "pieces (the default for text)");
+  CommandOption pieces = app.add_flag("--pieces", options.pieces, "pieces (the default for text)");
   app.add_flag("--ids", ids, "ids (the default for --decode)")->excludes(pieces);
   app.add_flag("--decode", decode, "lines of ids, or with --pieces of pieces, to text");
-  app.add_option("--threads", threads, "that work at once")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  app.add_option("--threads", threads, "that work at once")->range(1, 1024)->capture_default_str();
   app.add_flag("--bos", options.start, "with <s>")->group("SentencePiece");
   app.add_flag("--eos", options.end, "with </s>")->group("SentencePiece");
   app.add_flag("--cased", options.cased, "neither lower-cased nor stripped of accents")
       ->group("BERT");
   app.add_flag("--pairs", options.pairs, "two texts a line, a tab between them")->group("BERT");
   app.add_option("--max-length", options.max_length, "ids at most, [CLS] and [SEP] included")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->group("BERT");
   app.add_flag("--no-special", no_special, "without [CLS] and [SEP]")->group("BERT");
   app.add_flag("--type-ids", options.type_ids, "the type ids, too, after a tab")->group("BERT");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   options.special = !no_special;
   options.pieces = options.pieces || (!ids && !decode);
 

@@ -1,7 +1,7 @@
 // lockstep tokenize MODEL: lines to ids or pieces, and back.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

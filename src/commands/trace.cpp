@@ -58,24 +58,24 @@ std::pair<int64_t, int64_t> record(const TraceArguments& a) {
 
 int trace(const Arguments& arguments) {
   TraceArguments a;
-  CLI::App app(
+  CommandLine app(
       "One timeline over all ranks and hosts of a run, for ui.perfetto.dev and chrome://tracing:\n"
       "lockstep trace RUN, or RUN --live N for the next N steps of a run that trains now",
       "lockstep trace");
   app.add_option("run", a.run, "the run folder")->required();
   app.add_option("-o,--out", a.out,
                  "the file (default: RUN/trace/timeline.json); compressed where it ends in .gz");
-  CLI::Option* steps = app.add_option("--steps", a.steps, "only these, in detail: 100-120");
+  CommandOption steps = app.add_option("--steps", a.steps, "only these, in detail: 100-120");
   app.add_option("--ranks", a.ranks, "only these: 0,2-3");
-  CLI::Option* live =
+  CommandOption live =
       app.add_option("--live", a.live, "have the run record its next N steps first, span by span")
-          ->check(CLI::Range(1, 1000))
+          ->range(1, 1000)
           ->excludes(steps);
   app.add_option("--wait", a.wait, "for the steps of --live, seconds (default: by their length)")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->needs(live);
   app.add_flag("--json", a.json, "the timeline to the output, no file");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   TimelineOptions options;
   if (!a.steps.empty()) {

@@ -1,7 +1,7 @@
 // `lockstep trace RUN`: a run as one timeline over all ranks and hosts (docs/trace.md).
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

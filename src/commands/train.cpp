@@ -237,26 +237,26 @@ void check_arguments(const TrainArguments& a, int ranks) {
 
 // False: help was asked for and printed.
 bool parse(const Arguments& arguments, TrainArguments& parsed) {
-  CLI::App app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
+  CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
   app.add_flag("--resume,--continue", parsed.resume, "go on from the newest complete checkpoint");
   app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
   app.add_option("--bench-steps", parsed.bench_steps,
                  "take so many steps, print how fast they were, keep nothing")
-      ->check(CLI::NonNegativeNumber);
+      ->non_negative();
   app.add_option("--bench-start", parsed.bench_start, "steps of these that only warm up")
-      ->check(CLI::NonNegativeNumber)
+      ->non_negative()
       ->capture_default_str();
   app.add_option("--expect-hosts", parsed.expected_hosts,
                  "refuse to train when the ranks run on another number of machines")
-      ->check(CLI::NonNegativeNumber);
+      ->non_negative();
   app.add_option("--bench-ranks", parsed.bench_ranks,
                  "split each step as among so many ranks: what one of them would compute")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_option("--bench-json", parsed.bench_json,
                  "write what was measured to this file, -: to the output (docs/plan.md)");
   app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
-  return parse_arguments(app, arguments);
+  return app.parse(arguments);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 #include "train/run_config.h"
 
 namespace lockstep {

@@ -127,20 +127,20 @@ class LineTranslator {
 
 int translate(const Arguments& arguments) {
   TranslateArguments a;
-  CLI::App app("Translates lines: standard input to standard output, or files.",
-               "lockstep translate");
+  CommandLine app("Translates lines: standard input to standard output, or files.",
+                  "lockstep translate");
   app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--input", a.input, "a file of sentences (plain or .gz)");
   app.add_option("--output", a.output, "write the translations here, whole or not at all");
   app.add_option("--chunk", a.chunk, "lines that are sorted by length and translated together")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
   app.add_option("--n-best", a.n_best,
                  "print so many translations a line: number of the line ||| text ||| score")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   app.add_flag("--statistics", a.statistics, "say at the end how fast it was, loading not counted");
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() != 1) throw ConfigError("translate: expected one run folder");
 

@@ -1,7 +1,7 @@
 // lockstep translate RUN: lines in, translations out.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -160,7 +160,7 @@ int watch_there(const Host& host, const WatchArguments& arguments) {
 
 int watch(const Arguments& arguments) {
   WatchArguments parsed;
-  CLI::App app(
+  CommandLine app(
       "Shows what every rank of a run does, each second, on any terminal and host:\n"
       "lockstep watch RUN, or HOST:RUN through ssh; ends with the run",
       "lockstep watch");
@@ -171,7 +171,7 @@ int watch(const Arguments& arguments) {
   app.add_option("--ranks", parsed.ranks, "only these: 0,2-3");
   app.add_option("--lines", parsed.lines, "of each log to begin with (10)");
   add_ssh_options(app, parsed.remote);
-  if (!parse_arguments(app, arguments)) return kExitOk;
+  if (!app.parse(arguments)) return kExitOk;
 
   filter_of(parsed);  // wrong ranks are said before anything else
   if (parsed.json && parsed.logs) throw ConfigError("--json and --logs: one of them");

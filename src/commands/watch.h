@@ -1,7 +1,7 @@
 // lockstep watch RUN: what every rank does right now; with --logs the logs of all ranks as one.
 #pragma once
 
-#include "commands/arguments.h"
+#include "commands/command_line.h"
 
 namespace lockstep {
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -124,7 +125,7 @@ std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
 BertTokenizer::BertTokenizer(const std::vector<std::string>& pieces, const WordPieceConfig& config,
                              const std::string& name)
     : pieces_(pieces, config, name) {
-  Sha256 hash;
+  Digest hash = Digest::sha256();
   for (const std::string& piece : pieces) {
     hash.update(piece.data(), piece.size());
     hash.update("\n", 1);

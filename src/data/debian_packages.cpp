@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"

@@ -15,11 +15,11 @@
 #include <thread>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/http_request.h"
-#include "data/md5.h"
 #include "data/progress.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/image_names.h"
@@ -96,7 +97,7 @@ class FolderImages : public ImageSet {
 
   // Of all names, and of the sizes of up to 1,024 files.
   std::string identity() const override {
-    Sha256 hash;
+    Digest hash = Digest::sha256();
     auto add = [&](std::string_view text) { hash.update(text.data(), text.size() + 1); };
     for (const std::string& name : classes_) add(name);
     hash.update(names_.data(), names_.size());
@@ -148,7 +149,7 @@ class ShardImages : public ImageSet {
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (!seen[i]) fail_empty_class((folder / split_).string(), classes_[i]);
     }
-    Sha256 hash;
+    Digest hash = Digest::sha256();
     auto add = [&](const std::string& text) { hash.update(text.c_str(), text.size() + 1); };
     for (const std::string& name : classes_) add(name);
     for (const FileRecord& file : manifest.files) {

@@ -1,5 +1,6 @@
 #include "data/manifest.h"
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "data/manifest_json.h"
 

@@ -1,67 +1,68 @@
 #include "data/model_proto.h"
 
 #include <array>
-#include <cstring>
+#include <cstdint>
 #include <utility>
+
+#include "formats/protobuf.h"
 
 namespace lockstep {
 
 namespace {
 
+using protozero::pbf_writer;
+
 // Types of pieces.
-constexpr uint64_t kNormal = 1;
-constexpr uint64_t kUnknown = 2;
-constexpr uint64_t kControl = 3;
+constexpr int32_t kNormal = 1;
+constexpr int32_t kUnknown = 2;
+constexpr int32_t kControl = 3;
 
-void append_varint(uint64_t value, std::string& out) {
-  for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
-  out += static_cast<char>(value);
+void put_piece(std::string_view text, float score, int32_t type, pbf_writer& model) {
+  pbf_writer piece(model, 1);
+  piece.add_bytes(1, text);
+  piece.add_float(2, score);
+  if (type != kNormal) piece.add_enum(3, type);
 }
 
-void append_bytes(uint64_t field, std::string_view bytes, std::string& out) {
-  append_varint(field << 3 | 2, out);
-  append_varint(bytes.size(), out);
-  out.append(bytes);
-}
-
-void append_piece(std::string_view text, float score, uint64_t type, std::string& out) {
-  std::string piece;
-  append_bytes(1, text, piece);
-  append_varint(2 << 3 | 5, piece);
-  piece.append(reinterpret_cast<const char*>(&score), sizeof score);  // little-endian, as here
-  if (type != kNormal) {
-    append_varint(3 << 3, piece);
-    append_varint(type, piece);
+// Calls visit(reader, whole) for each field: `whole` is the field as it is stored, number and all.
+template <typename Visit>
+void for_each_field(std::string_view message, const Visit& visit) {
+  protozero::pbf_reader reader(message);
+  while (reader) {
+    const char* begin = reader.data().data();
+    reader.next();
+    protozero::pbf_reader field = reader;
+    reader.skip();
+    visit(field, std::string_view(begin, static_cast<std::size_t>(reader.data().data() - begin)));
   }
-  append_bytes(1, piece, out);
 }
 
 // The description of the training, with another size of the vocabulary (field 4).
 std::string with_size(std::string_view spec, std::size_t size) {
   std::string out;
-  for_each_field(spec, [&](const ProtoField& field) {
-    if (field.number != 4) out.append(field.whole);
+  for_each_field(spec, [&](protozero::pbf_reader& field, std::string_view whole) {
+    if (field.tag() != 4) out.append(whole);
   });
-  append_varint(4 << 3, out);
-  append_varint(size, out);
+  pbf_writer(out).add_uint64(4, size);
   return out;
 }
 
 }  // namespace
 
 std::string with_pieces(std::string_view model, const std::vector<std::string>& pieces) {
-  constexpr std::array<std::pair<std::string_view, uint64_t>, 4> kSpecial{
+  constexpr std::array<std::pair<std::string_view, int32_t>, 4> kSpecial{
       {{"<pad>", kControl}, {"</s>", kControl}, {"<s>", kControl}, {"<unk>", kUnknown}}};
   std::string out;
-  for (const auto& [text, type] : kSpecial) append_piece(text, 0, type, out);
+  pbf_writer changed(out);
+  for (const auto& [text, type] : kSpecial) put_piece(text, 0, type, changed);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    append_piece(pieces[i], -static_cast<float>(i), kNormal, out);
+    put_piece(pieces[i], -static_cast<float>(i), kNormal, changed);
   }
-  for_each_field(model, [&](const ProtoField& field) {
-    if (field.number == 2) {
-      append_bytes(2, with_size(field.bytes, pieces.size() + kSpecial.size()), out);
-    } else if (field.number != 1) {
-      out.append(field.whole);
+  for_each_field(model, [&](protozero::pbf_reader& field, std::string_view whole) {
+    if (field.tag() == 2) {
+      changed.add_message(2, with_size(field.get_view(), pieces.size() + kSpecial.size()));
+    } else if (field.tag() != 1) {
+      out.append(whole);
     }
   });
   return out;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -146,7 +147,7 @@ class Preparation {
   bool first_ = false;
   int64_t texts_ = 0, unlabelled_ = 0;
   std::string unlabelled_place_;
-  Sha256 files_hash_;
+  Digest files_hash_ = Digest::sha256();
   int64_t files_bytes_ = 0;
 };
 
@@ -245,7 +246,7 @@ void Preparation::prepare_split(const TextSplitInput& input, bool first) {
   const bool need_label = first || !input.name.starts_with("test");
   first_ = first;
   texts_ = unlabelled_ = files_bytes_ = 0;
-  files_hash_ = Sha256();
+  files_hash_ = Digest::sha256();
   BlockReader reader(input.files, [&](const fs::path& file) { return open(file, need_label); });
   std::optional<Task> waiting = reader.next();  // opens the first file: columns, classes
   writer_ = std::make_unique<TextSplitWriter>(options_.out, input.name, file_info());

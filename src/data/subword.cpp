@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/usable_cores.h"

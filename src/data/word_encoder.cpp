@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "base/usable_cores.h"
-#include "data/model_proto.h"
 #include "data/ordered_parallel.h"
+#include "formats/protobuf.h"
 
 namespace lockstep {
 
 namespace {
+
+using protozero::pbf_reader;
 
 constexpr int64_t kWordsInBlock = 4096;                  // words that a thread encodes at a time
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, a space inside a piece
@@ -24,8 +26,25 @@ class RuleTrie {
     std::memcpy(units_.data(), units.data(), units_.size() * 4);
   }
 
-  // Whether some rule other than that of the space alone has a space in what it replaces.
-  bool spans_space() { return !units_.empty() && spans_below(0); }
+  // Whether some rule other than that of the space alone has a space in what it replaces. The walk
+  // has a stack of its own: a rule is as long as its file says.
+  bool spans_space() {
+    std::vector<uint32_t> open;
+    if (!units_.empty()) open.push_back(0);
+    while (!open.empty()) {
+      const uint32_t node = open.back();
+      open.pop_back();
+      if (seen_[node]) continue;
+      seen_[node] = true;
+      for (uint32_t label = 1; label < 256; ++label) {
+        const std::optional<uint32_t> next = child(node, label);
+        if (!next) continue;
+        if (label == kSpace && (node != 0 || has_children(*next))) return true;
+        open.push_back(*next);
+      }
+    }
+    return false;
+  }
 
  private:
   static constexpr uint32_t kSpace = 0x20;
@@ -42,17 +61,6 @@ class RuleTrie {
     }
     return false;
   }
-  bool spans_below(uint32_t node) {
-    if (seen_[node]) return false;
-    seen_[node] = true;
-    for (uint32_t label = 1; label < 256; ++label) {
-      std::optional<uint32_t> next = child(node, label);
-      if (!next) continue;
-      if (label == kSpace && (node != 0 || has_children(*next))) return true;
-      if (spans_below(*next)) return true;
-    }
-    return false;
-  }
 
   std::vector<uint32_t> units_;
   std::vector<bool> seen_;
@@ -61,12 +69,22 @@ class RuleTrie {
 bool normalizes_word_by_word(std::string_view spec) {
   bool fits = true;
   std::string_view rules;
-  bool whole = for_each_field(spec, [&](const ProtoField& field) {
-    if (field.number == 2) rules = field.bytes;
-    // add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces; all true by default
-    if (field.number >= 3 && field.number <= 5) fits = fits && field.value != 0;
-  });
-  if (!whole || !fits) return false;
+  pbf_reader reader(spec);
+  while (reader.next()) {
+    switch (reader.tag()) {
+      case 2:
+        rules = reader.get_view();
+        break;
+      case 3:  // add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces; true by default
+      case 4:
+      case 5:
+        fits = reader.get_bool() && fits;
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  if (!fits) return false;
   if (rules.empty()) return true;
   uint32_t bytes = 0;
   if (rules.size() < sizeof bytes) return false;
@@ -76,49 +94,83 @@ bool normalizes_word_by_word(std::string_view spec) {
 }
 
 bool splits_by_space(std::string_view trainer_spec) {
-  uint64_t type = 1;  // unigram
+  constexpr int32_t kUnigram = 1, kBpe = 2;
+  int32_t type = kUnigram;
   bool suffix = false;
-  bool whole = for_each_field(trainer_spec, [&](const ProtoField& field) {
-    if (field.number == 3) type = field.value;
-    if (field.number == 24) suffix = field.value != 0;
-  });
-  constexpr uint64_t kBpe = 2;
-  return whole && type == kBpe && !suffix;
+  pbf_reader reader(trainer_spec);
+  while (reader.next()) {
+    switch (reader.tag()) {
+      case 3:
+        type = reader.get_enum();
+        break;
+      case 24:
+        suffix = reader.get_bool();
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  return type == kBpe && !suffix;
 }
 
 struct Piece {
   std::string_view text;
-  uint64_t type = 1;
+  int32_t type = 1;
 };
 
 Piece read_piece(std::string_view message) {
   Piece out;
-  for_each_field(message, [&](const ProtoField& field) {
-    if (field.number == 1) out.text = field.bytes;
-    if (field.number == 3) out.type = field.value;
-  });
+  pbf_reader reader(message);
+  while (reader.next()) {
+    switch (reader.tag()) {
+      case 1:
+        out.text = reader.get_view();
+        break;
+      case 3:
+        out.type = reader.get_enum();
+        break;
+      default:
+        reader.skip();
+    }
+  }
   return out;
 }
 
 }  // namespace
 
 bool encodes_word_by_word(std::string_view model) {
-  constexpr uint64_t kNormal = 1;
-  constexpr uint64_t kUserDefined = 4;
+  constexpr int32_t kNormal = 1;
+  constexpr int32_t kUserDefined = 4;
   bool splits = false;
   bool normalizes = true;  // the defaults do
   bool pieces_fit = true;
   bool has_space = false;  // else unknown characters would be joined over a space
-  bool whole = for_each_field(model, [&](const ProtoField& field) {
-    if (field.number == 2) splits = splits_by_space(field.bytes);
-    if (field.number == 3) normalizes = normalizes_word_by_word(field.bytes);
-    if (field.number != 1) return;
-    Piece piece = read_piece(field.bytes);
+  auto look_at = [&](const Piece& piece) {
     if (piece.type == kUserDefined) pieces_fit = false;
     if (piece.type == kNormal && piece.text == kSpaceMark) has_space = true;
     if (piece.text.find(kSpaceMark, 1) != std::string_view::npos) pieces_fit = false;
-  });
-  return whole && splits && normalizes && pieces_fit && has_space;
+  };
+  try {
+    pbf_reader reader(model);
+    while (reader.next()) {
+      switch (reader.tag()) {
+        case 1:
+          look_at(read_piece(reader.get_view()));
+          break;
+        case 2:
+          splits = splits_by_space(reader.get_view());
+          break;
+        case 3:
+          normalizes = normalizes_word_by_word(reader.get_view());
+          break;
+        default:
+          reader.skip();
+      }
+    }
+  } catch (const protozero::exception&) {
+    return false;  // damaged
+  }
+  return splits && normalizes && pieces_fit && has_space;
 }
 
 WordEncoder::WordEncoder(const Subword& subword, const WordCounts& counts, int64_t most_words)

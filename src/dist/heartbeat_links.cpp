@@ -1,7 +1,6 @@
 #include "dist/heartbeat_links.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,35 +23,6 @@ constexpr double kConnectSeconds = 15;
 
 double clock_of_the_day() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string random_token() {
-  unsigned char bytes[kTokenBytes];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw MachineError("no random numbers");
-  return {reinterpret_cast<char*>(bytes), sizeof bytes};
-}
-
-std::string to_hex(std::string_view bytes) {
-  std::string out;
-  for (unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
-  return out;
-}
-
-std::string from_hex(std::string_view hex) {
-  std::string out;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    out += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
-  }
-  return out;
-}
-
-// All bytes are looked at, whichever differ.
-bool same_token(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
 }
 
 }  // namespace
@@ -117,8 +87,7 @@ bool LeaderLinks::greet(Stranger& stranger, std::vector<RankSeen>& ranks, Time n
   if (frame->type != BeatType::kGreeting || frame->body.size() != sizeof(BeatGreeting)) return true;
   auto greeting = BeatReader(frame->body).take<BeatGreeting>();
   const int rank = greeting.identity.rank;
-  bool known = same_token({greeting.token, sizeof greeting.token}, token_) &&
-               greeting.layout == wire_layout() && rank > 0 &&
+  bool known = same_token(greeting.token, token_) && greeting.layout == wire_layout() && rank > 0 &&
                rank < static_cast<int>(links_.size()) && ranks[rank].presence == Presence::kAbsent;
   if (!known) return true;
   links_[rank] = std::move(stranger.socket);
@@ -201,9 +170,8 @@ FollowerLink::FollowerLink(const std::string& meeting, RankIdentity& identity) :
   link_ = BeatSocket(connect_to(address, std::stoi(std::string(words[1])), kConnectSeconds));
   link_.set_limit(kMostBytes);
   detail::copy_text(own_address(link_.descriptor()), identity.address);
-  BeatGreeting greeting{.layout = wire_layout(), .identity = identity};
-  std::string token = from_hex(words[2]);
-  std::memcpy(greeting.token, token.data(), std::min(token.size(), sizeof greeting.token));
+  const BeatGreeting greeting{
+      .layout = wire_layout(), .token = token_of_hex(words[2]), .identity = identity};
   link_.send(BeatType::kGreeting, BeatWriter().add(greeting).body());
 }
 

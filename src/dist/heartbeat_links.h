@@ -45,7 +45,8 @@ class LeaderLinks {
   void answer(const std::vector<RankSeen>& ranks, int rank, Time now, double beat_sent);
 
   int listener_;
-  std::string token_, meeting_;
+  Token token_;
+  std::string meeting_;
   std::vector<BeatSocket> links_;  // by rank; [0] is closed
   std::vector<int> beats_;         // heard, by rank
   std::vector<Stranger> strangers_;

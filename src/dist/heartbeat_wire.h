@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "dist/rank_judge.h"
+#include "dist/token.h"
 
 namespace lockstep {
 
@@ -31,10 +32,9 @@ struct BeatFrame {
   std::string body;
 };
 
-inline constexpr std::size_t kTokenBytes = 16;
 struct BeatGreeting {
   uint32_t layout = 0;  // of all structs that travel
-  char token[kTokenBytes] = {};
+  Token token = {};
   RankIdentity identity;
 };
 // Changes with the size of anything that travels.

@@ -11,12 +11,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/network.h"
 #include "dist/peer_error.h"
+#include "dist/token.h"
 
 namespace lockstep {
 namespace {
@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 // The first bytes on a connection. The token, from the store, keeps strangers out.
 struct Hello {
-  uint64_t token;
+  Token token;
   int32_t member, stream;
 };
 
@@ -57,10 +57,9 @@ class Connector {
 
   std::vector<std::vector<int>> run() {
     listener_ = listen_on(members_.address, 0);
-    uint64_t token = members_.me == 0 ? std::random_device{}() * 0x9e3779b97f4a7c15ULL + 1 : 0;
-    store_.set(key_of(members_.me),
-               fmt::format("{} {} {}", members_.address, port_of(listener_), token));
-    token_ = std::stoull(place_of(0)[2]);
+    store_.set(key_of(members_.me), fmt::format("{} {} {}", members_.address, port_of(listener_),
+                                                members_.me == 0 ? to_hex(random_token()) : "-"));
+    token_ = token_of_hex(place_of(0).at(2));
     for (int member = 0; member < members_.me; ++member) {
       for (int stream = 0; stream < members_.streams; ++stream) connect_to(member, stream);
     }
@@ -78,7 +77,7 @@ class Connector {
   }
 
  private:
-  // {address, port, token}
+  // {address, port, token}; the token is the first member's.
   std::vector<std::string> place_of(int member) {
     store_.wait({key_of(member)}, std::chrono::milliseconds{milliseconds_until(end_) + 1});
     const std::vector<uint8_t> text = store_.get(key_of(member));
@@ -125,7 +124,7 @@ class Connector {
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     Hello hello{};
     const bool known = recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
-                       hello.token == token_ && hello.member > members_.me &&
+                       same_token(hello.token, token_) && hello.member > members_.me &&
                        hello.member < members_.size() && hello.stream >= 0 &&
                        hello.stream < members_.streams && sockets_[hello.stream][hello.member] < 0;
     if (!known) {
@@ -154,7 +153,7 @@ class Connector {
   const MeshMembers& members_;
   Clock::time_point end_;
   int listener_ = -1;
-  uint64_t token_ = 0;
+  Token token_ = {};
   std::vector<std::vector<int>> sockets_;  // [stream][member]
 };
 

@@ -11,11 +11,13 @@
 #include "base/log.h"
 #include "formats/crc32c.h"
 #include "formats/event_fields.h"
-#include "formats/proto_message.h"
+#include "formats/protobuf.h"
 
 namespace lockstep {
 
 namespace {
+
+using protozero::pbf_writer;
 
 constexpr std::size_t kFlushBytes = 64 * 1024;
 constexpr std::string_view kVersion = "brain.Event:2";
@@ -26,19 +28,16 @@ std::string raw(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof(Value)};
 }
 
-ProtoWriter event_header(double wall_time, int64_t step) {
-  ProtoWriter out;
-  out.real(detail::kEventWallTime, wall_time);
-  if (step != 0) out.integer(detail::kEventStep, step);  // proto3 leaves zeros out
-  return out;
+void put_event_header(double wall_time, int64_t step, pbf_writer& event) {
+  event.add_double(detail::kEventWallTime, wall_time);
+  if (step != 0) event.add_int64(detail::kEventStep, step);  // proto3 leaves zeros out
 }
 
-ProtoWriter plugin_metadata(std::string_view name, std::string_view data) {
-  ProtoWriter plugin, out;
-  plugin.bytes(detail::kPluginName, name);
-  if (!data.empty()) plugin.bytes(detail::kPluginContent, data);
-  out.message(detail::kMetadataPlugin, plugin);
-  return out;
+void put_plugin(std::string_view name, std::string_view data, pbf_writer& value) {
+  pbf_writer metadata(value, detail::kValueMetadata);
+  pbf_writer plugin(metadata, detail::kMetadataPlugin);
+  plugin.add_bytes(detail::kPluginName, name);
+  if (!data.empty()) plugin.add_bytes(detail::kPluginContent, data);
 }
 
 std::string host_name() {
@@ -73,7 +72,11 @@ EventWriter::EventWriter(const fs::path& folder) {
   fs::create_directories(folder, error);
   if (error) throw MachineError("{}: cannot be created: {}", folder.string(), error.message());
   descriptor_ = create_new(folder, path_);
-  record(event_header(seconds_since_epoch(), 0).bytes(detail::kEventVersion, kVersion).text());
+  std::string first;
+  pbf_writer event(first);
+  put_event_header(seconds_since_epoch(), 0, event);
+  event.add_bytes(detail::kEventVersion, kVersion);
+  record(first);
   try {
     flush();
   } catch (...) {
@@ -92,44 +95,61 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::scalar(std::string_view tag, int64_t step, double value, double wall_time) {
-  ProtoWriter fields;
-  fields.real32(detail::kValueSimple, static_cast<float>(value));
-  summary(tag, {step, wall_time}, fields.text());
+  std::string fields;
+  pbf_writer(fields).add_float(detail::kValueSimple, static_cast<float>(value));
+  summary(tag, {step, wall_time}, fields);
 }
 
 void EventWriter::text(std::string_view tag, int64_t step, std::string_view markdown,
                        double wall_time) {
   // The text plugin wants a tensor of strings, here of shape [1], and its name in the metadata.
-  ProtoWriter dimension, shape, tensor, fields;
-  dimension.integer(detail::kDimensionSize, 1);
-  shape.message(detail::kShapeDimension, dimension);
-  tensor.integer(detail::kTensorType, kStringType).message(detail::kTensorShape, shape);
-  tensor.bytes(detail::kTensorStrings, markdown);
-  fields.message(detail::kValueTensor, tensor);
-  fields.message(detail::kValueMetadata, plugin_metadata(kTextPlugin, ""));
-  summary(tag, {step, wall_time}, fields.text());
+  std::string fields;
+  pbf_writer value(fields);
+  {
+    pbf_writer tensor(value, detail::kValueTensor);
+    tensor.add_enum(detail::kTensorType, kStringType);
+    {
+      pbf_writer shape(tensor, detail::kTensorShape);
+      pbf_writer(shape, detail::kShapeDimension).add_int64(detail::kDimensionSize, 1);
+    }
+    tensor.add_bytes(detail::kTensorStrings, markdown);
+  }
+  put_plugin(kTextPlugin, "", value);
+  summary(tag, {step, wall_time}, fields);
 }
 
 void EventWriter::image(std::string_view tag, int64_t step, const RgbImage& picture,
                         double wall_time) {
-  ProtoWriter image, fields;
-  image.integer(detail::kImageHeight, picture.height).integer(detail::kImageWidth, picture.width);
-  image.integer(detail::kImageColors, 3).bytes(detail::kImageFile, encode_png(picture));
-  fields.message(detail::kValueImage, image);
-  summary(tag, {step, wall_time}, fields.text());
+  std::string fields;
+  pbf_writer value(fields);
+  {
+    pbf_writer image(value, detail::kValueImage);
+    image.add_int64(detail::kImageHeight, picture.height);
+    image.add_int64(detail::kImageWidth, picture.width);
+    image.add_int64(detail::kImageColors, 3);
+    image.add_bytes(detail::kImageFile, encode_png(picture));
+  }
+  summary(tag, {step, wall_time}, fields);
 }
 
 void EventWriter::histogram(std::string_view tag, int64_t step, const Histogram& values,
                             double wall_time) {
   if (values.count == 0) return;
-  ProtoWriter histogram, fields;
-  histogram.real(detail::kHistogramMin, values.min).real(detail::kHistogramMax, values.max);
-  histogram.real(detail::kHistogramCount, values.count).real(detail::kHistogramSum, values.sum);
-  histogram.real(detail::kHistogramSquares, values.sum_squares);
-  histogram.packed(detail::kHistogramLimits, values.limits);
-  histogram.packed(detail::kHistogramCounts, values.counts);
-  fields.message(detail::kValueHistogram, histogram);
-  summary(tag, {step, wall_time}, fields.text());
+  std::string fields;
+  pbf_writer value(fields);
+  {
+    pbf_writer histogram(value, detail::kValueHistogram);
+    histogram.add_double(detail::kHistogramMin, values.min);
+    histogram.add_double(detail::kHistogramMax, values.max);
+    histogram.add_double(detail::kHistogramCount, values.count);
+    histogram.add_double(detail::kHistogramSum, values.sum);
+    histogram.add_double(detail::kHistogramSquares, values.sum_squares);
+    histogram.add_packed_double(detail::kHistogramLimits, values.limits.begin(),
+                                values.limits.end());
+    histogram.add_packed_double(detail::kHistogramCounts, values.counts.begin(),
+                                values.counts.end());
+  }
+  summary(tag, {step, wall_time}, fields);
 }
 
 void EventWriter::session_start(const HyperParameters& run, double wall_time) {
@@ -143,19 +163,26 @@ void EventWriter::session_end(SessionStatus status, double wall_time) {
 
 // The tensor beside the metadata is floats of shape [0], as TensorBoard's own writer has it.
 void EventWriter::plugin(std::string_view tag, double wall_time, std::string_view data) {
-  ProtoWriter shape, tensor, fields;
-  shape.bytes(detail::kShapeDimension, "");
-  tensor.integer(detail::kTensorType, kFloatType).message(detail::kTensorShape, shape);
-  fields.message(detail::kValueTensor, tensor);
-  fields.message(detail::kValueMetadata, plugin_metadata(kHyperPlugin, data));
-  summary(tag, {0, wall_time}, fields.text());
+  std::string fields;
+  pbf_writer value(fields);
+  {
+    pbf_writer tensor(value, detail::kValueTensor);
+    tensor.add_enum(detail::kTensorType, kFloatType);
+    pbf_writer(tensor, detail::kTensorShape)
+        .add_message(detail::kShapeDimension, std::string_view());
+  }
+  put_plugin(kHyperPlugin, data, value);
+  summary(tag, {0, wall_time}, fields);
 }
 
 void EventWriter::summary(std::string_view tag, Moment moment, std::string_view value) {
-  ProtoWriter tagged, list;
-  tagged.bytes(detail::kValueTag, tag).append(value);
-  list.message(detail::kSummaryValue, tagged);
-  record(event_header(moment.wall_time, moment.step).message(detail::kEventSummary, list).text());
+  std::string tagged, message;
+  pbf_writer(tagged).add_bytes(detail::kValueTag, tag);
+  tagged += value;
+  pbf_writer event(message);
+  put_event_header(moment.wall_time, moment.step, event);
+  pbf_writer(event, detail::kEventSummary).add_message(detail::kSummaryValue, tagged);
+  record(message);
 }
 
 void EventWriter::record(std::string_view message) {

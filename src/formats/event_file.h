@@ -1,6 +1,6 @@
-// TensorBoard event files: a writer and a reader, docs/formats.md "TensorBoard event file".
-// Protocol-buffer messages (Event, Summary) are encoded by hand inside TFRecord frames. A file is
-// only ever appended to; a resumed run opens a new file in the same folder.
+// TensorBoard event files, docs/formats.md "TensorBoard event file": protocol-buffer messages
+// (Event, Summary) inside TFRecord frames. A file is only ever appended to; a resumed run opens a
+// new file in the same folder.
 #pragma once
 
 #include <chrono>
@@ -65,56 +65,5 @@ class EventWriter {
   int descriptor_ = -1;
   std::string pending_;
 };
-
-struct ScalarEvent {
-  std::string tag;
-  int64_t step = 0;
-  double wall_time = 0;  // seconds since 1970
-  float value = 0;
-};
-
-struct TextEvent {
-  std::string tag;
-  int64_t step = 0;
-  double wall_time = 0;  // seconds since 1970
-  std::string markdown;
-};
-
-struct ImageEvent {
-  std::string tag;
-  int64_t step = 0;
-  double wall_time = 0;
-  int64_t width = 0, height = 0;
-  std::string png;  // the encoded file
-};
-
-struct HistogramEvent {
-  std::string tag;
-  int64_t step = 0;
-  double wall_time = 0;
-  Histogram values;
-};
-
-// What the plugin `hparams` left under one of its tags (hyper_parameters.h).
-struct HyperEvent {
-  std::string tag;
-  std::string data;
-};
-
-struct EventFile {
-  std::string version;  // "brain.Event:2"
-  std::vector<ScalarEvent> scalars;
-  std::vector<TextEvent> texts;
-  std::vector<ImageEvent> images;
-  std::vector<HistogramEvent> histograms;
-  std::vector<HyperEvent> hyper;
-  int64_t records = 0;  // whole records, also those of kinds that are not kept
-  // Where the last record begins if it ends beyond the file: its writer was killed, or is at work.
-  std::optional<int64_t> truncated_at;
-};
-
-// Reads what EventWriter writes, in the order of the file; skips other kinds of values.
-// Throws DataError naming the byte offset for a wrong checksum or a malformed message.
-EventFile read_event_file(const fs::path& path);
 
 }  // namespace lockstep

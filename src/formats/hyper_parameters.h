@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -31,8 +30,5 @@ std::string encode_experiment(const HyperParameters& run, double created_seconds
 // The values of this run:
 std::string encode_session_start(const HyperParameters& run, double start_seconds);
 std::string encode_session_end(SessionStatus status, double end_seconds);
-
-// The values out of encode_session_start()'s bytes. Throws MalformedProto (proto_message.h).
-std::vector<std::pair<std::string, HyperValue>> decode_session_start(std::string_view data);
 
 }  // namespace lockstep

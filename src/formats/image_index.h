@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "formats/output_file.h"
 
@@ -37,7 +38,7 @@ class ImageShardWriter {
   void write(const void* data, std::size_t size);
 
   OutputFile file_;
-  Sha256 hash_;
+  Digest hash_ = Digest::sha256();
   uint64_t bytes_ = 0;
 };
 

@@ -29,6 +29,7 @@ constexpr std::array<StorageType, 10> kStorages = {{
     {"torch.ByteStorage", DType::kU8},
     {"torch.BoolStorage", DType::kBool},
 }};
+constexpr std::size_t kMostValues = 10'000'000;  // a checkpoint has some ten a tensor
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2";
 constexpr std::string_view kTagged = "torch.jit._pickle.restore_type_tag";  // of libtorch's C++
@@ -51,11 +52,14 @@ class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
-  PickleRef run() {
+  Pickle run() && {
     while (true) {
       start_ = next_;
       const auto opcode = take<uint8_t>();
-      if (opcode == '.') return pop();
+      if (opcode == '.') {
+        out_.root = pop();
+        return std::move(out_);
+      }
       if (!load(opcode) && !build(opcode) && !remember(opcode)) {
         refuse(fmt::format("the opcode 0x{:02x} is not of a pickle of tensors", opcode));
       }
@@ -91,12 +95,13 @@ class Machine {
 
   template <class T>
   bool push(T value) {
-    stack_.push_back(std::make_shared<PickleValue>(std::move(value)));
+    if (out_.values.size() == kMostValues) refuse("more values than tensors need");
+    stack_.push_back(&out_.values.emplace_back(std::move(value)));
     return true;
   }
   PickleRef pop() {
     if (stack_.empty()) refuse("a value is missing");
-    PickleRef out = std::move(stack_.back());
+    const PickleRef out = stack_.back();
     stack_.pop_back();
     return out;
   }
@@ -109,8 +114,8 @@ class Machine {
     return out;
   }
   template <class T>
-  T& as(const PickleRef& value, const char* what) const {
-    if (T* found = std::get_if<T>(&*value)) return *found;
+  T& as(PickleRef value, const char* what) const {
+    if (T* found = std::get_if<T>(value)) return *found;
     refuse(fmt::format("expected {}", what));
   }
 
@@ -191,8 +196,8 @@ class Machine {
       case 'l':
         return push(PickleList{pop_to_mark()});
       case 'a': {
-        PickleRef item = pop();
-        as<PickleList>(top(), "a list").items.push_back(std::move(item));
+        const PickleRef item = pop();
+        as<PickleList>(top(), "a list").items.push_back(item);
         return true;
       }
       case 'e': {
@@ -202,7 +207,7 @@ class Machine {
         return true;
       }
       case 's': {
-        PickleRef value = pop(), key = pop();
+        const PickleRef value = pop(), key = pop();
         as<PickleDict>(top(), "a dictionary").items.emplace_back(key, value);
         return true;
       }
@@ -251,9 +256,9 @@ class Machine {
     refuse(name + " is called in another way than for tensors");
   }
 
-  std::vector<int64_t> integers(const PickleRef& tuple) const {
+  std::vector<int64_t> integers(PickleRef tuple) const {
     std::vector<int64_t> out;
-    for (const PickleRef& item : as<PickleList>(tuple, "a tuple").items) {
+    for (const PickleRef item : as<PickleList>(tuple, "a tuple").items) {
       out.push_back(as<int64_t>(item, "an integer"));
     }
     return out;
@@ -304,7 +309,7 @@ class Machine {
     stack_.push_back(found->second);
     return true;
   }
-  const PickleRef& top() const {
+  PickleRef top() const {
     if (stack_.empty()) refuse("a value is missing");
     return stack_.back();
   }
@@ -312,13 +317,14 @@ class Machine {
   std::span<const std::byte> bytes_;
   const std::string& name_;
   std::size_t next_ = 0, start_ = 0;
+  Pickle out_;
   std::vector<PickleRef> stack_;
   std::map<uint32_t, PickleRef> memo_;
 };
 
 }  // namespace
 
-PickleRef read_pickle(std::span<const std::byte> bytes, const std::string& name) {
+Pickle read_pickle(std::span<const std::byte> bytes, const std::string& name) {
   return Machine(bytes, name).run();
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct PickleValue;
-using PickleRef = std::shared_ptr<PickleValue>;
+using PickleRef = PickleValue*;  // owned by the Pickle, as all values are
 
 struct PickleNone {};
 struct PickleGlobal {  // of a module, by name; never called but for those the machine knows
@@ -46,8 +46,16 @@ struct PickleValue : std::variant<PickleNone, bool, int64_t, double, std::string
   using variant::variant;
 };
 
-// The value that the pickle makes. DataError, with `name` and the byte: an opcode, function or
-// class that is not of tensors, or bytes that are no pickle.
-PickleRef read_pickle(std::span<const std::byte> bytes, const std::string& name);
+// What a pickle makes. It owns its values side by side, whatever they hold of each other: values
+// that nest a million deep, or hold themselves, are freed as all others are.
+struct Pickle {
+  std::deque<PickleValue> values;
+  const PickleValue* root = nullptr;
+};
+
+// DataError, with `name` and the byte: an opcode, function or class that is not of tensors, more
+// than 10 million values, or bytes that are no pickle. Who walks through the values bounds the
+// depth.
+Pickle read_pickle(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace lockstep

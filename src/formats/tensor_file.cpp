@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
@@ -21,13 +22,14 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // names in a tree: the ordered kind looks through all for each
 
 static_assert(std::endian::native == std::endian::little, "data are mapped as they are");
 
 constexpr std::size_t kLengthBytes = 8;          // the header's length, before the header
 constexpr std::size_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
 constexpr std::size_t kHeaderAlignment = 8;      // so that the data begin aligned
+constexpr int kDeepest = 3;                      // {"name": {"shape": [ ...
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 struct DTypeRow {
@@ -130,17 +132,19 @@ void check_entries(const std::vector<TensorEntry>& entries) {
 
 std::string header_of(const std::vector<const TensorEntry*>& ordered,
                       const TensorMetadata& metadata) {
-  Json header = Json::object();
-  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::vector<std::string> parts;
+  if (!metadata.empty()) {
+    parts.push_back(fmt::format("\"{}\":{}", kMetadataKey, Json(metadata).dump()));
+  }
   std::size_t offset = 0;
   for (const TensorEntry* entry : ordered) {
     std::size_t end = offset + entry->data.size();
-    header[entry->name] = {{"dtype", dtype_name(entry->dtype)},
-                           {"shape", entry->shape},
-                           {"data_offsets", {offset, end}}};
+    parts.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
+                                Json(entry->name).dump(), dtype_name(entry->dtype),
+                                Json(entry->shape).dump(), offset, end));
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = fmt::format("{{{}}}", fmt::join(parts, ","));
   text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
   return text;
 }
@@ -178,19 +182,50 @@ void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& ent
 
 namespace {
 
-// Parses strictly: a name that appears twice is an error, where nlohmann's parser keeps the last.
-Json parse_strictly(const fs::path& path, std::string_view text) {
-  std::set<std::string> names;
-  auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key &&
-        !names.insert(parsed.get<std::string>()).second) {
-      throw DataError("{}: tensor {} appears twice in the header", path.string(),
-                      parsed.get<std::string>());
+// What nlohmann's parser would take and a header must not have: a name twice, of which it keeps the
+// last, and what nests deeper than a header does. (Its own callbacks could look, but with them each
+// value that ends is followed by a walk through all before it.)
+class HeaderCheck : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderCheck(const fs::path& path) : path_(path) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !names_.insert(name).second) {
+      throw DataError("{}: tensor {} appears twice in the header", path_.string(), name);
     }
     return true;
-  };
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;  // the parser that makes values says it
+  }
+
+ private:
+  bool open() {
+    if (++depth_ <= kDeepest) return true;
+    throw DataError("{}: the header nests deeper than names, fields and lists", path_.string());
+  }
+
+  const fs::path& path_;
+  int depth_ = 0;
+  std::unordered_set<std::string> names_;
+};
+
+Json parse_strictly(const fs::path& path, std::string_view text) {
+  HeaderCheck check(path);
+  Json::sax_parse(text, &check);
   try {
-    Json header = Json::parse(text, check);
+    Json header = Json::parse(text);
     if (header.is_object()) return header;
   } catch (const Json::exception& error) {
     throw DataError("{}: the header is no valid JSON: {}", path.string(), error.what());

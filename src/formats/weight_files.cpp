@@ -77,12 +77,12 @@ TorchArchive::TorchArchive(const fs::path& path)
     throw DataError("{}: big-endian; expected little-endian", path.string());
   }
   const std::string name = path.string() + ":" + pickle->first;
-  const PickleRef value = read_pickle(pickle->second, name);
-  const auto* dict = std::get_if<PickleDict>(&*value);
+  const Pickle value = read_pickle(pickle->second, name);
+  const auto* dict = std::get_if<PickleDict>(value.root);
   if (dict == nullptr) throw DataError("{}: holds no dictionary of tensors", name);
   for (const auto& [key, item] : dict->items) {
-    const auto* text = std::get_if<std::string>(&*key);
-    const auto* tensor = std::get_if<PickleTensor>(&*item);
+    const auto* text = std::get_if<std::string>(key);
+    const auto* tensor = std::get_if<PickleTensor>(item);
     if (text == nullptr || tensor == nullptr) continue;
     const std::string where = fmt::format("{}: tensor {}", path.string(), *text);
     const int64_t count = elements_of(*tensor, where);

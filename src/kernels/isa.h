@@ -136,7 +136,7 @@ struct AttentionTask {  // one head of one sentence
 };
 
 // Attention of single queries to keys that lie anywhere in memory: the rows of a decoder's cache
-// (models/packed_cache.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1],
+// (models/packed_decoder.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1],
 // each the key of one position; its value follows `value_offset` elements behind.
 template <class T>
 struct GatheredAttentionArgs {

@@ -135,7 +135,7 @@ const char* name_of(Judgement verdict) {
 
 Judgement DoctorReport::worst() const {
   Judgement out = Judgement::kOk;
-  for (const Finding& f : findings) out = std::max(out, f.verdict);
+  for (const DoctorFinding& f : findings) out = std::max(out, f.verdict);
   return out;
 }
 

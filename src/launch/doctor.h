@@ -14,7 +14,7 @@ namespace lockstep {
 enum class Judgement { kOk, kWarn, kFail };
 const char* name_of(Judgement verdict);  // "ok", "warn", "fail"
 
-struct Finding {
+struct DoctorFinding {
   Judgement verdict = Judgement::kOk;
   std::string check;  // "clock"
   std::string host;   // empty: of all; "a - b": of a pair
@@ -64,7 +64,7 @@ struct DoctorReport {
   std::vector<HostReport> hosts;
   std::vector<LinkReport> links;
   ExchangeReport exchange;
-  std::vector<Finding> findings;
+  std::vector<DoctorFinding> findings;
   double seconds = 0;  // that the doctor took
 
   Judgement worst() const;
@@ -74,7 +74,7 @@ struct DoctorReport {
 DoctorReport examine(const HostList& hosts, const RemoteOptions& remote, const DoctorNeeds& needs);
 
 // The findings of what was seen: pure.
-std::vector<Finding> judge(const DoctorReport& report, const DoctorNeeds& needs);
+std::vector<DoctorFinding> judge(const DoctorReport& report, const DoctorNeeds& needs);
 
 // Rounds in which every host has at most one partner, until all pairs have met (the circle method
 // of round-robin tournaments); pairs of indices below `count`.

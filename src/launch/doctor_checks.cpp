@@ -22,7 +22,7 @@ class HostChecks : public detail::Findings {
  public:
   using Findings::Findings;
 
-  std::vector<Finding> all() {
+  std::vector<DoctorFinding> all() {
     check_reach();
     if (!answering_.empty()) {
       check_versions();
@@ -276,11 +276,11 @@ class HostChecks : public detail::Findings {
 
 }  // namespace
 
-std::vector<Finding> judge(const DoctorReport& report, const DoctorNeeds& needs) {
-  std::vector<Finding> out = HostChecks(report, needs).all();
+std::vector<DoctorFinding> judge(const DoctorReport& report, const DoctorNeeds& needs) {
+  std::vector<DoctorFinding> out = HostChecks(report, needs).all();
   const auto answers = [](const HostReport& host) { return !host.failure; };
   if (std::count_if(report.hosts.begin(), report.hosts.end(), answers) > 1) {
-    std::vector<Finding> links = detail::judge_links(report, needs);
+    std::vector<DoctorFinding> links = detail::judge_links(report, needs);
     out.insert(out.end(), links.begin(), links.end());
   }
   return out;

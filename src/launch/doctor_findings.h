@@ -17,7 +17,7 @@ class Findings {
     }
   }
 
-  std::vector<Finding> take() { return std::move(findings_); }
+  std::vector<DoctorFinding> take() { return std::move(findings_); }
 
  protected:
   void add(Judgement verdict, const std::string& check, const std::string& host,
@@ -37,11 +37,11 @@ class Findings {
   std::vector<const HostReport*> answering_;
 
  private:
-  std::vector<Finding> findings_;
+  std::vector<DoctorFinding> findings_;
   std::vector<std::string> troubled_;  // checks with a warning or failure
 };
 
 // Of addresses, ports, links and the settings of TCP. REQUIRES two answering hosts.
-std::vector<Finding> judge_links(const DoctorReport& report, const DoctorNeeds& needs);
+std::vector<DoctorFinding> judge_links(const DoctorReport& report, const DoctorNeeds& needs);
 
 }  // namespace lockstep::detail

@@ -18,7 +18,7 @@ class LinkChecks : public detail::Findings {
  public:
   using Findings::Findings;
 
-  std::vector<Finding> all() {
+  std::vector<DoctorFinding> all() {
     check_addresses();
     check_links();
     check_link_speeds();
@@ -207,7 +207,8 @@ class LinkChecks : public detail::Findings {
 
 }  // namespace
 
-std::vector<Finding> detail::judge_links(const DoctorReport& report, const DoctorNeeds& needs) {
+std::vector<DoctorFinding> detail::judge_links(const DoctorReport& report,
+                                               const DoctorNeeds& needs) {
   return LinkChecks(report, needs).all();
 }
 

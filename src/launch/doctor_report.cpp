@@ -90,10 +90,11 @@ std::string links_text(const DoctorReport& report) {
 
 std::string findings_text(const DoctorReport& report) {
   std::string out = "Findings\n";
-  std::vector<Finding> sorted = report.findings;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Finding& a, const Finding& b) { return a.verdict > b.verdict; });
-  for (const Finding& f : sorted) {
+  std::vector<DoctorFinding> sorted = report.findings;
+  std::stable_sort(
+      sorted.begin(), sorted.end(),
+      [](const DoctorFinding& a, const DoctorFinding& b) { return a.verdict > b.verdict; });
+  for (const DoctorFinding& f : sorted) {
     out += fmt::format("  {:<5} {:<10} {}{}\n", name_of(f.verdict), f.check,
                        f.host.empty() ? "" : f.host + ": ", f.seen);
     if (!f.expected.empty()) out += fmt::format("  {:<16} expected: {}\n", "", f.expected);
@@ -124,7 +125,7 @@ std::string doctor_text(const DoctorReport& report) {
   const Judgement worst = report.worst();
   std::string out = hosts_table(report) + links_text(report) + findings_text(report);
   int warnings = 0, failures = 0;
-  for (const Finding& f : report.findings) {
+  for (const DoctorFinding& f : report.findings) {
     warnings += f.verdict == Judgement::kWarn;
     failures += f.verdict == Judgement::kFail;
   }
@@ -162,7 +163,7 @@ Json to_json(const DoctorReport& report) {
                        {"gradient_seconds", e.gradient_seconds},
                        {"failure", e.failure}};
   out["findings"] = Json::array();
-  for (const Finding& f : report.findings) {
+  for (const DoctorFinding& f : report.findings) {
     out["findings"].push_back({{"verdict", name_of(f.verdict)},
                                {"check", f.check},
                                {"host", f.host},

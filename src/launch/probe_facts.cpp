@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/control_group.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"

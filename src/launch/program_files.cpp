@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/module.h"

@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 bool warms_up(const StepRow& row, const RunHistory& history) {
-  const Attempt& attempt = history.attempts[static_cast<std::size_t>(row.attempt)];
+  const AttemptRow& attempt = history.attempts[static_cast<std::size_t>(row.attempt)];
   return row.step < attempt.first_step + kWarmUpSteps;
 }
 
@@ -39,7 +39,7 @@ double start_seconds(const RunHistory& history) {
   std::set<int> seen;
   for (const StepRow& row : history.steps) {
     if (!seen.insert(row.attempt).second) continue;
-    const Attempt& attempt = history.attempts[static_cast<std::size_t>(row.attempt)];
+    const AttemptRow& attempt = history.attempts[static_cast<std::size_t>(row.attempt)];
     if (row.step == attempt.first_step) {
       out += std::max(0.0, row.time - row.seconds - attempt.began);
     }

@@ -38,7 +38,7 @@ Answer answer_failures(const Run& run, Findings& findings) {
     ComparisonTable table{
         {"attempt", "began (UTC)", "first step", "last step", "lasted", "ended"}, {}, "rlrrrl"};
     for (std::size_t i = 0; i < h.attempts.size(); ++i) {
-      const Attempt& a = h.attempts[i];
+      const AttemptRow& a = h.attempts[i];
       if (i > 0) away += std::max(0.0, a.began - h.attempts[i - 1].ended);
       const bool newest = i + 1 == h.attempts.size();
       table.rows.push_back({std::to_string(i + 1), utc(a.began), with_commas(a.first_step),

@@ -49,7 +49,7 @@ class HistoryReader {
     if (std::isnan(row.nll)) row.nll = row.loss;
     if (out_.attempts.empty()) out_.attempts.push_back({.began = row.time - row.seconds});
     row.attempt = static_cast<int>(out_.attempts.size()) - 1;
-    Attempt& attempt = out_.attempts.back();
+    AttemptRow& attempt = out_.attempts.back();
     attempt.ended = std::max(attempt.ended, row.time);
     attempt.last_step = row.step;
     // Steps come in order; a line that repeats one without a start replaces it.

@@ -28,7 +28,7 @@ struct StepRow {
   StepRow();
 };
 
-struct Attempt {
+struct AttemptRow {
   double began = 0, ended = 0;  // ended: the newest line of it
   int64_t first_step = 1, last_step = 0;
   bool resumed = false;
@@ -51,7 +51,7 @@ struct RunHistory {
   std::vector<StepRow> steps;  // ascending, each once
   std::vector<EvaluationRow> evaluations;
   std::vector<CheckpointRow> checkpoints;  // all that were written, also before a resume
-  std::vector<Attempt> attempts;
+  std::vector<AttemptRow> attempts;
   int64_t total_steps = 0;  // asked for; 0: not known
   int64_t repeated_steps = 0;
   double repeated_seconds = 0;                            // of steps that were done again

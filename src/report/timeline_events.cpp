@@ -88,7 +88,7 @@ class RunRows {
 
   void add_attempts() {
     for (std::size_t i = 0; i < history_.attempts.size(); ++i) {
-      const Attempt& a = history_.attempts[i];
+      const AttemptRow& a = history_.attempts[i];
       slice(kAttempts, fmt::format("attempt {}", i + 1), a.began, a.ended,
             {{"first_step", a.first_step},
              {"last_step", a.last_step},

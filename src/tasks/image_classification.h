@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image_loader.h"
+#include "batches/image_loader.h"
 #include "models/image_model.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "batches/text_loader.h"
 #include "data/bert_tokenizer.h"
-#include "data/text_loader.h"
 #include "models/bert.h"
 #include "models/bert_weights.h"
 #include "tasks/classification_loss.h"

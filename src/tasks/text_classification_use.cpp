@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-// `items` numbers of [0, total), spread_indices evenly.
+// `items` of the numbers from 0 up to `total`, evenly spread.
 std::vector<int32_t> spread_indices(int64_t items, int64_t total) {
   std::vector<int32_t> out(static_cast<std::size_t>(items));
   for (int64_t i = 0; i < items; ++i) out[i] = static_cast<int32_t>(i * total / items);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "metrics/perplexity.h"

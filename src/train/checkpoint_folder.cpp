@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "metrics/confusion_pixels.h"
+#include "metrics/perplexity.h"
 #include "train/sample_pictures.h"
 
 namespace lockstep {
@@ -22,7 +23,7 @@ void EventObserver::on_start(int64_t first_step, int64_t) {
 void EventObserver::on_step(const StepRecord& r) {
   writer_.scalar("train/loss", r.step, r.loss);
   writer_.scalar("train/nll", r.step, r.nll);
-  writer_.scalar("train/perplexity", r.step, std::exp(std::min(r.nll, 80.0)));
+  writer_.scalar("train/perplexity", r.step, perplexity(r.nll));
   writer_.scalar("train/accuracy", r.step, r.accuracy);
   if (r.top5) writer_.scalar("train/top5", r.step, *r.top5);
   if (imagenet_) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "metrics/perplexity.h"
 
 namespace lockstep {
 
@@ -38,7 +39,7 @@ void MetricsLog::on_step(const StepRecord& r) {
                                  {"epoch", r.epoch},
                                  {"train/loss", r.loss},
                                  {"train/nll", r.nll},
-                                 {"train/perplexity", std::exp(std::min(r.nll, 100.0))},
+                                 {"train/perplexity", perplexity(r.nll)},
                                  {"train/accuracy", r.accuracy},
                                  {"train/learning_rate", r.lr},
                                  {"train/gradient_norm", r.gradient_norm},

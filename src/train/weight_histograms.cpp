@@ -1,7 +1,7 @@
 #include "train/weight_histograms.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 

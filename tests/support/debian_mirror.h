@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/digest.h"
 #include "base/file.h"
 
 namespace lockstep::testing {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "formats/event_file.h"
+#include "support/event_reader.h"
 #include "support/tiny_runs.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <map>
 #include <regex>
 
-#include "formats/event_file.h"
+#include "support/event_reader.h"
 #include "support/tiny_images.h"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/digest.h"
 #include "support/tiny_runs.h"
 
 namespace lockstep {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "support/tiny_runs.h"

@@ -61,7 +61,8 @@ TEST(Score, PrintsWhatTheSacrebleuCommandPrints) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.ours);
     std::string theirs = run_in(
-        folder.path(), fmt::format("timeout 60 '{}' -m sacrebleu {}", LOCKSTEP_PYTHON, c.theirs));
+        folder.path(), fmt::format("timeout 60 '{}' '{}/tests/parity/sacrebleu_command.py' {}",
+                                   LOCKSTEP_PYTHON, LOCKSTEP_SOURCE, c.theirs));
     EXPECT_EQ(theirs.substr(0, 7) == "failed:", false) << theirs;
     EXPECT_EQ(
         run_in(folder.path(), fmt::format("timeout 60 '{}' score {}", LOCKSTEP_PROGRAM, c.ours)),

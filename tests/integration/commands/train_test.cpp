@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "support/tiny_runs.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "data/md5.h"
+#include "base/digest.h"
 #include "support/expect_error.h"
 #include "support/local_server.h"
 
@@ -153,20 +153,6 @@ TEST_F(Downloads, KeepWhatCameWhenTheDiskIsFull) {
                "No space left on device");
   EXPECT_GT(fs::file_size(small / "here.part"), 60'000u);
   ::umount(small.c_str());
-}
-
-TEST(Md5, GivesTheDigestsOfRfc1321) {
-  auto digest = [](const std::string& text) {
-    Md5 hash;
-    for (char c : text) hash.update(&c, 1);
-    return hash.hex();
-  };
-  EXPECT_EQ(digest(""), "d41d8cd98f00b204e9800998ecf8427e");
-  EXPECT_EQ(digest("abc"), "900150983cd24fb0d6963f7d28e17f72");
-  EXPECT_EQ(digest("abcdefghijklmnopqrstuvwxyz"), "c3fcd3d76192e4007dfb496cca67e13b");
-  EXPECT_EQ(digest("1234567890123456789012345678901234567890"
-                   "1234567890123456789012345678901234567890"),
-            "57edf4a22be3c955ac49da2e2107b67a");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/digest.h"
 #include "support/expect_error.h"
 #include "support/local_server.h"
 

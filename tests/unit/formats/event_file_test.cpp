@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "formats/crc32c.h"
-#include "formats/proto_message.h"
+#include "support/event_reader.h"
 #include "support/python.h"
 
 namespace lockstep {
@@ -125,7 +125,6 @@ TEST(EventFile, KeepsImagesHistogramsAndHyperParameters) {
   EXPECT_EQ(file.hyper[1].tag, kSessionStartTag);
   EXPECT_EQ(file.hyper[2].tag, kSessionEndTag);
   EXPECT_EQ(decode_session_start(file.hyper[1].data), some_parameters().values);
-  EXPECT_THROW(decode_session_start("\x1a\x05x"), MalformedProto);
 }
 
 // What tensorboard.plugins.hparams.summary_v2.hparams_pb() of TensorBoard 2.21 gives for
@@ -239,7 +238,7 @@ TEST(EventFile, OfOtherWritersReadsAsTheySay) {
   EXPECT_EQ(file.records, 57);
   ASSERT_EQ(file.scalars.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(file.scalars[i].tag, expected[i][0]);
+    EXPECT_EQ(file.scalars[i].tag, expected[i][0].get<std::string>());
     EXPECT_EQ(file.scalars[i].step, expected[i][1]);
     EXPECT_EQ(file.scalars[i].value, expected[i][2].get<float>());
   }

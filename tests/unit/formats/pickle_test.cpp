@@ -9,30 +9,30 @@ namespace {
 
 using namespace std::string_literals;
 
-PickleRef read(const std::string& text) {
+Pickle read(const std::string& text) {
   return read_pickle(std::as_bytes(std::span(text)), "data.pkl");
 }
 
 TEST(Pickle, ReadsPlainValues) {
-  const PickleRef value = read("\x80\x02}(X\1\0\0\0aK\x07X\1\0\0\0bJ\xfe\xff\xff\xffu."s);
-  const auto& items = std::get<PickleDict>(*value).items;
+  const Pickle value = read("\x80\x02}(X\1\0\0\0aK\x07X\1\0\0\0bJ\xfe\xff\xff\xffu."s);
+  const auto& items = std::get<PickleDict>(*value.root).items;
   ASSERT_EQ(items.size(), 2u);
   EXPECT_EQ(std::get<std::string>(*items[0].first), "a");
   EXPECT_EQ(std::get<int64_t>(*items[0].second), 7);
   EXPECT_EQ(std::get<int64_t>(*items[1].second), -2);
-  EXPECT_EQ(std::get<int64_t>(*read("\x80\x02\x8a\x02\x00\xff."s)), -256);
-  EXPECT_EQ(std::get<double>(*read("G\x3f\xf8\0\0\0\0\0\0."s)), 1.5);
+  EXPECT_EQ(std::get<int64_t>(*read("\x80\x02\x8a\x02\x00\xff."s).root), -256);
+  EXPECT_EQ(std::get<double>(*read("G\x3f\xf8\0\0\0\0\0\0."s).root), 1.5);
 }
 
 TEST(Pickle, MakesTensorsOfTheirParts) {
-  const PickleRef value = read(
+  const Pickle value = read(
       "\x80\x02"
       "ctorch._utils\n_rebuild_tensor_v2\n"
       "(("
       "X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
       "0X\3\0\0\0cpuK\x06tQK\0K\x02K\x03\x86K\x03K\x01\x86\x89"
       "ccollections\nOrderedDict\n)RtR."s);
-  const auto& tensor = std::get<PickleTensor>(*value);
+  const auto& tensor = std::get<PickleTensor>(*value.root);
   EXPECT_EQ(tensor.storage.dtype, DType::kF32);
   EXPECT_EQ(tensor.storage.key, "0");
   EXPECT_EQ(tensor.storage.elements, 6);
@@ -64,6 +64,19 @@ TEST(Pickle, RefusesDamage) {
   EXPECT_ERROR(read("K\1t."s), DataError, "a mark is missing");
   EXPECT_ERROR(read("h\5."s), DataError, "never kept");
   EXPECT_ERROR(read("K\1K\2s."s), DataError, "a value is missing");
+}
+
+// Each of these once ended the program or leaked: values are freed side by side, not one within the
+// other.
+TEST(Pickle, FreesWhatNestsDeeplyOrHoldsItself) {
+  const std::string nested = "\x80\x02)" + std::string(400'000, '\x85') + ".";
+  EXPECT_EQ(std::get<PickleList>(*read(nested).root).items.size(), 1u);
+  std::string lists = "]";
+  for (int i = 0; i < 100'000; ++i) lists += "]a";  // each empty one goes into the first
+  EXPECT_EQ(std::get<PickleList>(*read(lists + ".").root).items.size(), 100'000u);
+  const Pickle cycle = read("]q\0h\0a."s);
+  EXPECT_EQ(std::get<PickleList>(*cycle.root).items.at(0), cycle.root);
+  EXPECT_ERROR(read(std::string(10'000'001, ')') + "."), DataError, "more values");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -192,6 +193,25 @@ TEST(TensorFile, SaysWhatIsWrongWithTheHeader) {
             "(F64, I64, F32, I32, F16, BF16, I16, I8, U8, BOOL)");
   std::string entry = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_EQ(error_for("{" + entry + "," + entry + "}", 4), "tensor a appears twice in the header");
+}
+
+TEST(TensorFile, RefusesAHeaderThatNestsDeeply) {
+  const std::string deep = "{\"a\":" + std::string(400'000, '[') + std::string(400'000, ']') + "}";
+  EXPECT_EQ(error_for(deep, 0), "the header nests deeper than names, fields and lists");
+}
+
+// Time that grew with the square of the names was half a minute here.
+TEST(TensorFile, WithManyNamesIsWrittenAndReadInTwoSeconds) {
+  TemporaryFolder folder;
+  const fs::path path = folder.path() / "many";
+  std::vector<TensorEntry> entries;
+  for (int i = 0; i < 120'000; ++i) {
+    entries.push_back({fmt::format("layers.{:06}.weight", i), DType::kU8, {0}, {}});
+  }
+  const std::clock_t start = std::clock();
+  write_tensor_file(path, entries);
+  EXPECT_EQ(TensorFile(path).entries().size(), entries.size());
+  EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC);
 }
 
 TEST(TensorFile, SaysWhatIsWrongWithTheLayout) {

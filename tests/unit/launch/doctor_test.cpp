@@ -80,9 +80,9 @@ DoctorNeeds usual_needs() {
 }
 
 // The findings of a check that are not ok.
-std::vector<Finding> troubles(const DoctorReport& report, const std::string& check) {
-  std::vector<Finding> out;
-  for (const Finding& f : judge(report, usual_needs())) {
+std::vector<DoctorFinding> troubles(const DoctorReport& report, const std::string& check) {
+  std::vector<DoctorFinding> out;
+  for (const DoctorFinding& f : judge(report, usual_needs())) {
     if (f.verdict != Judgement::kOk && (check.empty() || f.check == check)) out.push_back(f);
   }
   return out;
@@ -90,7 +90,7 @@ std::vector<Finding> troubles(const DoctorReport& report, const std::string& che
 
 void expect_one(const DoctorReport& report, const std::string& check, Judgement verdict,
                 const std::string& host) {
-  std::vector<Finding> found = troubles(report, "");
+  std::vector<DoctorFinding> found = troubles(report, "");
   ASSERT_EQ(found.size(), 1u) << check << (found.empty() ? "" : ": " + found.back().seen);
   EXPECT_EQ(found[0].check, check);
   EXPECT_EQ(found[0].verdict, verdict);
@@ -124,7 +124,7 @@ Json& compute_of(DoctorReport& report, std::size_t host) {
 // What the findings of a check say, one line each.
 std::string said(const DoctorReport& report, const DoctorNeeds& needs, const std::string& check) {
   std::string out;
-  for (const Finding& f : judge(report, needs)) {
+  for (const DoctorFinding& f : judge(report, needs)) {
     if (f.check == check) out += f.host + (f.host.empty() ? "" : ": ") + f.seen + "\n";
   }
   return out;
@@ -233,7 +233,7 @@ TEST(Doctor, NamesASlowAndALopsidedLink) {
   link.to_many = link.to_one = link.from_many = link.from_one = 65e6;
   expect_one(report, "network", Judgement::kWarn, "b - c");
   link.from_many = 117e6;
-  std::vector<Finding> found = troubles(report, "network");
+  std::vector<DoctorFinding> found = troubles(report, "network");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_NE(found[1].seen.find("from b to c"), std::string::npos) << found[1].seen;
 }
@@ -253,9 +253,9 @@ TEST(Doctor, SaysWhichPortsAreShutInWhichDirection) {
 TEST(Doctor, NamesTheSettingsOfTcpThatCostTimeOnFarHosts) {
   DoctorReport report = sound_report();
   for (LinkReport& link : report.links) link.round_trip_seconds = 0.04;
-  std::vector<Finding> found = troubles(report, "");
+  std::vector<DoctorFinding> found = troubles(report, "");
   ASSERT_EQ(found.size(), 6u);  // idle connections and buffers, each on three hosts
-  for (const Finding& f : found) EXPECT_EQ(f.check, "tcp");
+  for (const DoctorFinding& f : found) EXPECT_EQ(f.check, "tcp");
 }
 
 TEST(Doctor, RefusesAddressesOfContainersAndNamesASecondWay) {

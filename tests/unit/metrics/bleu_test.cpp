@@ -232,7 +232,8 @@ TEST(Bleu, EqualsSacrebleuOnRandomText) {
     auto references = cases[i]["references"].get<std::vector<Lines>>();
     BleuScore score = bleu.corpus(cases[i]["hypotheses"].get<Lines>(), references);
     EXPECT_NEAR(score.score, expected[i]["score"].get<double>(), kTolerance);
-    EXPECT_EQ(bleu.format(score, static_cast<int>(references.size())), expected[i]["line"]);
+    EXPECT_EQ(bleu.format(score, static_cast<int>(references.size())),
+              expected[i]["line"].get<std::string>());
     EXPECT_EQ(score.statistics.hypothesis_tokens, expected[i]["sys_len"]);
     EXPECT_EQ(score.statistics.reference_tokens, expected[i]["ref_len"]);
     bool added = cases[i]["options"]["smooth_method"] == "add-k";  // changes upstream's counts

@@ -1,4 +1,4 @@
-#include "data/text_loader.h"
+#include "batches/text_loader.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // The loader: what an image becomes depends on (seed, epoch, index, size) alone.
-#include "data/image_loader.h"
+#include "batches/image_loader.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "data/image_loader.h"
+#include "batches/image_loader.h"
 
 #include <algorithm>
 #include <cmath>

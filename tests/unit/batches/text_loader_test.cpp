@@ -1,4 +1,4 @@
-#include "data/text_loader.h"
+#include "batches/text_loader.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "support/expect_error.h"
 
