@@ -16,7 +16,7 @@ namespace lockstep {
 class Digest {
  public:
   static Digest sha256();  // FIPS 180-4
-  static Digest md5();     // RFC 1321: it finds damage, not fraud. MachineError where it is forbidden.
+  static Digest md5();  // RFC 1321: it finds damage, not fraud. MachineError where it is forbidden.
 
   void update(const void* data, std::size_t size);
   std::string hex();  // finishes; call once

@@ -7,8 +7,8 @@
 namespace lockstep {
 
 // exp of the mean negative log-likelihood per target token (in nats, without label smoothing).
-// Capped at exp(80), about 5.5e34: an untrained model then still gives a number that a plot, JSON and
-// the 32 bits of a TensorBoard file can hold. Not a number stays not a number.
+// Capped at exp(80), about 5.5e34: an untrained model then still gives a number that a plot, JSON
+// and the 32 bits of a TensorBoard file can hold. Not a number stays not a number.
 inline double perplexity(double mean_nll) {
   constexpr double kMostNats = 80;
   return std::exp(std::isnan(mean_nll) ? mean_nll : std::min(mean_nll, kMostNats));
