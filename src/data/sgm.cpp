@@ -1,5 +1,6 @@
 #include "data/sgm.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
