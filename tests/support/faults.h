@@ -117,9 +117,10 @@ class Job {
   }
   // The processes of lockstep that a host has: ranks, agents, wardens.
   std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
-    // By what they run; the one that looks is a shell.
+    // By what they run; the one that looks is a shell. What it says of a process that ends while it
+    // looks is not part of the answer.
     std::string script = fmt::format(
-        "for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || continue; "
+        "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || continue; "
         "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
         fs::canonical(LOCKSTEP_PROGRAM).string(), of);
     std::vector<int> out;
