@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/statistics.h"
+
 namespace lockstep {
 
 namespace {
@@ -53,13 +55,9 @@ ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
     }
     if (over) break;
   }
-  auto middle = [](std::vector<double>& values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  };
   return {.repeats = static_cast<int>(seconds.size()),
-          .seconds = middle(seconds),
-          .cpu_seconds = middle(cpu)};
+          .seconds = median(seconds),
+          .cpu_seconds = median(cpu)};
 }
 
 }  // namespace lockstep

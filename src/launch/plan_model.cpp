@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "base/text.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
-// Statistics of series, as pure functions: quantiles, means of bins, least squares with its
-// uncertainty. Sources: Draper and Smith, "Applied Regression Analysis" (1998), section 1.4, for
-// the standard error of a slope; Hyndman and Fan 1996, definition 7, for quantiles.
+// Statistics of series, as pure functions: means of bins, least squares with its uncertainty.
+// Source: Draper and Smith, "Applied Regression Analysis" (1998), section 1.4, for the standard
+// error of a slope.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,6 @@ namespace lockstep {
 struct Point {
   double x = 0, y = 0;
 };
-
-double mean_of(const std::vector<double>& values);          // NaN for none
-double quantile(std::vector<double> values, double share);  // 0 to 1; NaN for none
-double median_of(std::vector<double> values);
-// Median absolute deviation times 1.4826: the standard deviation of a normal distribution, blind
-// to outliers (Rousseeuw and Croux 1993).
-double robust_deviation(const std::vector<double>& values);
 
 // At most `most` points: each the mean x and mean y of equally many neighbours; not finite ones are
 // left out.

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "report/analysis_series.h"
+#include "base/statistics.h"
 
 namespace lockstep {
 
@@ -108,10 +108,10 @@ StepDurations step_durations(const RunHistory& history) {
   const Rows steps = steady_steps(history);
   std::vector<double> seconds = values_of(steps, &StepRow::seconds);
   StepDurations out{.count = steps.size(),
-                    .mean = mean_of(seconds),
-                    .compute = mean_of(values_of(steps, &StepRow::compute)),
-                    .wait = mean_of(values_of(steps, &StepRow::wait)),
-                    .data = mean_of(values_of(steps, &StepRow::data))};
+                    .mean = mean(seconds),
+                    .compute = mean(values_of(steps, &StepRow::compute)),
+                    .wait = mean(values_of(steps, &StepRow::wait)),
+                    .data = mean(values_of(steps, &StepRow::data))};
   std::sort(seconds.begin(), seconds.end());
   out.median = quantile(seconds, 0.5);
   out.p95 = quantile(seconds, 0.95);
@@ -127,9 +127,9 @@ Outliers find_outliers(const RunHistory& history) {
   const Rows steps = steady_steps(history);
   const std::vector<double> seconds = values_of(steps, &StepRow::seconds);
   StepDurations usual = step_durations(history);
-  usual.data = median_of(values_of(steps, &StepRow::data));
-  usual.wait = median_of(values_of(steps, &StepRow::wait));
-  const double usual_targets = median_of(values_of(steps, &StepRow::targets));
+  usual.data = median(values_of(steps, &StepRow::data));
+  usual.wait = median(values_of(steps, &StepRow::wait));
+  const double usual_targets = median(values_of(steps, &StepRow::targets));
   out.limit = usual.median + std::max(6 * robust_deviation(seconds), 0.2 * usual.median);
   std::set<int64_t> interrupted;
   for (const EvaluationRow& row : history.evaluations) interrupted.insert(row.step);

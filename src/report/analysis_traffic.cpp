@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/analysis_series.h"
+#include "base/statistics.h"
 
 namespace lockstep {
 
@@ -62,7 +62,7 @@ std::optional<WaitSplit> split_wait(const std::vector<RankLoad>& ranks) {
     out.for_others += (r.wait - least->wait) / static_cast<double>(ranks.size());
     if (r.rank != least->rank) others.push_back(r.compute + r.data);
   }
-  const double usual = median_of(others);
+  const double usual = median(others);
   if (usual > 0) out.factor = (least->compute + least->data) / usual;
   return out;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/statistics.h"
 
 namespace lockstep {
 

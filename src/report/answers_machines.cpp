@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "base/text.h"
 #include "report/analysis_flops.h"
-#include "report/analysis_series.h"
 #include "report/analysis_steps.h"
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
@@ -40,22 +40,26 @@ ComparisonTable rank_table(const std::vector<RankLive>& ranks) {
   return table;
 }
 
-// How often warnings about slow ranks stand in the log, and the newest.
+std::string slow_text(const SlowRankRow& row) {
+  return fmt::format("rank {} on {} was {:.2f} times as slow as the others: {}", row.rank, row.host,
+                     row.factor, row.guess);
+}
+
+// By the times of the whole run, else by what the run noticed, else by its newest 20 seconds.
 void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
-  std::vector<std::string> lines;
-  for (const std::string& line : run.facts.warnings) {
-    if (line.find("as slow as the others") != std::string::npos) lines.push_back(line);
-  }
+  const std::vector<SlowRankRow>& noticed = run.history.slow_ranks;
   const ReadJson slowest = run.facts.live.is_object()
                                ? run.facts.live.value("slowest", ReadJson(nullptr))
                                : ReadJson(nullptr);
   constexpr double kSlow = 1.15;  // as docs/run-folder.md
   std::string text;
   if (run.times) text = slow_rank_text(run, out).value_or("");
-  if (!lines.empty()) {
-    if (!run.times) text = lines.back();
-    out.evidence.push_back(fmt::format("The run warned {} time{} of a slow rank; the newest: {}",
-                                       lines.size(), lines.size() == 1 ? "" : "s", lines.back()));
+  if (!noticed.empty()) {
+    const SlowRankRow& newest = noticed.back();
+    if (!run.times) text = slow_text(newest);
+    out.evidence.push_back(fmt::format(
+        "The run warned {} time{} of a slow rank; the newest, at step {}: {}.", noticed.size(),
+        noticed.size() == 1 ? "" : "s", with_commas(newest.step), slow_text(newest)));
   } else if (run.times) {
     // What the whole run's times say counts, not its newest 20 seconds.
   } else if (slowest.is_object() && number(slowest, "factor") >= kSlow) {
@@ -124,8 +128,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
     sources.push_back(row.sources);
     items.push_back(row.items);
   }
-  const StepWork work{mean_of(targets), mean_of(sources), mean_of(items),
-                      run.facts.number("images.size")};
+  const StepWork work{mean(targets), mean(sources), mean(items), run.facts.number("images.size")};
   const auto count =
       run.facts.weights ? count_flops(run.facts.weights->tensors, work) : std::nullopt;
   if (count && t.mean > 0) {

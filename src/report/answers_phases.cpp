@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "report/analysis_series.h"
 #include "report/timeline_figure.h"
 
 namespace lockstep {

@@ -1,8 +1,8 @@
 // Question 11: does the traffic fit the formula.
 #include <fmt/format.h>
 
+#include "base/statistics.h"
 #include "base/text.h"
-#include "report/analysis_series.h"
 #include "report/analysis_steps.h"
 #include "report/analysis_traffic.h"
 #include "report/answers.h"
@@ -17,7 +17,7 @@ namespace {
 double bytes_a_step(const RunHistory& history) {
   std::vector<double> sent;
   for (const StepRow& row : history.steps) sent.push_back(row.sent_bytes);
-  return sent.empty() ? 0 : median_of(std::move(sent));
+  return sent.empty() ? 0 : median(std::move(sent));
 }
 
 // What hooks leave of fp32 on the wire.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/statistics.h"
 #include "report/analysis_series.h"
 #include "report/answers_hosts.h"
 
@@ -39,14 +40,14 @@ std::vector<PlotSeries> spread_of(const std::vector<std::vector<Point>>& lines) 
       stretches[last > 0 ? static_cast<int>(p.x / last * (kStretches - 1)) : 0].push_back(p.y);
     }
   }
-  std::vector<Point> lowest, mean, highest;
+  std::vector<Point> lowest, middle, highest;
   for (const auto& [stretch, values] : stretches) {
     const double x = (stretch + 0.5) / kStretches * last;
     lowest.push_back({x, *std::min_element(values.begin(), values.end())});
-    mean.push_back({x, mean_of(values)});
+    middle.push_back({x, mean(values)});
     highest.push_back({x, *std::max_element(values.begin(), values.end())});
   }
-  return {drawn("lowest of all", lowest), drawn("mean", mean), drawn("highest of all", highest)};
+  return {drawn("lowest of all", lowest), drawn("mean", middle), drawn("highest of all", highest)};
 }
 
 }  // namespace

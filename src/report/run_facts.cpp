@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "base/text.h"
 #include "config/source.h"
 #include "formats/tensor_file.h"
 #include "formats/token_file.h"
-#include "report/analysis_series.h"
 #include "report/read_json.h"
 
 namespace lockstep {
@@ -116,7 +116,7 @@ void add_weights(RunFacts& out) {
 
 LengthFacts lengths_of(const std::string& name, std::vector<double> lengths) {
   LengthFacts out{.name = name, .items = static_cast<int64_t>(lengths.size())};
-  out.mean = mean_of(lengths);
+  out.mean = mean(lengths);
   std::sort(lengths.begin(), lengths.end());
   out.median = quantile(lengths, 0.5);
   out.p95 = quantile(lengths, 0.95);

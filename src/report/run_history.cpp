@@ -78,6 +78,13 @@ class HistoryReader {
       if (!out_.steps.empty()) out_.steps.back().meeting = true;
     } else if (event == "host") {
       out_.hosts.add(line);
+    } else if (event == "slow_rank") {
+      out_.slow_ranks.push_back({.step = whole(line, "step"),
+                                 .time = number(line, "time"),
+                                 .rank = line.value("rank", 0),
+                                 .host = line.value("host", ""),
+                                 .guess = line.value("guess", ""),
+                                 .factor = number(line, "factor")});
     } else if (event == "plan") {
       out_.plan = line;
     } else if (event == "end" && !out_.attempts.empty()) {

@@ -47,10 +47,20 @@ struct CheckpointRow {
   std::string name;
 };
 
+// A rank for which the others waited for half a minute and more.
+struct SlowRankRow {
+  int64_t step = 0;
+  double time = 0;
+  int rank = 0;
+  std::string host, guess;  // guess: why
+  double factor = 0;        // its busy time a step over the median of the others'
+};
+
 struct RunHistory {
   std::vector<StepRow> steps;  // ascending, each once
   std::vector<EvaluationRow> evaluations;
   std::vector<CheckpointRow> checkpoints;  // all that were written, also before a resume
+  std::vector<SlowRankRow> slow_ranks;     // of all attempts
   std::vector<AttemptRow> attempts;
   int64_t total_steps = 0;  // asked for; 0: not known
   int64_t repeated_steps = 0;

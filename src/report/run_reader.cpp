@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/statistics.h"
 #include "config/source.h"
 #include "report/read_json.h"
 
@@ -182,8 +183,7 @@ void add_speed(const Lines& lines, RunFigures& out) {
     items += step.items;
     times.push_back(step.seconds);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
-  out.step_seconds = times[times.size() / 2];
+  out.step_seconds = median(std::move(times));
   if (seconds > 0) {
     out.items_per_second = items / seconds;
     out.wait_share = wait / seconds;

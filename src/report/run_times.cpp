@@ -6,8 +6,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/statistics.h"
 #include "base/text.h"
-#include "report/analysis_series.h"
 
 namespace lockstep {
 
@@ -81,7 +81,7 @@ class Collector {
     if (out_.steady.empty()) out_.steady = out_.total;
     for (RankPhases& rank : out_.steady) rank = rank.mean();
     out_.usual.resize(out_.total.size());
-    for (std::size_t r = 0; r < out_.usual.size(); ++r) out_.usual[r] = median(r);
+    for (std::size_t r = 0; r < out_.usual.size(); ++r) out_.usual[r] = typical(r);
     out_.bins = bins_;
     return std::move(out_);
   }
@@ -122,7 +122,7 @@ class Collector {
     }
     samples_.push_back(step);
   }
-  RankPhases median(std::size_t rank) const {
+  RankPhases typical(std::size_t rank) const {
     RankPhases out;
     std::vector<RankPhases> ranks;
     for (const StepTimes& s : samples_) {
@@ -135,7 +135,7 @@ class Collector {
     for (const Phase& phase : kAll) {
       std::vector<double> values;
       for (const RankPhases& r : ranks) values.push_back(r.*phase.field);
-      out.*phase.field = median_of(std::move(values));
+      out.*phase.field = median(std::move(values));
     }
     return out;
   }
@@ -152,7 +152,7 @@ double factor_of(const std::vector<RankPhases>& means, std::size_t rank) {
   for (std::size_t r = 0; r < means.size(); ++r) {
     if (r != rank && means[r].steps > 0) others.push_back(means[r].working());
   }
-  const double usual = others.empty() ? 0 : median_of(others);
+  const double usual = others.empty() ? 0 : median(others);
   return usual > 0 ? means[rank].working() / usual : 0;
 }
 
@@ -174,8 +174,8 @@ std::string slowest_phase(const std::vector<RankPhases>& means, int rank) {
       if (std::cmp_not_equal(r, rank) && means[r].steps > 0)
         others.push_back(means[r].*phase.field);
     }
-    const double excess = means[static_cast<std::size_t>(rank)].*phase.field -
-                          (others.empty() ? 0 : median_of(others));
+    const double excess =
+        means[static_cast<std::size_t>(rank)].*phase.field - (others.empty() ? 0 : median(others));
     if (excess > most) {
       most = excess;
       out = phase.name;

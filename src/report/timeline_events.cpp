@@ -8,7 +8,6 @@
 #include <ctime>
 
 #include "base/text.h"
-#include "report/analysis_series.h"
 #include "report/analysis_steps.h"
 #include "report/timeline_parts.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/statistics.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -44,16 +45,6 @@ void add_steps(const std::vector<StepRecord>& records,
   }
 }
 
-namespace {
-
-// The value below which a share of the sorted values lies, by nearest rank.
-double quantile(const std::vector<double>& sorted, double share) {
-  auto place = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-  return sorted[std::max<std::size_t>(place, 1) - 1];
-}
-
-}  // namespace
-
 std::string benchmark_report(const std::vector<StepRecord>& records,
                              const std::vector<int64_t>& peak_bytes, const std::string& unit) {
   std::vector<double> seconds;
@@ -68,7 +59,6 @@ std::string benchmark_report(const std::vector<StepRecord>& records,
     sources += r.sources;
     items += r.items;
   }
-  std::sort(seconds.begin(), seconds.end());
   auto steps = static_cast<double>(records.size());
   auto rate = [&](int64_t count) {
     return with_commas(std::llround(static_cast<double>(count) / total));
@@ -79,7 +69,7 @@ std::string benchmark_report(const std::vector<StepRecord>& records,
   out += fmt::format("Steps measured:         {} (from step {})\n", records.size(),
                      records.front().step);
   out += fmt::format("Avg time per step:      {:.4f} s (median {:.4f}, 95 % within {:.4f})\n",
-                     total / steps, quantile(seconds, 0.5), quantile(seconds, 0.95));
+                     total / steps, median(seconds), quantile(seconds, 0.95));
   out += fmt::format("  for other ranks:      {:.4f} s\n  for data:             {:.4f} s\n",
                      wait / steps, data / steps);
   out += fmt::format("Avg objects per second: {}\n", rate(sources + targets));

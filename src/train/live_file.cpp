@@ -97,8 +97,12 @@ Json rank_json(const RankSeen& r, const StepShares& shares, RankSeen::Time now) 
 
 }  // namespace
 
-LiveFile::LiveFile(World& world, const RunFolder& folder, LiveOptions options)
-    : world_(world), folder_(folder), options_(std::move(options)), started_(unix_seconds()) {
+LiveFile::LiveFile(World& world, const RunFolder& folder, MetricsLog& log, LiveOptions options)
+    : world_(world),
+      folder_(folder),
+      log_(log),
+      options_(std::move(options)),
+      started_(unix_seconds()) {
   if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // the only rank
   thread_ = std::thread([this] { run(); });
 }
@@ -128,18 +132,30 @@ void LiveFile::on_start(int64_t first_step, int64_t total_steps) {
 }
 
 void LiveFile::on_step(const StepRecord& record) {
+  log_slow_ranks();
   std::scoped_lock lock(mutex_);
   newest_ = record;
 }
 
 void LiveFile::on_evaluation(const EvaluationRecord& record) {
+  log_slow_ranks();
   std::scoped_lock lock(mutex_);
   evaluation_ = fmt::format("step {}: {}", record.step, record.result->summary);
 }
 
 void LiveFile::on_checkpoint(const CheckpointRecord& record) {
+  log_slow_ranks();
   std::scoped_lock lock(mutex_);
   checkpoint_ = record.name;
+}
+
+void LiveFile::log_slow_ranks() {
+  std::vector<SlowRankRecord> records;
+  {
+    std::scoped_lock lock(mutex_);
+    records.swap(slow_ranks_);
+  }
+  for (const SlowRankRecord& record : records) log_.on_slow_rank(record);
 }
 
 void LiveFile::on_end(const std::string& reason) {
@@ -167,7 +183,12 @@ void LiveFile::look() {
   for (const std::string& warning : world_.heartbeat().take_warnings()) {
     log_warning("{}", warning);
   }
-  if (auto warning = stragglers_.warning(now)) log_warning("{}", *warning);
+  if (auto slow = stragglers_.lasting(now)) {
+    log_warning("rank {} on {} is {:.2f} times as slow as the others, who wait for it: {}",
+                slow->rank, slow->host, slow->factor, slow->guess);
+    std::scoped_lock lock(mutex_);
+    slow_ranks_.push_back({unix_seconds(), newest_.step, *slow});
+  }
 }
 
 std::string LiveFile::text(const std::string& state, const std::string& reason) {

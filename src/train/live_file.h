@@ -7,8 +7,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "dist/world.h"
+#include "train/metrics_log.h"
 #include "train/observers.h"
 #include "train/run_folder.h"
 #include "train/straggler.h"
@@ -25,8 +27,10 @@ struct LiveOptions {
 
 class LiveFile : public Observer {
  public:
-  // Writes from a thread of its own: the disk may be slow. `world` outlives it.
-  LiveFile(World& world, const RunFolder& folder, LiveOptions options);
+  // The file is written by a thread of its own, for the disk may be slow; slow ranks go into `log`
+  // by the loop's thread, as all of its lines. `world` outlives it, `log` its last call as an
+  // observer.
+  LiveFile(World& world, const RunFolder& folder, MetricsLog& log, LiveOptions options);
   ~LiveFile() override;  // without on_end before: the run failed
   LiveFile(const LiveFile&) = delete;
   LiveFile& operator=(const LiveFile&) = delete;
@@ -42,9 +46,11 @@ class LiveFile : public Observer {
   void look();
   std::string text(const std::string& state, const std::string& reason);
   void write(const std::string& content);
+  void log_slow_ranks();
 
   World& world_;
   RunFolder folder_;
+  MetricsLog& log_;
   LiveOptions options_;
   double started_ = 0;  // seconds since 1970
   StragglerWatch stragglers_;
@@ -54,6 +60,7 @@ class LiveFile : public Observer {
   std::mutex mutex_;  // of what follows
   std::condition_variable ended_;
   StepRecord newest_;
+  std::vector<SlowRankRecord> slow_ranks_;  // not yet in the log
   std::string evaluation_, checkpoint_, end_reason_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all the others

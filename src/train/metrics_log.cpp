@@ -111,6 +111,14 @@ void MetricsLog::on_host(double time, int64_t step, const nlohmann::ordered_json
   write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+void MetricsLog::on_slow_rank(const SlowRankRecord& r) {
+  nlohmann::ordered_json line = {
+      {"event", "slow_rank"},      {"time", r.time},           {"step", r.step},
+      {"rank", r.straggler.rank},  {"host", r.straggler.host}, {"factor", r.straggler.factor},
+      {"guess", r.straggler.guess}};
+  write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void MetricsLog::on_end(const std::string& reason) {
   write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}, {"reason", reason}}
             .dump());

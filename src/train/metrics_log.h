@@ -8,8 +8,16 @@
 
 #include "base/file.h"
 #include "train/observers.h"
+#include "train/straggler.h"
 
 namespace lockstep {
+
+// A rank for which the others have waited for half a minute and more.
+struct SlowRankRecord {
+  double time = 0;   // seconds since 1970
+  int64_t step = 0;  // the newest then
+  Straggler straggler;
+};
 
 // Appends, so that a resumed run keeps its past. Throws MachineError when the file cannot be
 // written.
@@ -28,6 +36,7 @@ class MetricsLog : public Observer {
   void on_epoch(const nlohmann::ordered_json& figures);
   // What a host did in the seconds before `time` (train/host_log.h).
   void on_host(double time, int64_t step, const nlohmann::ordered_json& figures);
+  void on_slow_rank(const SlowRankRecord& record);
 
  private:
   void write(const std::string& line);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/statistics.h"
 #include "base/text.h"
 #include "train/run_measurement.h"
 

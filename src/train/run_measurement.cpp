@@ -1,6 +1,5 @@
 #include "train/run_measurement.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace lockstep {
@@ -74,13 +73,6 @@ RunMeasurement measurement_from_json(const Json& json) {
     out.buckets.push_back({b.at("bytes"), b.at("ready_seconds")});
   }
   return out;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 }  // namespace lockstep

@@ -57,7 +57,4 @@ nlohmann::ordered_json to_json(const RunMeasurement& measurement);
 // Throws nlohmann::json::exception for what to_json() did not write.
 RunMeasurement measurement_from_json(const nlohmann::ordered_json& json);
 
-// The middle of the values, the mean of the two middle ones; 0 for none.
-double median(std::vector<double> values);
-
 }  // namespace lockstep

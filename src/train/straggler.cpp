@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/statistics.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -13,14 +12,6 @@ constexpr std::chrono::seconds kWindow{20}, kPersists{30}, kSilence{600};
 constexpr int64_t kFewSteps = 5;  // say little: the window is then as long as it takes
 constexpr std::size_t kMostMoments = 600;
 constexpr double kSlower = 1.15;
-
-double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  double upper = *middle;
-  if (values.size() % 2 == 1) return upper;
-  return (upper + *std::max_element(values.begin(), middle)) / 2;
-}
 
 // Median over all ranks but one.
 template <typename Figure>
@@ -84,6 +75,7 @@ std::optional<Straggler> StragglerWatch::find() const {
   if (out.factor < kSlower) return {};
 
   const std::size_t slow = static_cast<std::size_t>(out.rank);
+  out.host = ranks_[slow].identity.host;
   const HostFigures& usage = ranks_[slow].status.usage;
   double usual_data =
       median_of_others(all.size(), slow, [&](auto i) { return all[i].data_seconds; });
@@ -103,14 +95,12 @@ std::optional<Straggler> StragglerWatch::find() const {
   return out;
 }
 
-std::optional<std::string> StragglerWatch::warning(Time now) {
-  bool due = slowest_ && now - slow_since_ >= kPersists &&
-             (warned_ == Time{} || now - warned_ >= kSilence);
+std::optional<Straggler> StragglerWatch::lasting(Time now) {
+  bool due =
+      slowest_ && now - slow_since_ >= kPersists && (told_ == Time{} || now - told_ >= kSilence);
   if (!due) return {};
-  warned_ = now;
-  return fmt::format("{} is {:.2f} times as slow as the others, who wait for it: {}",
-                     ranks_[static_cast<std::size_t>(slowest_->rank)].name(), slowest_->factor,
-                     slowest_->guess);
+  told_ = now;
+  return slowest_;
 }
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ struct StepShares {
 
 struct Straggler {
   int rank = -1;
+  std::string host;   // its name
   double factor = 1;  // its busy time a step over the median of the other ranks'
   std::string guess;  // "its cores are busy with other programs", ...
 };
@@ -36,8 +37,8 @@ class StragglerWatch {
   std::vector<StepShares> shares() const;
   // The slowest rank, if it is more than 15 % slower than the median of the others.
   std::optional<Straggler> slowest() const { return slowest_; }
-  // Text for the log when the same rank has been the slowest for half a minute; again after ten.
-  std::optional<std::string> warning(Time now);
+  // The slowest rank once it has been the slowest for half a minute; again after ten minutes.
+  std::optional<Straggler> lasting(Time now);
 
  private:
   struct Moment {
@@ -49,7 +50,7 @@ class StragglerWatch {
   std::deque<Moment> moments_;
   std::vector<RankSeen> ranks_;  // the newest
   std::optional<Straggler> slowest_;
-  Time slow_since_{}, warned_{};
+  Time slow_since_{}, told_{};
 };
 
 }  // namespace lockstep

@@ -192,6 +192,7 @@ void Trainer::start_observers() {
     HostLog::Logs logs{*log, *events};
     observers_.push_back(std::make_unique<HostLog>(world_, logs, seconds));
   }
+  MetricsLog& lines = *log;
   observers_.push_back(std::move(log));
   observers_.push_back(std::move(events));
   if (config_.logging.mlperf) {
@@ -200,7 +201,7 @@ void Trainer::start_observers() {
   }
   observers_.push_back(std::make_unique<TimesFile>(folder_.times(), world_.size()));
   observers_.push_back(
-      std::make_unique<LiveFile>(world_, folder_,
+      std::make_unique<LiveFile>(world_, folder_, lines,
                                  LiveOptions{.unit = task_.unit(),
                                              .minutes = config_.training.minutes,
                                              .threads = at::get_num_threads(),

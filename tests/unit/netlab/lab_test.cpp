@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "base/statistics.h"
 #include "base/text.h"
 #include "support/expect_error.h"
 #include "support/net_probe.h"
@@ -18,12 +18,6 @@ using namespace std::chrono_literals;
 const char* const kTwo = "[hosts]\nnames = ['a', 'b']\nsshd = false\n";
 // Payload of a full packet as a share of what it takes on a wire: 1448 of 1538 bytes.
 constexpr double kPayload = 1448.0 / 1538;
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 TEST(Lab, DelaysEveryPacketByWhatIsAskedOneWay) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
@@ -79,9 +73,7 @@ TEST(Lab, SpreadsDelaysEvenlyOverTheJitter) {
   // Farther apart than the jitter: packets of a path do not overtake each other.
   std::vector<double> times =
       ping(hosts.lab(), "a", "b", {.count = 60, .every_seconds = 0.022, .wait_seconds = 0.1});
-  double mean =
-      std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  EXPECT_NEAR(mean, 0.020, 0.003);  // standard error 0.75 ms
+  EXPECT_NEAR(mean(times), 0.020, 0.003);  // standard error 0.75 ms
   EXPECT_GE(*std::min_element(times.begin(), times.end()), 0.0099);
   EXPECT_LT(*std::min_element(times.begin(), times.end()), 0.014);
   EXPECT_GT(*std::max_element(times.begin(), times.end()), 0.026);

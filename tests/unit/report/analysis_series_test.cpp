@@ -7,20 +7,6 @@
 namespace lockstep {
 namespace {
 
-TEST(AnalysisSeries, QuantilesAreThoseOfNumpy) {
-  const std::vector<double> values = {4, 1, 3, 2, 10};
-  EXPECT_DOUBLE_EQ(quantile(values, 0), 1);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.5), 3);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.95), 8.8);  // numpy.quantile(values, 0.95)
-  EXPECT_DOUBLE_EQ(quantile(values, 1), 10);
-  EXPECT_TRUE(std::isnan(quantile({}, 0.5)));
-}
-
-TEST(AnalysisSeries, TheRobustDeviationDoesNotSeeOneOutlier) {
-  EXPECT_NEAR(robust_deviation({1, 2, 3, 4, 5}), 1.4826, 1e-9);
-  EXPECT_NEAR(robust_deviation({1, 2, 3, 4, 5000}), 1.4826, 1e-9);
-}
-
 TEST(AnalysisSeries, BinsKeepTheMeanAndLeaveOutWhatIsNotFinite) {
   std::vector<Point> points;
   for (int i = 0; i < 1000; ++i) points.push_back({static_cast<double>(i), 2.0 * i});

@@ -25,6 +25,7 @@ struct InventedRun {
   int steps = 200, every = 20, hosts = 2;
   double slow_rank = 1;  // rank 1's compute over rank 0's
   InventedStep step;
+  int warned_at = 0;  // the run noticed a slow rank; 0: never
   int killed_at = 0;  // resumed from the evaluation before; 0: never
   bool overfits = false, levels = true;
   std::string end = "steps";
@@ -67,6 +68,14 @@ class ReportTest : public ::testing::Test {
     line({{"event", "start"}, {"first_step", 1}, {"total_steps", run.steps}});
     for (int step = 1; step <= run.steps; ++step) {
       add_step(run, step, time, out);
+      if (step == run.warned_at) {
+        line({{"event", "slow_rank"},
+              {"step", step},
+              {"rank", 1},
+              {"host", "b"},
+              {"factor", 1.5},
+              {"guess", "its machine computes more slowly"}});
+      }
       if (step == run.killed_at) {
         const int back = step / run.every * run.every;
         time += 30;
@@ -169,6 +178,16 @@ TEST_F(ReportTest, ASlowRankIsNotTakenForTheNetwork) {
       report_of(make({.slow_rank = 1.6, .step = {.compute = 0.5, .wait = 0.32, .data = 0.01}}));
   EXPECT_TRUE(findings_of(report).contains("slow_rank"));
   EXPECT_FALSE(findings_of(report).contains("network_bound"));
+}
+
+TEST_F(ReportTest, ASlowRankThatTheRunNoticedIsTold) {
+  const Json report = report_of(make({.warned_at = 120}));
+  EXPECT_EQ(findings_of(report), std::set<std::string>{"slow_rank"});
+  const std::string evidence = answer_of(report, "processors")["evidence"].dump();
+  EXPECT_NE(evidence.find("at step 120: rank 1 on b was 1.50 times as slow as the others: its "
+                          "machine computes more slowly"),
+            std::string::npos)
+      << evidence;
 }
 
 TEST_F(ReportTest, ASlowNetworkIsTheBottleneck) {
