@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "dist/network.h"
-#include "dist/world.h"
+#include "dist/collectives/world.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 namespace {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "dist/gloo_backend.h"
-#include "dist/gradient_reducer.h"
-#include "dist/launch_environment.h"
-#include "dist/store.h"
+#include "dist/collectives/gloo_backend.h"
+#include "dist/collectives/store.h"
+#include "dist/gradients/gradient_reducer.h"
+#include "dist/rank/launch_environment.h"
 
 namespace lockstep {
 namespace {

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "dist/gloo_backend.h"
-#include "dist/launch_environment.h"
-#include "dist/network.h"
-#include "dist/store.h"
-#include "dist/world.h"
+#include "dist/collectives/gloo_backend.h"
+#include "dist/collectives/store.h"
+#include "dist/collectives/world.h"
+#include "dist/rank/launch_environment.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu_allocator.h"
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 #include "kernels/update.h"
 #include "nn/attention.h"
 #include "nn/cross_entropy.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/host_usage.h"
-#include "dist/heartbeat_wire.h"
-#include "dist/rank_judge.h"
+#include "dist/liveness/failure_detector.h"
+#include "dist/liveness/heartbeat_wire.h"
 
 namespace {
 
@@ -77,7 +77,7 @@ int main() {
       phase, operation, wait, exchange, step / 1000, recorded / 1000);
 
   constexpr int kRanks = 64;
-  RankJudge judge({}, progress);
+  FailureDetector judge({}, progress);
   std::vector<RankSeen> ranks(kRanks);
   HostUsage usage({.interface = "lo", .machine = false, .root = "", .nvml = ""});
   double sample = nanoseconds(50, [&] { ranks[0].status.usage = usage.sample(); });

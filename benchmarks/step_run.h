@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "kernels/cpu_allocator.h"
 #include "step_timing.h"
-#include "train/train_step.h"
+#include "train/loop/train_step.h"
 
 namespace lockstep {
 

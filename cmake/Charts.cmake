@@ -21,4 +21,4 @@ else()
 endif()
 configure_file("${CMAKE_SOURCE_DIR}/cmake/chart_library.cpp.in"
                "${CMAKE_BINARY_DIR}/chart_library.cpp" @ONLY)
-target_sources(lockstep_report PRIVATE "${CMAKE_BINARY_DIR}/chart_library.cpp")
+target_sources(lockstep_report_answers PRIVATE "${CMAKE_BINARY_DIR}/chart_library.cpp")

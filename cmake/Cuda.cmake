@@ -1,4 +1,4 @@
-# The module for GPUs (dist/cuda.h), built where the wheel of torch is a CUDA build and the headers
+# The module for GPUs (dist/collectives/cuda.h), built where the wheel of torch is a CUDA build and the headers
 # of CUDA and NCCL are there: in the wheels that torch brings and two small ones that scripts/setup
 # adds (nvidia-cuda-crt, nvidia-cuda-cccl). No toolkit, no compiler of NVIDIA's, no driver.
 set(cuda_headers "")
@@ -31,5 +31,5 @@ else()
                              "${CMAKE_SOURCE_DIR}/src/dist/gloo_names" ${cuda_headers})
   target_compile_definitions(lockstep_cuda PRIVATE USE_C10D_NCCL)
   set_target_properties(lockstep_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
-  add_dependencies(lockstep_dist lockstep_cuda)
+  add_dependencies(lockstep_dist_collectives lockstep_cuda)
 endif()

@@ -1,11 +1,14 @@
-# lockstep_folder(NAME [TORCH] [UNITY] [ISA]): the static library lockstep_NAME out of src/NAME/*.cpp.
+# lockstep_folders(): the static libraries of src/, one for each line of src/LAYERS, linked in its order: each
+# sees all before it, none after it. data/lines is lockstep_data_lines; lockstep_data stands for all of
+# data/. What a line says of its folder:
 # TORCH: its files may include torch and use the precompiled header.
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
-# ISA: files named *_isa.cpp are compiled once per instruction set (kernels/isa.h); of the set
+# ISA: files named *_isa.cpp are compiled once per instruction set (kernels/kernel_table.h); of the set
 # avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
 # belong to the set amx, the rest of which is avx512_dot, and to no other.
-# Folders are linked in the order they are declared: each sees all before it, none after it.
-set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")
+# MODULE: no library of this kind; the program loads it.
+set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
+set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
 # Every file that includes torch costs 3 s before its own first line, so a clean build takes them four
 # at a time. OFF: each by itself, for clang-tidy and for a shorter way from a change to its effect.
@@ -21,7 +24,7 @@ endfunction()
 function(lockstep_folder name)
   cmake_parse_arguments(arg "TORCH;UNITY;ISA" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
-  set(target lockstep_${name})
+  string(REPLACE "/" "_" target "lockstep_${name}")
   if(arg_ISA)
     set(isa_sources ${sources})
     list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
@@ -69,10 +72,20 @@ function(lockstep_folder name)
                              -Wno-maybe-uninitialized)
     endif()
   endif()
-  foreach(lower ${LOCKSTEP_FOLDERS})
-    target_link_libraries(${target} PUBLIC lockstep_${lower})
+  foreach(lower ${LOCKSTEP_LIBRARIES})
+    target_link_libraries(${target} PUBLIC ${lower})
   endforeach()
-  list(APPEND LOCKSTEP_FOLDERS ${name})
+  set(LOCKSTEP_LIBRARIES ${LOCKSTEP_LIBRARIES} ${target} CACHE INTERNAL "")
+  string(REGEX REPLACE "/.*" "" folder "${name}")
+  if(NOT folder STREQUAL name)
+    if(NOT TARGET lockstep_${folder})
+      add_library(lockstep_${folder} INTERFACE)
+    endif()
+    target_link_libraries(lockstep_${folder} INTERFACE ${target})
+  endif()
+  set_target_properties(lockstep_${folder} PROPERTIES LOCKSTEP_TORCH ${arg_TORCH})
+  list(APPEND LOCKSTEP_FOLDERS ${folder})
+  list(REMOVE_DUPLICATES LOCKSTEP_FOLDERS)
   set(LOCKSTEP_FOLDERS ${LOCKSTEP_FOLDERS} CACHE INTERNAL "")
   if(name STREQUAL base)
     target_link_libraries(${target} PUBLIC ZLIB::ZLIB OpenSSL::Crypto ${CMAKE_DL_LIBS})
@@ -82,13 +95,29 @@ function(lockstep_folder name)
     target_link_libraries(${target} PUBLIC nlohmann_json::nlohmann_json)
   elseif(name STREQUAL metrics)
     target_link_libraries(${target} PUBLIC ICU::uc)
-  elseif(name STREQUAL dist)
+  elseif(name STREQUAL dist/collectives)
     # The wheel has Gloo's code but not its headers.
     target_include_directories(${target} SYSTEM PRIVATE "${CMAKE_SOURCE_DIR}/src/dist/gloo_names")
-  elseif(name STREQUAL data)
-    target_link_libraries(${target} PUBLIC ${SENTENCEPIECE_TRAIN} ${SENTENCEPIECE} ICU::uc ICU::i18n
-                          CURL::libcurl LibArchive::LibArchive JPEG::JPEG PNG::PNG)
+  elseif(name STREQUAL data/fetch)
+    target_link_libraries(${target} PUBLIC CURL::libcurl LibArchive::LibArchive)
+  elseif(name STREQUAL data/tokenize)
+    target_link_libraries(${target} PUBLIC ${SENTENCEPIECE_TRAIN} ${SENTENCEPIECE} ICU::uc ICU::i18n)
+  elseif(name STREQUAL data/images)
+    target_link_libraries(${target} PUBLIC JPEG::JPEG PNG::PNG)
   elseif(name STREQUAL commands)
     target_link_libraries(${target} PRIVATE CLI11::CLI11)
   endif()
+endfunction()
+
+function(lockstep_folders)
+  set(layers "${CMAKE_SOURCE_DIR}/src/LAYERS")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${layers}")
+  file(STRINGS "${layers}" lines REGEX "^[a-z]")
+  foreach(line ${lines})
+    string(REGEX MATCH "^([a-z/]+)([A-Z ]*):" unused "${line}")
+    separate_arguments(words UNIX_COMMAND "${CMAKE_MATCH_2}")
+    if(NOT "MODULE" IN_LIST words)
+      lockstep_folder(${CMAKE_MATCH_1} ${words})
+    endif()
+  endforeach()
 endfunction()

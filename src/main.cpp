@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "commands/catalogue.h"
-#include "train/run_folder.h"
+#include "train/config/run_folder.h"
 
 namespace {
 

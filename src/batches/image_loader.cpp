@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/image_pipeline.h"
-#include "data/worker_pool.h"
-#include "kernels/isa.h"
+#include "base/worker_pool.h"
+#include "data/images/image_pipeline.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
-#include "data/image_set.h"
-#include "data/images_config.h"
+#include "data/images/image_set.h"
+#include "data/images/images_config.h"
 #include "formats/png_file.h"
 
 namespace lockstep {

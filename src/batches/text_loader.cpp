@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "data/wordpiece.h"
+#include "data/tokenize/wordpiece.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/fields.h"
-#include "data/text_set.h"
+#include "data/labelled/text_set.h"
 
 namespace lockstep {
 

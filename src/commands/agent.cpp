@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "launch/agent.h"
+#include "launch/job/agent.h"
 
 namespace lockstep {
 

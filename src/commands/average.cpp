@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "train/average.h"
-#include "train/checkpoint.h"
-#include "train/run_folder.h"
+#include "train/checkpoint/average.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/config/run_folder.h"
 
 namespace lockstep {
 

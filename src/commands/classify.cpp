@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "commands/classify_texts.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "tasks/image_classification.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 #include "base/catalogue.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "launch/rank_process.h"
+#include "launch/processes/child_process.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "commands/cluster.h"
-#include "train/run_folder.h"
+#include "train/config/run_folder.h"
 
 namespace lockstep {
 

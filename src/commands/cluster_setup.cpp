@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "commands/cluster.h"
-#include "launch/host_setup.h"
+#include "launch/hosts/host_setup.h"
 
 namespace lockstep {
 

@@ -4,10 +4,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "report/comparison_plots.h"
-#include "report/comparison_table.h"
-#include "report/html_page.h"
-#include "report/raster.h"
+#include "report/compare/comparison_plots.h"
+#include "report/compare/comparison_table.h"
+#include "report/draw/html_page.h"
+#include "report/draw/raster.h"
 
 namespace lockstep {
 

@@ -9,8 +9,8 @@
 #include "base/control_group.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "commands/session.h"
-#include "launch/remote.h"
+#include "commands/process_setup.h"
+#include "launch/hosts/remote.h"
 
 namespace lockstep {
 

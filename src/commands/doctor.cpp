@@ -1,10 +1,10 @@
 #include "commands/doctor.h"
 
 #include "commands/host_arguments.h"
-#include "commands/session.h"
-#include "launch/doctor.h"
-#include "train/precision.h"
-#include "train/run_config.h"
+#include "commands/process_setup.h"
+#include "launch/doctor/doctor.h"
+#include "train/config/precision.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 

@@ -5,12 +5,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/table.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
-#include "report/confusion_picture.h"
+#include "report/compare/confusion_picture.h"
 #include "tasks/translation.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 

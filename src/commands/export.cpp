@@ -1,11 +1,11 @@
 #include "commands/export.h"
 
 #include "base/text.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "tasks/classifier_export.h"
 #include "tasks/text_classification.h"
 #include "tasks/translation_export.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 

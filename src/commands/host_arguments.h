@@ -2,8 +2,8 @@
 #pragma once
 
 #include "commands/command_line.h"
-#include "launch/host_list.h"
-#include "launch/remote.h"
+#include "launch/hosts/host_list.h"
+#include "launch/hosts/remote.h"
 
 namespace lockstep {
 

@@ -12,9 +12,9 @@
 #include "commands/host_arguments.h"
 #include "commands/train.h"
 #include "config/source.h"
-#include "dist/launch_environment.h"
-#include "launch/launcher.h"
-#include "launch/rank_layout.h"
+#include "dist/rank/launch_environment.h"
+#include "launch/job/launcher.h"
+#include "launch/job/rank_layout.h"
 
 namespace lockstep {
 

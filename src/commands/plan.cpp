@@ -7,15 +7,15 @@
 #include "base/text.h"
 #include "base/usable_cores.h"
 #include "commands/host_arguments.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "config/source.h"
-#include "data/manifest.h"
-#include "launch/plan.h"
-#include "launch/plan_measure.h"
-#include "launch/rank_layout.h"
+#include "data/manifest/manifest.h"
+#include "launch/job/rank_layout.h"
+#include "launch/plan/plan.h"
+#include "launch/plan/plan_measure.h"
 #include "tasks/image_classification.h"
-#include "train/plan_check.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
+#include "train/listeners/plan_check.h"
 
 namespace lockstep {
 

@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "commands/prepare_labelled.h"
-#include "data/prepare_corpus.h"
-#include "data/prepare_images.h"
-#include "data/wmt_corpus.h"
+#include "data/images/prepare_images.h"
+#include "data/parallel/prepare_corpus.h"
+#include "data/parallel/wmt_corpus.h"
 
 namespace lockstep {
 

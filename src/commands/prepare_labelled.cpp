@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "data/hub.h"
+#include "data/fetch/hub.h"
 
 namespace lockstep {
 

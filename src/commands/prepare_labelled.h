@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "commands/command_line.h"
-#include "data/prepare_labelled.h"
+#include "data/labelled/prepare_labelled.h"
 
 namespace lockstep {
 

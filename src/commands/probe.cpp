@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "base/gpu_monitor.h"
-#include "commands/session.h"
-#include "dist/cuda.h"
-#include "dist/exchange_timing.h"
-#include "dist/network.h"
-#include "launch/probe.h"
-#include "launch/probe_link.h"
-#include "train/machine_speed.h"
-#include "train/precision.h"
+#include "commands/process_setup.h"
+#include "dist/collectives/cuda.h"
+#include "dist/collectives/exchange_timing.h"
+#include "dist/rank/network.h"
+#include "launch/probe/probe.h"
+#include "launch/probe/probe_link.h"
+#include "train/config/precision.h"
+#include "train/parts/machine_speed.h"
 
 namespace lockstep {
 

@@ -1,4 +1,5 @@
-// lockstep probe: answers what doctor and plan ask a host; not meant for people (launch/probe.h).
+// lockstep probe: answers what doctor and plan ask a host; not meant for people
+// (launch/probe/probe.h).
 #pragma once
 
 #include "commands/command_line.h"

@@ -9,11 +9,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/recipe.h"
-#include "dist/comm_hooks.h"
+#include "dist/gradients/comm_hooks.h"
 #include "optim/catalogue.h"
 #include "optim/schedules.h"
 #include "tasks/catalogue.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 

@@ -4,9 +4,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "launch/plan.h"
-#include "report/report_page.h"
-#include "report/report_text.h"
+#include "launch/plan/plan.h"
+#include "report/answers/report_page.h"
+#include "report/answers/report_text.h"
 
 namespace lockstep {
 

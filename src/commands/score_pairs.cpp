@@ -5,10 +5,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "metrics/perplexity.h"
 #include "tasks/translation.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "base/table.h"
-#include "commands/session.h"
-#include "report/comparison_table.h"
+#include "commands/process_setup.h"
+#include "report/compare/comparison_table.h"
 #include "sweep/sweep_runner.h"
 
 namespace lockstep {

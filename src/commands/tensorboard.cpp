@@ -10,8 +10,8 @@
 #include <cstring>
 #include <optional>
 
-#include "base/survivor.h"
-#include "report/tensorboard.h"
+#include "base/cleanup_process.h"
+#include "report/live/tensorboard.h"
 
 namespace lockstep {
 
@@ -51,8 +51,8 @@ fs::path make_link_folder() {
 }
 
 // Removes `folder`, which holds links, when this process has ended, also as another program.
-Survivor remove_at_end(const fs::path& folder) {
-  return Survivor("links", [folder](int channel) {
+CleanupProcess remove_at_end(const fs::path& folder) {
+  return CleanupProcess("links", [folder](int channel) {
     char byte = 0;
     while (::read(channel, &byte, 1) < 0 && errno == EINTR) {
     }
@@ -99,7 +99,7 @@ int tensorboard(const Arguments& arguments) {
   fmt::print("from another machine: {}   and the same address there\n", tunnel_line(chosen));
   std::fflush(stdout);
   const fs::path links = make_link_folder();
-  const Survivor remover = remove_at_end(links);
+  const CleanupProcess remover = remove_at_end(links);
   link_event_folders(folders, links);
   ::fcntl(remover.channel(), F_SETFD, 0);  // TensorBoard holds it to its end
   words.insert(words.end(), {"--logdir", links.string(), "--port", std::to_string(chosen)});

@@ -8,10 +8,10 @@
 #include <exception>
 #include <memory>
 
+#include "base/ordered_parallel.h"
 #include "base/usable_cores.h"
-#include "data/line_blocks.h"
-#include "data/ordered_parallel.h"
-#include "data/text_codec.h"
+#include "data/lines/line_blocks.h"
+#include "data/tokenize/text_codec.h"
 
 namespace lockstep {
 

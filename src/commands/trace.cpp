@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "formats/span_file.h"
-#include "report/run_timeline.h"
-#include "report/span_request.h"
+#include "report/live/span_request.h"
+#include "report/timeline/run_timeline.h"
 
 namespace lockstep {
 

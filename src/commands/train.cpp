@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "commands/session.h"
-#include "dist/heartbeat.h"
-#include "dist/job_checks.h"
-#include "dist/peer_error.h"
-#include "train/benchmark.h"
-#include "train/trainer.h"
+#include "commands/process_setup.h"
+#include "dist/collectives/job_checks.h"
+#include "dist/liveness/heartbeat.h"
+#include "dist/liveness/peer_error.h"
+#include "train/listeners/benchmark.h"
+#include "train/loop/trainer.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "commands/command_line.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 

@@ -8,9 +8,9 @@
 #include <iostream>
 
 #include "base/log.h"
-#include "commands/session.h"
+#include "commands/process_setup.h"
 #include "tasks/translation.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 

@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 #include "commands/host_arguments.h"
-#include "report/live_view.h"
-#include "report/log_merge.h"
+#include "report/live/live_view.h"
+#include "report/live/log_merge.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 namespace detail {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 

@@ -1,5 +1,5 @@
-// A confusion matrix as pixels: what its pictures (report/confusion_picture.h) and the events of a
-// run have in common.
+// A confusion matrix as pixels: what its pictures (report/compare/confusion_picture.h) and the
+// events of a run have in common.
 #pragma once
 
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "metrics/line_text.h"
-#include "metrics/shift_search.h"
+#include "metrics/ter_shifts.h"
 
 namespace lockstep {
 

@@ -110,7 +110,7 @@ class PackedDecoder : public Decoder {
   const PackedTransformer& packed_;
   int64_t width_, heads_, rows_;
   std::vector<Tensor> memory_;       // [layer]: [source tokens, 2 * d], key | value
-  std::vector<Tensor> memory_keys_;  // [layer]: the keys transposed (kernels/isa.h)
+  std::vector<Tensor> memory_keys_;  // [layer]: the keys transposed (kernels/kernel_table.h)
   std::vector<Sentence> sentences_;
   int64_t longest_ = 0;  // source tokens of a sentence
   std::vector<int32_t> sentence_of_row_;

@@ -57,7 +57,7 @@ Lab::Lab(LabConfig config, fs::path folder, fs::path program)
     groups.push_back(cpu->path());
   }
   prepare_folder();
-  janitor_ = start_janitor(temporary_ ? folder_ : fs::path(), groups);
+  cleanup_ = start_cleanup(temporary_ ? folder_ : fs::path(), groups);
   set_up_network();
   for (int i = 0; i < config_.size(); ++i) power_on(i);
   control_ = listen_in(folder_);

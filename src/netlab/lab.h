@@ -75,7 +75,7 @@ class Lab {
   LabConfig config_;
   std::filesystem::path folder_, program_;
   bool temporary_ = false;
-  std::unique_ptr<Survivor> janitor_;
+  std::unique_ptr<CleanupProcess> cleanup_;
   std::vector<std::unique_ptr<Switch>> networks_;  // data, then control where that is separate
   std::vector<Machine> machines_;                  // the control host is the last
   std::recursive_mutex mutex_;                     // of machines_ and planned_

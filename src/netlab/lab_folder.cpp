@@ -196,11 +196,11 @@ void pass_connection(const fs::path& folder, const std::string& address, int por
   }
 }
 
-std::unique_ptr<Survivor> start_janitor(const fs::path& folder,
-                                        const std::vector<fs::path>& groups) {
+std::unique_ptr<CleanupProcess> start_cleanup(const fs::path& folder,
+                                              const std::vector<fs::path>& groups) {
   if (folder.empty() && groups.empty()) return nullptr;
-  return std::make_unique<Survivor>("netlab-janitor",
-                                    [=](int channel) { clean_up_later(channel, folder, groups); });
+  return std::make_unique<CleanupProcess>(
+      "netlab-cleanup", [=](int channel) { clean_up_later(channel, folder, groups); });
 }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/survivor.h"
+#include "base/cleanup_process.h"
 #include "netlab/virtual_host.h"
 
 namespace lockstep {
@@ -40,7 +40,7 @@ void pass_connection(const std::filesystem::path& folder, const std::string& add
                      int output);
 
 // Removes a folder and groups when this process is gone, also by SIGKILL. Null: nothing to remove.
-std::unique_ptr<Survivor> start_janitor(const std::filesystem::path& folder,
-                                        const std::vector<std::filesystem::path>& groups);
+std::unique_ptr<CleanupProcess> start_cleanup(const std::filesystem::path& folder,
+                                              const std::vector<std::filesystem::path>& groups);
 
 }  // namespace lockstep

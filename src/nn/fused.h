@@ -6,7 +6,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/plain.h"

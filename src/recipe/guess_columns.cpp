@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "data/delimited_text.h"
+#include "data/labelled/delimited_text.h"
 
 namespace lockstep {
 

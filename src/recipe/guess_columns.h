@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/text_manifest.h"
+#include "data/labelled/text_manifest.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ struct GuessedColumns {
 std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows);
 
 // Of a .csv or .tsv (or .gz of one) up to `most` rows; none of other files. Throws DataError as
-// data/delimited_text.h does.
+// data/labelled/delimited_text.h does.
 std::vector<TableRow> first_rows(const fs::path& file, std::size_t most);
 
 }  // namespace lockstep

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "data/image_decoder.h"
-#include "data/image_set.h"
-#include "data/image_source.h"
-#include "data/images_manifest.h"
-#include "data/progress.h"
+#include "data/images/image_decoder.h"
+#include "data/images/image_set.h"
+#include "data/images/image_source.h"
+#include "data/images/images_manifest.h"
+#include "data/lines/progress.h"
 
 namespace lockstep {
 

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/host_usage.h"
 #include "base/text.h"
-#include "dist/cuda.h"
-#include "kernels/isa.h"
-#include "train/machine_speed.h"
+#include "dist/collectives/cuda.h"
+#include "kernels/kernel_table.h"
+#include "train/parts/machine_speed.h"
 
 namespace lockstep {
 

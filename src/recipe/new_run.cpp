@@ -5,16 +5,16 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "data/hub.h"
-#include "data/images_manifest.h"
-#include "data/manifest.h"
+#include "data/fetch/hub.h"
+#include "data/images/images_manifest.h"
+#include "data/manifest/manifest.h"
 #include "models/bert_weights.h"
 #include "recipe/images_rules.h"
 #include "recipe/machine_facts.h"
 #include "recipe/texts_rules.h"
 #include "recipe/translation_facts.h"
 #include "recipe/translation_rules.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 

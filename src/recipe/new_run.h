@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/catalogue.h"
-#include "data/text_manifest.h"
+#include "data/labelled/text_manifest.h"
 #include "recipe/facts.h"
 #include "recipe/recipe.h"
 #include "recipe/run_names.h"

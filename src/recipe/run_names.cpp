@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "launch/remote.h"
+#include "launch/hosts/remote.h"
 
 namespace lockstep {
 

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/bert_tokenizer.h"
-#include "data/progress.h"
-#include "data/text_labels.h"
-#include "data/text_source.h"
+#include "data/labelled/text_labels.h"
+#include "data/labelled/text_source.h"
+#include "data/lines/progress.h"
+#include "data/tokenize/bert_tokenizer.h"
 #include "recipe/guess_columns.h"
 
 namespace lockstep {

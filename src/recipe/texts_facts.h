@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/text_inputs.h"
-#include "data/text_manifest.h"
+#include "data/labelled/text_inputs.h"
+#include "data/labelled/text_manifest.h"
 #include "recipe/facts.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/progress.h"
-#include "data/sentence_pairs.h"
+#include "data/lines/progress.h"
+#include "data/parallel/sentence_pairs.h"
 
 namespace lockstep {
 

@@ -1,7 +1,7 @@
 // The figures of aligned text, and of a corpus that is prepared already.
 #pragma once
 
-#include "data/manifest.h"
+#include "data/manifest/manifest.h"
 #include "recipe/facts.h"
 #include "recipe/translation_files.h"
 

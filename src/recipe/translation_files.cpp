@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/text_inputs.h"
+#include "data/labelled/text_inputs.h"
 
 namespace lockstep {
 

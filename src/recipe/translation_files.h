@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/parallel_text.h"
+#include "data/parallel/parallel_text.h"
 
 namespace lockstep {
 

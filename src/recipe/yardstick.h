@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // The measuring machine of most of docs/experiments.md, 2 cores of an AMD EPYC (Zen 4), in bf16 and
-// fp32 by train/machine_speed.h.
+// fp32 by train/parts/machine_speed.h.
 inline constexpr double kYardstickProducts = 400e9, kYardstickFp32 = 190e9;
 
 // How many times the measuring machine's time a step takes here, when `products` is the share of

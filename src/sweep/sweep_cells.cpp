@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "report/comparison.h"
-#include "train/run_config.h"
+#include "report/compare/comparison.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/sweep_cell.h"
+#include "report/run/sweep_cell.h"
 #include "sweep/sweep_config.h"
 
 namespace lockstep {

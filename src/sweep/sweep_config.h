@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "config/fields.h"
 #include "config/source.h"
-#include "launch/host_list.h"
-#include "report/sweep_cell.h"
+#include "launch/hosts/host_list.h"
+#include "report/run/sweep_cell.h"
 
 namespace lockstep {
 

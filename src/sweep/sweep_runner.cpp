@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
-#include "launch/child_process.h"
-#include "launch/event_loop.h"
-#include "launch/signal_queue.h"
+#include "launch/processes/child_process.h"
+#include "launch/processes/event_loop.h"
+#include "launch/processes/signal_queue.h"
 
 namespace lockstep {
 

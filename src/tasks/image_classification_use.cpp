@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "data/prefetcher.h"
+#include "base/prefetcher.h"
 #include "tasks/classification_loss.h"
 #include "tasks/image_classification.h"
 

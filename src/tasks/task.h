@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "config/fields.h"
-#include "dist/world.h"
+#include "dist/collectives/world.h"
 #include "formats/png_file.h"
 #include "metrics/confusion.h"
 #include "nn/numerics.h"
@@ -124,8 +124,8 @@ class Task {
   // Called from the prefetch thread; touches nothing that training changes. Null: an empty part.
   virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
 
-  // For fitting micro-batches to memory (train/memory_fit.h). Load is what splits a step into equal
-  // parts: source and target tokens, images.
+  // For fitting micro-batches to memory (train/parts/memory_fit.h). Load is what splits a step into
+  // equal parts: source and target tokens, images.
   virtual int64_t largest_step_load() = 0;
   virtual int64_t smallest_load() const { return 64; }  // that a first trial takes
   // At least `load` of training data's shortest or longest items, again and again if need be.

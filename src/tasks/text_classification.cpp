@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "data/hub.h"
+#include "data/fetch/hub.h"
 #include "formats/weight_files.h"
 
 namespace lockstep {

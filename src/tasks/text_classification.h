@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "batches/text_loader.h"
-#include "data/bert_tokenizer.h"
+#include "data/tokenize/bert_tokenizer.h"
 #include "models/bert.h"
 #include "models/bert_weights.h"
 #include "tasks/classification_loss.h"

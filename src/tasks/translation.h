@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "data/batch_plan.h"
-#include "data/manifest.h"
-#include "data/subword.h"
+#include "data/manifest/manifest.h"
+#include "data/parallel/batch_plan.h"
+#include "data/tokenize/subword.h"
 #include "formats/token_file.h"
 #include "models/transformer.h"
 #include "nn/cross_entropy.h"

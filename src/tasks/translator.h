@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/subword.h"
+#include "data/tokenize/subword.h"
 #include "models/decoder.h"
 #include "tasks/beam_search.h"
 #include "tasks/sampling.h"

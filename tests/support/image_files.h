@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/image_operations.h"
-#include "data/jpeg_writer.h"
+#include "data/images/image_operations.h"
+#include "data/images/jpeg_writer.h"
 
 namespace lockstep {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "dist/launch_environment.h"
-#include "dist/network.h"
-#include "dist/world.h"
+#include "dist/collectives/world.h"
+#include "dist/rank/launch_environment.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 

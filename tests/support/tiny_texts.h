@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "data/bert_tokenizer.h"
+#include "data/tokenize/bert_tokenizer.h"
 #include "models/bert_weights.h"
 #include "support/program.h"
 #include "support/tiny_bert.h"

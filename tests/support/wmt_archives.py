@@ -3,7 +3,7 @@
 
     wmt_archives.py OUT --pairs N [--data FOLDER] [--test-lines N]
 
-OUT/europarl/v7/de-en.tgz and so on (src/data/wmt_archives.cpp), OUT/SHA256SUMS, and the texts as
+OUT/europarl/v7/de-en.tgz and so on (src/data/parallel/wmt_archives.cpp), OUT/SHA256SUMS, and the texts as
 plain files in OUT/text/train.{en,de} for a comparison with --text. With --data (a folder with
 */train*.en.gz and wmt-newstest/) the pairs are those, then copies in which words are exchanged
 between lines; without, sentences made of a few hundred words. Beside them: some repeated pairs,

@@ -1,10 +1,10 @@
-// The module that dist/cuda.h describes: all code that CUDA's headers are needed for.
+// The module that dist/collectives/cuda.h describes: all code that CUDA's headers are needed for.
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/version.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "dist/cuda.h"
+#include "dist/collectives/cuda.h"
 
 namespace {
 

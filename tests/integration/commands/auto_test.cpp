@@ -1,7 +1,7 @@
 // What the program chooses by itself: ranks (launch -n auto) and precision (run.precision = auto).
 #include <gtest/gtest.h>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 #include "support/expect_says.h"
 #include "support/tiny_runs.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "data/images_manifest.h"
+#include "data/images/images_manifest.h"
 #include "support/expect_says.h"
 #include "support/program.h"
 #include "support/tiny_corpus.h"

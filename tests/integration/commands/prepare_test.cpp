@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "data/manifest.h"
+#include "data/manifest/manifest.h"
 #include "support/local_server.h"
 #include "support/program.h"
 #include "support/python.h"

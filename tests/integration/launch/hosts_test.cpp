@@ -9,9 +9,9 @@
 #include <functional>
 #include <thread>
 
-#include "launch/agent.h"
-#include "launch/channel.h"
-#include "launch/launcher.h"
+#include "launch/job/agent.h"
+#include "launch/job/channel.h"
+#include "launch/job/launcher.h"
 #include "support/program.h"
 
 namespace lockstep {
@@ -182,7 +182,7 @@ TEST_F(Hosts, StartAgainWhenAnAgentIsKilled) {
   ::kill(pid_in("agent-b"), SIGKILL);
   pid_in("rank1-1");
   EXPECT_TRUE(ended(rank0));
-  EXPECT_TRUE(ended(rank1)) << "the warden of a killed agent ends its ranks";
+  EXPECT_TRUE(ended(rank1)) << "the orphan killer of a killed agent ends its ranks";
   may_go();
   EXPECT_EQ(exit_code_of(launcher), 0) << console();
   EXPECT_NE(console().find("host b lost"), std::string::npos) << console();

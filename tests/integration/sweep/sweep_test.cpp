@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "report/sweep_cell.h"
+#include "report/run/sweep_cell.h"
 #include "support/tiny_runs.h"
 
 namespace lockstep {

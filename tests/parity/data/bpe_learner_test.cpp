@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/subword.h"
+#include "data/tokenize/subword.h"
 #include "support/python.h"
 
 namespace lockstep {

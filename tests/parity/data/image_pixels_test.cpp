@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "data/archive_entries.h"
-#include "data/image_augmentation.h"
-#include "data/image_decoder.h"
-#include "data/image_pipeline.h"
-#include "data/image_resize.h"
+#include "data/fetch/archive_entries.h"
+#include "data/images/image_augmentation.h"
+#include "data/images/image_decoder.h"
+#include "data/images/image_pipeline.h"
+#include "data/images/image_resize.h"
 #include "support/python.h"
 
 namespace lockstep {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/image_set.h"
-#include "data/prepare_images.h"
-#include "data/prepare_labelled.h"
-#include "data/text_set.h"
+#include "data/images/image_set.h"
+#include "data/images/prepare_images.h"
+#include "data/labelled/prepare_labelled.h"
+#include "data/labelled/text_set.h"
 #include "formats/parquet_file.h"
 #include "support/expect_error.h"
 #include "support/python.h"

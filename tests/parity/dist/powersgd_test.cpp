@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "dist/comm_hooks.h"
+#include "dist/gradients/comm_hooks.h"
 #include "formats/tensor_file.h"
 #include "support/python.h"
 #include "support/ranks.h"

@@ -4,7 +4,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "data/bert_tokenizer.h"
+#include "data/tokenize/bert_tokenizer.h"
 #include "formats/tensor_file.h"
 #include "formats/weight_files.h"
 #include "models/bert_weights.h"

@@ -10,7 +10,7 @@
 #include "support/python.h"
 #include "support/tiny_corpus.h"
 #include "tasks/translation.h"
-#include "train/saved_run.h"
+#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 namespace {

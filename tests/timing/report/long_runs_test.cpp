@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <ctime>
 
-#include "report/report_page.h"
-#include "report/report_text.h"
-#include "report/run_timeline.h"
+#include "report/answers/report_page.h"
+#include "report/answers/report_text.h"
+#include "report/timeline/run_timeline.h"
 #include "support/invented_run.h"
 #include "support/step_times.h"
 

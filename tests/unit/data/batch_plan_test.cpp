@@ -1,12 +1,12 @@
-#include "data/batch_plan.h"
+#include "data/parallel/batch_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "base/prefetcher.h"
 #include "base/random.h"
-#include "data/prefetcher.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/bert_tokenizer.h"
+#include "data/tokenize/bert_tokenizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/corpus_split.h"
+#include "data/parallel/corpus_split.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "data/near_copies.h"
+#include "data/parallel/near_duplicates.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/debian_packages.h"
+#include "data/parallel/debian_packages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "data/archive_entries.h"
-#include "data/debian_index.h"
-#include "data/http_request.h"
+#include "data/fetch/archive_entries.h"
+#include "data/fetch/http_request.h"
+#include "data/parallel/debian_index.h"
 #include "support/debian_mirror.h"
 #include "support/expect_error.h"
 #include "support/local_server.h"

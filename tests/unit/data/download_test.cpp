@@ -1,4 +1,4 @@
-#include "data/download.h"
+#include "data/fetch/download.h"
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>

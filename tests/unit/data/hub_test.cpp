@@ -1,4 +1,4 @@
-#include "data/hub.h"
+#include "data/fetch/hub.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Decoding of regions, at reduced size, and of files that are not what they should be.
-#include "data/image_decoder.h"
+#include "data/images/image_decoder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Image sets in folders and shards, and what makes shards out of them.
-#include "data/image_set.h"
+#include "data/images/image_set.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "data/image_decoder.h"
-#include "data/prepare_images.h"
+#include "data/images/image_decoder.h"
+#include "data/images/prepare_images.h"
 #include "support/expect_error.h"
 #include "support/image_files.h"
 

@@ -1,4 +1,4 @@
-#include "data/pair_buckets.h"
+#include "data/parallel/pair_buckets.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "data/numbered_lines.h"
+#include "data/lines/numbered_lines.h"
 #include "support/expect_error.h"
 
 namespace lockstep {

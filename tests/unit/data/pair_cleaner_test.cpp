@@ -1,4 +1,4 @@
-#include "data/pair_cleaner.h"
+#include "data/parallel/pair_cleaner.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/sgm.h"
+#include "data/parallel/sgm.h"
 #include "support/expect_error.h"
 
 namespace lockstep {

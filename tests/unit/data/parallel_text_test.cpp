@@ -1,4 +1,4 @@
-#include "data/parallel_text.h"
+#include "data/parallel/parallel_text.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/line_stream.h"
-#include "data/ordered_parallel.h"
+#include "base/ordered_parallel.h"
+#include "data/lines/line_stream.h"
 #include "support/expect_error.h"
 
 namespace lockstep {

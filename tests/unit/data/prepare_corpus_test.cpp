@@ -1,10 +1,10 @@
-#include "data/prepare_corpus.h"
+#include "data/parallel/prepare_corpus.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "data/gettext_corpus.h"
+#include "data/parallel/gettext_corpus.h"
 #include "formats/token_file.h"
 #include "support/expect_error.h"
 #include "support/mo_writer.h"

@@ -1,9 +1,9 @@
-#include "data/prepare_labelled.h"
+#include "data/labelled/prepare_labelled.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/text_set.h"
+#include "data/labelled/text_set.h"
 #include "support/expect_error.h"
 
 namespace lockstep {

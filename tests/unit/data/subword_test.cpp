@@ -1,4 +1,4 @@
-#include "data/subword.h"
+#include "data/tokenize/subword.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/text_codec.h"
+#include "data/tokenize/text_codec.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/ordered_parallel.h"
 #include "base/text.h"
-#include "data/line_blocks.h"
-#include "data/ordered_parallel.h"
-#include "data/subword.h"
+#include "data/lines/line_blocks.h"
+#include "data/tokenize/subword.h"
 #include "support/python.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "data/text_inputs.h"
+#include "data/labelled/text_inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/text_labels.h"
+#include "data/labelled/text_labels.h"
 
 #include <gtest/gtest.h>
 

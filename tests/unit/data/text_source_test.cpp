@@ -1,4 +1,4 @@
-#include "data/text_source.h"
+#include "data/labelled/text_source.h"
 
 #include <gtest/gtest.h>
 

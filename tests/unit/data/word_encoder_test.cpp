@@ -1,4 +1,4 @@
-#include "data/word_encoder.h"
+#include "data/tokenize/word_encoder.h"
 
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>

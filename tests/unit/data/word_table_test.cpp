@@ -1,4 +1,4 @@
-#include "data/word_table.h"
+#include "data/tokenize/word_table.h"
 
 #include <gtest/gtest.h>
 

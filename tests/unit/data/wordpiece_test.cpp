@@ -1,4 +1,4 @@
-#include "data/wordpiece.h"
+#include "data/tokenize/wordpiece.h"
 
 #include <gtest/gtest.h>
 

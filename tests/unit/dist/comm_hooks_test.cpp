@@ -1,11 +1,10 @@
 // What hooks make of gradients: their rounding, their overflow, their order, what they carry on.
-#include "dist/comm_hooks.h"
+#include "dist/gradients/comm_hooks.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "dist/traffic.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 
@@ -160,18 +159,15 @@ TEST(PowerSgd, GoesOnFromItsStateBitByBit) {
   }));
 }
 
-TEST(Traffic, CountsWhatHooksAndLocalStepsLeave) {
-  CommPlan plan{.hook = {}, .parameters = {{0, 1000, 1000}, {1000000, 1000, 1}}, .machines = 2};
-  EXPECT_EQ(bytes_per_step(plan), 4 * 1001000);
-  plan.hook.hook = "bf16";
-  EXPECT_EQ(bytes_per_step(plan), 2 * 1001000);
-  plan.hook.hook = "powersgd+fp16";
-  plan.hook.powersgd.rank = 2;
-  EXPECT_EQ(bytes_per_step(plan), 2 * (2 * 2000 + 1000));
-  plan.steps_between_sums = 100;
-  plan.machines = 4;
-  EXPECT_DOUBLE_EQ(bytes_per_step(plan), 2 * 5000 * 1.5 / 100);
-  EXPECT_EQ(delays_per_sum(plan), 4);
+TEST(CommHooks, CountTheBytesThatTheyLeave) {
+  const std::vector<GradientShape> parameters = {{0, 1000, 1000}, {1000000, 1000, 1}};
+  CommHookConfig hooks;
+  EXPECT_EQ(hooks.message_bytes(parameters), 4 * 1001000);
+  hooks.hook = "bf16";
+  EXPECT_EQ(hooks.message_bytes(parameters), 2 * 1001000);
+  hooks.hook = "powersgd+fp16";
+  hooks.powersgd.rank = 2;
+  EXPECT_EQ(hooks.message_bytes(parameters), 2 * (2 * 2000 + 1000));
 }
 
 }  // namespace

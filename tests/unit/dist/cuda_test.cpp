@@ -1,4 +1,4 @@
-#include "dist/cuda.h"
+#include "dist/collectives/cuda.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

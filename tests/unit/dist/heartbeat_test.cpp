@@ -1,5 +1,5 @@
 // Ranks that end, stop, hang or disagree in real processes: who is named, by whom, and when.
-#include "dist/heartbeat.h"
+#include "dist/liveness/heartbeat.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <csignal>
 #include <thread>
 
-#include "dist/heartbeat_links.h"
+#include "dist/liveness/heartbeat_links.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 

@@ -1,4 +1,4 @@
-#include "dist/job_checks.h"
+#include "dist/collectives/job_checks.h"
 
 #include <gtest/gtest.h>
 

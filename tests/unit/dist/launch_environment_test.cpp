@@ -1,4 +1,4 @@
-#include "dist/launch_environment.h"
+#include "dist/rank/launch_environment.h"
 
 #include <gtest/gtest.h>
 

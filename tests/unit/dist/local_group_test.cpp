@@ -1,5 +1,5 @@
 // What becomes of shared memory when processes fail, and what stays behind: nothing.
-#include "dist/local_group.h"
+#include "dist/collectives/local_group.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "dist/machines.h"
+#include "dist/collectives/machines.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 

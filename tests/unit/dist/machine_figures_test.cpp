@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "dist/heartbeat.h"
+#include "dist/liveness/heartbeat.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "dist/operation_queue.h"
+#include "dist/collectives/operation_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "dist/pmi.h"
+#include "dist/rank/pmi.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "dist/progress.h"
+#include "dist/account/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "dist/step_account.h"
+#include "dist/account/step_account.h"
 
 #include <gtest/gtest.h>
 

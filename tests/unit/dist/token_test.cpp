@@ -1,4 +1,4 @@
-#include "dist/token.h"
+#include "dist/rank/token.h"
 
 #include <gtest/gtest.h>
 

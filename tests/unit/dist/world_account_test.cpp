@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dist/progress.h"
+#include "dist/account/progress.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dist/world.h"
+#include "dist/collectives/world.h"
 #include "support/ranks.h"
 
 namespace lockstep {

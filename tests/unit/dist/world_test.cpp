@@ -1,4 +1,4 @@
-#include "dist/world.h"
+#include "dist/collectives/world.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <thread>
 
-#include "dist/fingerprint.h"
+#include "dist/collectives/fingerprint.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,10 @@
-#include "launch/channel.h"
+#include "launch/job/channel.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "launch/agent_protocol.h"
-#include "launch/child_process.h"
+#include "launch/job/agent_protocol.h"
+#include "launch/processes/child_process.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/doctor.h"
+#include "launch/doctor/doctor.h"
 
 #include <gtest/gtest.h>
 

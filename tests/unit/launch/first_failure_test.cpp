@@ -1,4 +1,4 @@
-#include "launch/first_failure.h"
+#include "launch/processes/first_failure.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

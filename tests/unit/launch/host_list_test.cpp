@@ -1,4 +1,4 @@
-#include "launch/host_list.h"
+#include "launch/hosts/host_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/host_setup.h"
+#include "launch/hosts/host_setup.h"
 
 #include <gtest/gtest.h>
 

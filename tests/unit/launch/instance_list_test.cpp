@@ -1,4 +1,4 @@
-#include "launch/instance_list.h"
+#include "launch/hosts/instance_list.h"
 
 #include <gtest/gtest.h>
 

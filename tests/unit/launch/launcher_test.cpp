@@ -1,4 +1,4 @@
-#include "launch/launcher.h"
+#include "launch/job/launcher.h"
 #include "base/usable_cores.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "launch/plan.h"
+#include "launch/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/rank_layout.h"
+#include "launch/job/rank_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/rank_output.h"
+#include "launch/processes/rank_output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "launch/remote.h"
+#include "launch/hosts/remote.h"
 #include "support/expect_error.h"
 #include "support/ssh_hosts.h"
 

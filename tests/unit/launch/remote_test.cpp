@@ -1,4 +1,4 @@
-#include "launch/remote.h"
+#include "launch/hosts/remote.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "launch/supervisor.h"
+#include "launch/job/supervisor.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

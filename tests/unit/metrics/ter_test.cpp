@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "metrics/shift_search.h"
+#include "metrics/ter_shifts.h"
 #include "support/random_text.h"
 #include "support/sacrebleu.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"

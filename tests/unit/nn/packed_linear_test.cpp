@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "kernels/isa.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "data/images_config.h"
+#include "data/images/images_config.h"
 #include "support/expect_error.h"
 #include "support/expect_says.h"
 #include "support/machines.h"
 #include "support/tiny_images.h"
 #include "tasks/image_classification.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/expect_says.h"
 #include "support/machines.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/analysis_series.h"
+#include "report/run/analysis_series.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/analysis_steps.h"
+#include "report/run/analysis_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,31 +1,24 @@
-#include "report/analysis_traffic.h"
+#include "report/answers/analysis_traffic.h"
 
 #include <gtest/gtest.h>
 
-#include "report/analysis_flops.h"
+#include "dist/account/exchange_model.h"
+#include "report/answers/analysis_flops.h"
 
 namespace lockstep {
 namespace {
-
-TEST(AnalysisTraffic, TheRingSendsItsShare) {
-  EXPECT_DOUBLE_EQ(ring_bytes(100, 1), 0);
-  EXPECT_DOUBLE_EQ(ring_bytes(100, 2), 100);
-  EXPECT_DOUBLE_EQ(ring_bytes(100, 4), 150);
-  EXPECT_DOUBLE_EQ(ring_seconds(100, 4, 50), 3);
-  EXPECT_DOUBLE_EQ(ring_seconds(100, 2, 50, 0.5), 3);
-}
 
 // docs/report.md, "R1, question 11": the published figures and what follows from them.
 TEST(AnalysisTraffic, TheExampleOfTheDocumentHolds) {
   const double gradients = 60'880'896 * 4.0;
   EXPECT_NEAR(gradients * 1e-6, 243.5, 0.05);
-  EXPECT_NEAR(ring_bytes(gradients, 4) * 1e-6, 365.3, 0.05);
+  EXPECT_NEAR(exchange_bytes(gradients, 4) * 1e-6, 365.3, 0.05);
   const double measured = 17.3e9 / 300 * 1.28;
   EXPECT_NEAR(measured * 1e-6, 73.8, 0.05);
-  EXPECT_NEAR(measured / ring_bytes(gradients, 4), 0.202, 0.001);
-  EXPECT_NEAR(ring_bytes(gradients, 4) / 1.28 * 1e-6, 285, 0.5);
-  EXPECT_NEAR(ring_bytes(gradients / 2, 2) / 125e6, 0.974, 0.001);  // R0, fp16
-  EXPECT_NEAR(ring_bytes(gradients, 2) / 125e6, 1.948, 0.001);      // R0, fp32
+  EXPECT_NEAR(measured / exchange_bytes(gradients, 4), 0.202, 0.001);
+  EXPECT_NEAR(exchange_bytes(gradients, 4) / 1.28 * 1e-6, 285, 0.5);
+  EXPECT_NEAR(exchange_bytes(gradients / 2, 2) / 125e6, 0.974, 0.001);  // R0, fp16
+  EXPECT_NEAR(exchange_bytes(gradients, 2) / 125e6, 1.948, 0.001);      // R0, fp32
 }
 
 TEST(AnalysisTraffic, WhatIfGivesBounds) {

@@ -1,12 +1,12 @@
-#include "report/comparison.h"
+#include "report/compare/comparison.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "report/comparison_plots.h"
-#include "report/comparison_table.h"
+#include "report/compare/comparison_plots.h"
+#include "report/compare/comparison_table.h"
 #include "support/expect_error.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "report/confusion_picture.h"
+#include "report/compare/confusion_picture.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

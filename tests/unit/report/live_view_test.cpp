@@ -1,4 +1,4 @@
-#include "report/live_view.h"
+#include "report/live/live_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/log_merge.h"
+#include "report/live/log_merge.h"
 
 #include <gtest/gtest.h>
 

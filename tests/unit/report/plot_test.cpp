@@ -1,10 +1,10 @@
-#include "report/plot.h"
+#include "report/draw/plot.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "report/html_page.h"
+#include "report/draw/html_page.h"
 
 namespace lockstep {
 namespace {

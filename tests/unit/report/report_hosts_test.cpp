@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "report/answers_hosts.h"
-#include "report/report_page.h"
-#include "report/report_text.h"
+#include "report/answers/answers_hosts.h"
+#include "report/answers/report_page.h"
+#include "report/answers/report_text.h"
 #include "support/report_parts.h"
 
 namespace lockstep {

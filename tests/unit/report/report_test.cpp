@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "report/report_page.h"
-#include "report/report_text.h"
+#include "report/answers/report_page.h"
+#include "report/answers/report_text.h"
 #include "support/invented_run.h"
 #include "support/report_parts.h"
 #include "support/step_times.h"

@@ -1,4 +1,4 @@
-#include "report/run_history.h"
+#include "report/run/run_history.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/run_timeline.h"
+#include "report/timeline/run_timeline.h"
 
 #include <gtest/gtest.h>
 

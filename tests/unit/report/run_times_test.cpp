@@ -1,4 +1,4 @@
-#include "report/run_times.h"
+#include "report/run/run_times.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/tensorboard.h"
+#include "report/live/tensorboard.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "report/sweep_cell.h"
+#include "report/run/sweep_cell.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/ticks.h"
+#include "report/draw/ticks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/timeline_figure.h"
+#include "report/timeline/timeline_figure.h"
 
 #include <gtest/gtest.h>
 

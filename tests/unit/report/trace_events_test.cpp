@@ -1,4 +1,4 @@
-#include "report/trace_events.h"
+#include "report/timeline/trace_events.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

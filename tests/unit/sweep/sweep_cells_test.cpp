@@ -4,7 +4,7 @@
 
 #include "support/expect_error.h"
 #include "sweep/sweep_runner.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 namespace {

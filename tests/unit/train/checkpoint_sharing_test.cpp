@@ -1,9 +1,9 @@
-#include "train/checkpoint_sharing.h"
+#include "train/checkpoint/checkpoint_sharing.h"
 
 #include <gtest/gtest.h>
 
 #include "support/ranks.h"
-#include "train/agreement.h"
+#include "train/parts/agreement.h"
 
 namespace lockstep {
 namespace {

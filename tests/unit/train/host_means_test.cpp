@@ -1,4 +1,4 @@
-#include "train/host_means.h"
+#include "train/listeners/host_means.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/hyper_fields.h"
+#include "train/config/hyper_fields.h"
 
 #include <gtest/gtest.h>
 

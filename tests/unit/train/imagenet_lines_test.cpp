@@ -1,4 +1,4 @@
-#include "train/imagenet_lines.h"
+#include "train/listeners/imagenet_lines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Groups that train by themselves and meet.
-#include "train/local_steps.h"
+#include "train/parts/local_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/memory_fit.h"
+#include "train/parts/memory_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "train/mlperf_log.h"
+#include "train/listeners/mlperf_log.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "train/page_cache.h"
+#include "train/records/page_cache.h"
 
 namespace lockstep {
 namespace {
@@ -37,7 +37,7 @@ std::vector<Json> lines_of(const fs::path& file) {
     out.push_back(Json::parse(line.substr(head.size())));
     EXPECT_EQ(out.back().at("namespace"), "");
     EXPECT_TRUE(out.back().at("time_ms").is_number_integer());
-    EXPECT_EQ(out.back().at("metadata").at("file"), "train/mlperf_log.cpp");
+    EXPECT_EQ(out.back().at("metadata").at("file"), "train/listeners/mlperf_log.cpp");
     EXPECT_GT(out.back().at("metadata").at("lineno"), 0);
   }
   return out;

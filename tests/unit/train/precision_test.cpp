@@ -1,8 +1,8 @@
-#include "train/precision.h"
+#include "train/config/precision.h"
 
 #include <gtest/gtest.h>
 
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 namespace {

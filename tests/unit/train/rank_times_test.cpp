@@ -1,4 +1,4 @@
-#include "train/rank_times.h"
+#include "train/records/rank_times.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "dist/progress.h"
+#include "dist/account/progress.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include "tasks/image_classification.h"
 #include "tasks/translation.h"
-#include "train/run_config.h"
+#include "train/config/run_config.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,10 @@
-#include "train/running_statistics.h"
+#include "train/parts/running_statistics.h"
 
 #include <gtest/gtest.h>
 
 #include "support/ranks.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_tensors.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_tensors.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/sample_pictures.h"
+#include "train/listeners/sample_pictures.h"
 
 #include <gtest/gtest.h>
 

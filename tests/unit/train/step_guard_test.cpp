@@ -1,4 +1,4 @@
-#include "train/step_guard.h"
+#include "train/parts/step_guard.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "train/straggler.h"
+#include "train/listeners/straggler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "train/validation.h"
+#include "train/parts/validation.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "train/run_position.h"
+#include "train/checkpoint/run_position.h"
 
 namespace lockstep {
 namespace {

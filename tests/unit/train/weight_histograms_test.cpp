@@ -1,4 +1,4 @@
-#include "train/weight_histograms.h"
+#include "train/parts/weight_histograms.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -1,0 +1,284 @@
+#include "data/fetch/hub.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/fetch/http_request.h"
+#include "formats/weight_files.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string from_environment(const char* name, const std::string& fallback = "") {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : value;
+}
+
+bool is_on(const std::string& value) {
+  std::string upper;
+  for (unsigned char c : value) upper += static_cast<char>(std::toupper(c));
+  return upper == "1" || upper == "ON" || upper == "YES" || upper == "TRUE";
+}
+
+bool is_hexadecimal(const std::string& text, std::size_t digits) {
+  return text.size() == digits && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isxdigit(c) && !std::isupper(c);
+         });
+}
+
+bool is_commit(const std::string& revision) { return is_hexadecimal(revision, 40); }
+
+void make_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
+}
+
+// Held while this lives: of the processes that want a blob one fetches it.
+class BlobLock {
+ public:
+  explicit BlobLock(const fs::path& path) {
+    make_folders(path.parent_path());
+    file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (file_.get() < 0 || ::flock(file_.get(), LOCK_EX) != 0) {
+      throw MachineError("{}: cannot be locked: {}", path.string(), std::strerror(errno));
+    }
+  }
+
+ private:
+  Descriptor file_;
+};
+
+// A link at `path` to the blob, by a way that stays right when the cache moves.
+void link_to(const fs::path& blob, const fs::path& path) {
+  make_folders(path.parent_path());
+  const fs::path target = blob.lexically_relative(path.parent_path());
+  const fs::path fresh = path.string() + fmt::format(".{}", ::getpid());
+  std::error_code failed;
+  fs::create_symlink(target, fresh, failed);
+  if (!failed) fs::rename(fresh, path, failed);
+  if (failed) throw MachineError("{}: cannot be linked: {}", path.string(), failed.message());
+}
+
+}  // namespace
+
+struct Hub::Remote {
+  std::string commit, etag;
+  int64_t bytes = -1;
+};
+
+HubSettings HubSettings::from_environment() {
+  using lockstep::from_environment;
+  HubSettings out;
+  const fs::path home = from_environment("HOME", "/tmp");
+  const fs::path caches = from_environment("XDG_CACHE_HOME", (home / ".cache").string());
+  const fs::path hf_home = from_environment("HF_HOME", (caches / "huggingface").string());
+  out.cache = from_environment(
+      "HF_HUB_CACHE", from_environment("HUGGINGFACE_HUB_CACHE", (hf_home / "hub").string()));
+  out.endpoint = from_environment("HF_ENDPOINT", out.endpoint);
+  while (out.endpoint.ends_with('/')) out.endpoint.pop_back();
+  out.token = from_environment("HF_TOKEN", from_environment("HUGGING_FACE_HUB_TOKEN"));
+  const fs::path token_file = from_environment("HF_TOKEN_PATH", (hf_home / "token").string());
+  if (out.token.empty() && fs::is_regular_file(token_file)) {
+    out.token = trim(read_file(token_file));
+  }
+  out.offline =
+      is_on(from_environment("HF_HUB_OFFLINE")) || is_on(from_environment("TRANSFORMERS_OFFLINE"));
+  return out;
+}
+
+std::optional<HubReference> hub_reference(const std::string& source) {
+  if (!source.starts_with("hf:")) return std::nullopt;
+  HubReference out;
+  out.repository = source.substr(3);
+  const std::size_t at = out.repository.find('@');
+  if (at != std::string::npos) {
+    out.revision = out.repository.substr(at + 1);
+    out.repository.resize(at);
+  }
+  const std::vector<std::string> parts = split(out.repository, '/');
+  auto is_name = [](const std::string& name) {
+    return !name.empty() && !name.starts_with('.') &&
+           std::all_of(name.begin(), name.end(), [](unsigned char c) {
+             return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+           });
+  };
+  const bool whole = parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_name) &&
+                     !out.revision.empty() && out.revision.find("..") == std::string::npos;
+  if (!whole) throw ConfigError("\"{}\": expected hf:OWNER/NAME or hf:OWNER/NAME@REVISION", source);
+  return out;
+}
+
+fs::path Hub::folder(const HubReference& model) const {
+  return settings_.cache / ("models--" + join(split(model.repository, '/'), "--"));
+}
+
+std::string Hub::url(const HubReference& model, const std::string& name) const {
+  std::string revision;
+  for (char c : model.revision) revision += c == '/' ? std::string("%2F") : std::string(1, c);
+  return fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint, model.repository, revision, name);
+}
+
+std::vector<std::string> Hub::headers() const {
+  std::vector<std::string> out = {"Accept-Encoding: identity"};
+  if (!settings_.token.empty()) out.push_back("Authorization: Bearer " + settings_.token);
+  return out;
+}
+
+Hub::Cached Hub::cached(const HubReference& model, const std::string& name) const {
+  std::string commit = model.revision;
+  const fs::path ref = folder(model) / "refs" / model.revision;
+  if (fs::is_regular_file(ref)) commit = trim(read_file(ref));
+  const fs::path path = folder(model) / "snapshots" / commit / name;
+  if (fs::exists(path)) return {true, path};
+  // A snapshot that has other files is taken as whole: what it lacks is not asked of the hub.
+  return {fs::exists(folder(model) / ".no_exist" / commit / name) ||
+              fs::exists(folder(model) / "snapshots" / commit / "config.json"),
+          std::nullopt};
+}
+
+// Nothing when the hub says that there is no such file, which the cache remembers.
+std::optional<Hub::Remote> Hub::ask(const HubReference& model, const std::string& name) const {
+  const HttpHead head = http_head(url(model, name), headers(), settings_.download);
+  Remote out{.commit = head.get("x-repo-commit"), .etag = head.get("x-linked-etag")};
+  const std::string problem = head.get("x-error-code");
+  if (head.status == 404 && problem == "EntryNotFound") {
+    if (is_commit(out.commit)) {
+      const fs::path absent = folder(model) / ".no_exist" / out.commit / name;
+      make_folders(absent.parent_path());
+      write_file(absent, "");
+    }
+    return std::nullopt;
+  }
+  if (head.status >= 400) {
+    DataError error("hf:{}@{}: the hub answers {}{}", model.repository, model.revision, head.status,
+                    problem.empty() ? "" : " (" + problem + ")");
+    error.set_cause(problem == "RevisionNotFound" ? "there is no such revision"
+                    : problem == "GatedRepo"      ? "its owner must allow you to read it"
+                                                  : "there is no such model, or it is private");
+    error.set_advice(settings_.token.empty() ? "HF_TOKEN=..., when it is private or gated"
+                                             : "a token that may read it");
+    throw error;
+  }
+  if (out.etag.empty()) out.etag = head.get("etag");
+  if (out.etag.starts_with("W/")) out.etag = out.etag.substr(2);
+  std::erase(out.etag, '"');
+  const std::string size =
+      head.get(head.headers.contains("x-linked-size") ? "x-linked-size" : "content-length");
+  std::from_chars(size.data(), size.data() + size.size(), out.bytes);
+  const bool safe = !out.etag.empty() && out.etag.find('/') == std::string::npos;
+  if (!is_commit(out.commit) || !safe) {
+    throw DataError("{}: no answer of a Hugging Face hub: X-Repo-Commit or ETag is missing",
+                    url(model, name));
+  }
+  return out;
+}
+
+void Hub::fetch(const HubReference& model, const std::string& name, const Remote& remote) const {
+  const fs::path blob = folder(model) / "blobs" / remote.etag;
+  const BlobLock lock(settings_.cache / ".locks" / folder(model).filename() /
+                      (remote.etag + ".lock"));
+  if (fs::exists(blob)) return;
+  make_folders(blob.parent_path());
+  Download wanted{.url = url({model.repository, remote.commit}, name),
+                  .path = blob,
+                  .check = {.bytes = remote.bytes},
+                  .headers = headers(),
+                  .part = blob.string() + ".incomplete"};
+  if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // of large files
+  log_info("fetching {} of {}{}", name, model.repository,
+           remote.bytes < 0 ? "" : ", " + short_bytes(static_cast<double>(remote.bytes)));
+  try {
+    download(wanted, settings_.download);
+  } catch (Error& error) {
+    error.set_advice("the same command again: it goes on where this one stopped");
+    throw;
+  }
+}
+
+std::optional<fs::path> Hub::file(const HubReference& model, const std::string& name) const {
+  if (is_commit(model.revision)) {  // never another
+    const fs::path path = folder(model) / "snapshots" / model.revision / name;
+    if (fs::exists(path)) return path;
+    if (fs::exists(folder(model) / ".no_exist" / model.revision / name)) return std::nullopt;
+  }
+  if (settings_.offline) {
+    const Cached found = cached(model, name);
+    if (found.known) return found.path;
+    DataError error("hf:{}@{}: {} is not in the cache {}", model.repository, model.revision, name,
+                    settings_.cache.string());
+    error.set_cause("HF_HUB_OFFLINE is set: nothing is fetched");
+    throw error;
+  }
+  std::optional<Remote> remote;
+  try {
+    remote = ask(model, name);
+  } catch (const MachineError& error) {
+    const Cached found = cached(model, name);
+    if (!found.known) throw;
+    log_warning("{}; going on with the cache", error.what());
+    return found.path;
+  }
+  if (!remote) return std::nullopt;
+  if (remote->commit != model.revision) {
+    const fs::path ref = folder(model) / "refs" / model.revision;
+    make_folders(ref.parent_path());
+    write_file(ref, remote->commit);
+  }
+  const fs::path path = folder(model) / "snapshots" / remote->commit / name;
+  if (fs::exists(path)) return path;
+  fetch(model, name, *remote);
+  link_to(folder(model) / "blobs" / remote->etag, path);
+  return path;
+}
+
+fs::path Hub::model(const HubReference& reference) const {
+  const std::optional<fs::path> config = file(reference, "config.json");
+  if (!config) {
+    throw DataError("hf:{}@{}: has no config.json", reference.repository, reference.revision);
+  }
+  const fs::path snapshot = config->parent_path();
+  // All files of the commit that the first one is of, should the branch move meanwhile.
+  const HubReference commit{reference.repository, snapshot.filename().string()};
+  for (const char* name : {"vocab.txt", "tokenizer_config.json"}) file(commit, name);
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                           "pytorch_model.bin.index.json"}) {
+    const std::optional<fs::path> weights = file(commit, name);
+    if (!weights) continue;
+    for (const std::string& part : files_of_index(*weights)) {
+      if (!file(commit, part)) {
+        throw DataError("hf:{}: {} names {}, which is not there", reference.repository, name, part);
+      }
+    }
+    return snapshot;
+  }
+  throw DataError("hf:{}@{}: has neither model.safetensors nor pytorch_model.bin",
+                  reference.repository, reference.revision);
+}
+
+fs::path find_model(const std::string& source) {
+  if (const std::optional<HubReference> reference = hub_reference(source)) {
+    return Hub(HubSettings::from_environment()).model(*reference);
+  }
+  if (fs::is_directory(source)) return source;
+  DataError error("{}: there is no such folder", source);
+  if (std::count(source.begin(), source.end(), '/') == 1) {
+    error.set_advice("hf:" + source + " for a model of the Hugging Face hub");
+  }
+  throw error;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// One encoded image to the 8-bit pixels that training or evaluation sees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/images/image_augmentation.h"
+#include "data/images/image_crop.h"
+#include "data/images/image_decoder.h"
+#include "data/images/image_resize.h"
+#include "data/images/images_config.h"
+
+namespace lockstep {
+
+// Owns the memory of all stages and uses it again. For one thread at a time.
+class ImagePipeline {
+ public:
+  explicit ImagePipeline(const ImagesConfig& config);  // `config` must outlive it
+
+  // Both write [size, size, 3] to `out`. They throw DataError when the image cannot be decoded, and
+  // ConfigError when it is smaller than the crop.
+
+  // Cut, mirrored and coloured as the numbers of `key` say.
+  void training(std::span<const std::byte> file, uint64_t key, int64_t size, uint8_t* out);
+  // The shorter side to `resize` (0: as it is), then the centre.
+  void evaluation(std::span<const std::byte> file, int64_t resize, int64_t size, uint8_t* out);
+
+ private:
+  void resized_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
+  void padded_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
+
+  const ImagesConfig& config_;
+  ResizeFilter filter_;
+  ImageDecoder decoder_;
+  ImageResizer resizer_;
+  std::vector<uint8_t> padded_, space_;
+};
+
+}  // namespace lockstep

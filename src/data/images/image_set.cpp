@@ -1,0 +1,235 @@
+#include "data/images/image_set.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "data/images/image_names.h"
+#include "data/images/images_manifest.h"
+#include "formats/image_index.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t kSizesCompared = 1024;  // of files; looking at a million takes minutes on NFS
+
+std::vector<std::string> sorted_names(const fs::path& folder, bool folders) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.starts_with(".")) continue;
+    bool wanted = folders ? it->is_directory() : !it->is_directory() && is_image_name(name);
+    if (wanted) out.push_back(std::move(name));
+  }
+  if (error) throw DataError("{}: cannot be read: {}", folder.string(), error.message());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+[[noreturn]] void fail_empty_class(const std::string& where, const std::string& name) {
+  DataError error("{}: class \"{}\" has no images", where, name);
+  error.set_advice("remove the class from all splits, or add images (.jpg, .jpeg, .png)");
+  throw error;
+}
+
+// SPLIT/CLASS/FILE. A million names lie in one text, not in a million strings.
+class FolderImages : public ImageSet {
+ public:
+  FolderImages(const fs::path& data, const std::string& split) : data_(data), split_(split) {
+    fs::path folder = data / split;
+    classes_ = sorted_names(folder, true);
+    if (classes_.empty()) {
+      DataError error("{}: holds no class folders", folder.string());
+      error.set_advice("expected " + folder.string() +
+                       "/CLASS/FILE.jpg; lockstep prepare images reads archives and ILSVRC's flat "
+                       "val folder");
+      throw error;
+    }
+    for (const std::string& name : classes_) {
+      first_.push_back(size());
+      for (const std::string& file : sorted_names(folder / name, false)) {
+        ends_.push_back((ends_.empty() ? 0 : ends_.back()) + file.size());
+        names_ += file;
+      }
+      if (size() == first_.back()) fail_empty_class(folder.string(), name);
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int64_t label(int64_t index) const override {
+    return std::upper_bound(first_.begin(), first_.end(), index) - first_.begin() - 1;
+  }
+  std::string name(int64_t index) const override {
+    return split_ + "/" + classes_[static_cast<std::size_t>(label(index))] + "/" +
+           std::string(file(index));
+  }
+
+  std::span<const std::byte> bytes(int64_t index, std::vector<std::byte>& space) const override {
+    fs::path path = data_ / name(index);
+    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat info {};
+    if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) {
+      throw DataError("{}: cannot be read: {}", path.string(), std::strerror(errno));
+    }
+    space.resize(static_cast<std::size_t>(info.st_size));
+    for (std::size_t done = 0; done < space.size();) {
+      ssize_t n = ::read(fd.get(), space.data() + done, space.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw DataError("{}: cannot be read: {}", path.string(), std::strerror(errno));
+      if (n == 0) throw DataError("{}: became shorter while it was read", path.string());
+      done += static_cast<std::size_t>(n);
+    }
+    return space;
+  }
+
+  // Of all names, and of the sizes of up to 1,024 files.
+  std::string identity() const override {
+    Digest hash = Digest::sha256();
+    auto add = [&](std::string_view text) { hash.update(text.data(), text.size() + 1); };
+    for (const std::string& name : classes_) add(name);
+    hash.update(names_.data(), names_.size());
+    hash.update(ends_.data(), ends_.size() * sizeof ends_[0]);
+    hash.update(first_.data(), first_.size() * sizeof first_[0]);
+    int64_t step = std::max<int64_t>(1, size() / kSizesCompared);
+    for (int64_t i = 0; i < size(); i += step) {
+      std::error_code absent;  // counts as a size of its own
+      uint64_t bytes = fs::file_size(data_ / name(i), absent);
+      hash.update(&bytes, sizeof bytes);
+    }
+    return hash.hex();
+  }
+
+ private:
+  std::string_view file(int64_t index) const {
+    auto i = static_cast<std::size_t>(index);
+    uint64_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(names_).substr(begin, ends_[i] - begin);
+  }
+
+  fs::path data_;
+  std::string split_;
+  std::vector<std::string> classes_;
+  std::vector<int64_t> first_;  // [classes], index of its first image
+  std::string names_;           // of all files, one after the other
+  std::vector<uint64_t> ends_;  // [images], in names_
+};
+
+std::vector<fs::path> shard_paths(const fs::path& folder, const ImageSplitRecord& split) {
+  std::vector<fs::path> out;
+  for (const std::string& name : split.shards) out.push_back(folder / name);
+  return out;
+}
+
+class ShardImages : public ImageSet {
+ public:
+  ShardImages(const fs::path& folder, const ImagesManifest& manifest, const ImageSplitRecord& split)
+      : split_(split.name),
+        classes_(manifest.classes),
+        shards_(folder / split.index, shard_paths(folder, split),
+                static_cast<int64_t>(manifest.classes.size())) {
+    if (shards_.size() != split.images) {
+      throw DataError("{}: {} holds {} images, {} says {}", folder.string(), split.index,
+                      shards_.size(), kManifestName, split.images);
+    }
+    std::vector<bool> seen(classes_.size());
+    for (int64_t i = 0; i < shards_.size(); ++i) seen[static_cast<std::size_t>(label(i))] = true;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (!seen[i]) fail_empty_class((folder / split_).string(), classes_[i]);
+    }
+    Digest hash = Digest::sha256();
+    auto add = [&](const std::string& text) { hash.update(text.c_str(), text.size() + 1); };
+    for (const std::string& name : classes_) add(name);
+    for (const FileRecord& file : manifest.files) {
+      bool used = file.name == split.index || std::find(split.shards.begin(), split.shards.end(),
+                                                        file.name) != split.shards.end();
+      if (used) add(file.sha256);
+    }
+    identity_ = hash.hex();
+  }
+
+  int64_t size() const override { return shards_.size(); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int64_t label(int64_t index) const override { return shards_.label(index); }
+  std::string name(int64_t index) const override {
+    return split_ + "/" + std::string(shards_.name(index));
+  }
+  std::span<const std::byte> bytes(int64_t index, std::vector<std::byte>&) const override {
+    return shards_.bytes(index);
+  }
+  std::string identity() const override { return identity_; }
+
+ private:
+  std::string split_;
+  std::vector<std::string> classes_;
+  ImageShards shards_;
+  std::string identity_;
+};
+
+std::unique_ptr<ImageSet> open_shards(const fs::path& data, const std::string& split) {
+  ImagesManifest manifest = read_images_manifest(data);
+  const ImageSplitRecord* record = manifest.find_split(split);
+  if (record == nullptr) {
+    std::vector<std::string> names;
+    for (const ImageSplitRecord& s : manifest.splits) names.push_back(s.name);
+    throw DataError("{}: no split \"{}\"{} ({})", data.string(), split, did_you_mean(split, names),
+                    join(names, ", "));
+  }
+  return std::make_unique<ShardImages>(data, manifest, *record);
+}
+
+// "a, b and 5 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+  std::string out = join(shown, ", ");
+  if (names.size() > kShown) out += fmt::format(" and {} more", names.size() - kShown);
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<ImageSet> open_image_set(const fs::path& data, const std::string& split) {
+  if (data.empty()) throw ConfigError("images.data: expected a folder of images or shards");
+  if (!fs::is_directory(data)) {
+    throw DataError("{}: no such folder", data.string());
+  }
+  if (has_manifest(data)) return open_shards(data, split);
+  if (!fs::is_directory(data / split)) {
+    std::vector<std::string> names = sorted_names(data, true);
+    DataError error("{}: no folder \"{}\"{}", data.string(), split, did_you_mean(split, names));
+    error.set_advice("expected " + (data / split).string() +
+                     "/CLASS/FILE.jpg, or shards made by lockstep prepare images");
+    throw error;
+  }
+  return std::make_unique<FolderImages>(data, split);
+}
+
+void check_same_classes(const ImageSet& train, const ImageSet& validation) {
+  std::vector<std::string> missing, unknown;
+  const std::vector<std::string>&a = train.classes(), &b = validation.classes();
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(missing));
+  std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(unknown));
+  if (missing.empty() && unknown.empty()) return;
+  std::string text;
+  if (!missing.empty()) text += "; the second lacks " + some_of(missing);
+  if (!unknown.empty()) text += "; the first lacks " + some_of(unknown);
+  DataError error("{} and {}: not the same classes{}", train.name(0), validation.name(0), text);
+  error.set_cause("a label is the number of its class in the sorted list: lists must be equal");
+  throw error;
+}
+
+}  // namespace lockstep

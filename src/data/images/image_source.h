@@ -1,0 +1,60 @@
+// The images that `lockstep prepare images` reads, whatever they lie in:
+//   DIR/train/CLASS/FILE.jpg               an ImageNet-style tree
+//   DIR/train/CLASS.tar                    ILSVRC's train archive, unpacked once
+//   DIR/train.tar.gz, DIR/val.zip          archives with [SPLIT/]CLASS/FILE
+//   DIR/ILSVRC2012_img_train.tar           archives of classes in an archive
+//   DIR/val/FILE.jpg, ILSVRC2012_img_val.tar   flat, with a label list
+//                                          (flat test images that it lacks are passed over)
+//   DIR/CLASS/FILE.jpg                     class folders alone: all of it is train
+//   DIR/train-00000-of-00002.parquet       of a data set of Hugging Face
+//   (data/images/parquet_images.h)
+// or one such archive instead of DIR.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lockstep {
+
+struct SourceImage {
+  std::string split, class_name, file;
+  fs::path path;                 // read from here, or
+  std::vector<std::byte> bytes;  // of an archive: here already
+
+  std::string name() const { return split + "/" + class_name + "/" + file; }
+};
+
+// The classes of the files of a flat folder. Lines "FILE CLASS", or "CLASS" alone: line n is of the
+// file whose name ends in the number n (ILSVRC2012_val_00000001.JPEG).
+class FlatLabels {
+ public:
+  FlatLabels() = default;
+  explicit FlatLabels(const fs::path& list);  // throws DataError with the line
+  bool empty() const { return by_name_.empty() && by_number_.empty(); }
+  const std::string& of(const std::string& file) const;  // throws DataError when not listed
+  bool knows(const std::string& file) const { return find(file) != nullptr; }
+
+ private:
+  const std::string* find(const std::string& file) const;  // null: not listed
+
+  fs::path path_;
+  std::map<std::string, std::string> by_name_;
+  std::vector<std::string> by_number_;
+};
+
+class ImageSource {
+ public:
+  virtual ~ImageSource() = default;
+  virtual std::optional<SourceImage> next() = 0;  // one call at a time; throws DataError
+};
+
+// Throws DataError when there is nothing that looks like images.
+std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels);
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// manifest.json of prepared images. Written last: a folder that has one is complete.
+// docs/image-data.md describes the fields.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "data/manifest/manifest.h"
+
+namespace lockstep {
+
+struct ImageSplitRecord {
+  std::string name;  // "train", "val"
+  int64_t images = 0;
+  int64_t bytes = 0;                // of the encoded images
+  std::string index;                // file
+  std::vector<std::string> shards;  // files, in the order of their numbers
+};
+
+// A file that is not an ordinary colour JPEG.
+struct OddImage {
+  std::string name;  // "train/CLASS/FILE"
+  std::string what;  // "greyscale", "CMYK", "16 bits", "PNG named .JPEG", "cannot be decoded: ..."
+};
+
+struct ImagesManifest {
+  std::string lockstep_version;
+  std::string input;                              // what it was made of, as the command named it
+  std::map<std::string, std::string> parameters;  // options that decide the output
+  std::vector<std::string> classes;               // sorted; the index is the label
+  std::vector<ImageSplitRecord> splits;
+  std::map<std::string, int64_t> odd_counts;  // kinds of odd images that were kept
+  std::vector<OddImage> odd;                  // the first kOddNamed of each kind
+  std::vector<OddImage> left_out;             // all that could not be decoded
+  std::vector<FileRecord> files;              // all that is in the folder, but the manifest itself
+
+  const ImageSplitRecord* find_split(std::string_view name) const;  // null when absent
+};
+
+inline constexpr int64_t kOddNamed = 100;
+
+bool has_manifest(const fs::path& folder);
+// Throws DataError when the folder holds no prepared images or the manifest is damaged.
+ImagesManifest read_images_manifest(const fs::path& folder);
+void write_images_manifest(const fs::path& folder, const ImagesManifest& manifest);
+
+}  // namespace lockstep

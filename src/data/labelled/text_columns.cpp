@@ -1,0 +1,118 @@
+#include "data/labelled/text_columns.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// In this order; pairs before single texts, as "sentence" and "question" are both.
+const std::vector<std::pair<std::string, std::string>> kPairs = {
+    {"sentence1", "sentence2"}, {"premise", "hypothesis"},   {"question1", "question2"},
+    {"question", "sentence"},   {"question", "passage"},     {"text1", "text2"},
+    {"text_a", "text_b"},       {"sentence_A", "sentence_B"}};
+const Names kTexts = {"text", "sentence", "review", "content", "comment_text", "tweet", "phrase"};
+const Names kLabels = {"label", "labels", "class", "target", "gold_label", "sentiment", "category"};
+
+bool contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The first of the known names that there is, as it stands in `names`: in any case.
+std::optional<std::string> first_of(const Names& known, const Names& names) {
+  for (const std::string& wanted : known) {
+    for (const std::string& name : names) {
+      if (equals_ignoring_case(name, wanted)) return name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::pair<std::string, std::string>> find_pair(const Names& names) {
+  for (const auto& [text, pair] : kPairs) {
+    const auto first = first_of({text}, names), second = first_of({pair}, names);
+    if (first && second) return std::pair(*first, *second);
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail(const Names& names, const std::string& source, const std::string& what,
+                       const std::string& advice) {
+  DataError error("{}: {} (it has {})", source, what, join(names, ", "));
+  error.set_advice(advice);
+  throw error;
+}
+
+void need(const std::string& column, const char* option, const Names& names,
+          const std::string& source) {
+  if (column.empty() || contains(names, column)) return;
+  throw DataError("{}: no column \"{}\" ({}){}; it has {}", source, column, option,
+                  did_you_mean(column, names), join(names, ", "));
+}
+
+void check_distinct(const Names& names, const std::string& source) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (names[i] == names[j]) {
+        throw DataError("{}: the columns {} and {} are both named \"{}\"", source, j + 1, i + 1,
+                        names[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool has_known_column(const Names& names) {
+  return first_of(kTexts, names) || first_of(kLabels, names) || find_pair(names);
+}
+
+TextColumns choose_columns(const Names& names, const ColumnOptions& options,
+                           const std::string& source, bool need_label) {
+  check_distinct(names, source);
+  TextColumns out = options.wanted;
+  need(out.text, "--text", names, source);
+  need(out.pair, "--pair", names, source);
+  if (out.text.empty()) {
+    if (const auto pair = find_pair(names); pair && out.pair.empty()) {
+      std::tie(out.text, out.pair) = *pair;
+    } else {
+      out.text = first_of(kTexts, names).value_or("");
+    }
+    if (out.text.empty()) fail(names, source, "which column is the text?", "--text COLUMN");
+  }
+  if (!options.labels) {
+    out.label.clear();
+  } else if (out.label.empty()) {
+    Names known = kLabels;
+    if (options.values) known.emplace_back("score");
+    out.label = first_of(known, names).value_or("");
+    if (out.label.empty() && need_label) {
+      fail(names, source, "which column is the label?", "--label COLUMN, or --label none");
+    }
+  } else if (!contains(names, out.label)) {
+    if (need_label) need(out.label, "--label", names, source);
+    out.label.clear();
+  }
+  return out;
+}
+
+std::size_t column_index(const Names& names, const std::string& column) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), column) - names.begin());
+}
+
+Names numbered_columns(std::size_t count) {
+  Names out;
+  for (std::size_t i = 1; i <= count; ++i) out.push_back(std::to_string(i));
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// manifest.json: what a prepared corpus is and how it was made. It is written last, so a folder
+// that has one is complete. docs/data.md describes the fields.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+
+namespace lockstep {
+
+// Pairs dropped, by reason in words a person understands.
+using DropCounts = std::map<std::string, int64_t>;
+
+struct FileRecord {
+  std::string name;  // without its folder
+  int64_t bytes = 0;
+  std::string sha256;
+
+  bool operator==(const FileRecord&) const = default;
+};
+
+struct SplitRecord {
+  std::string name;  // "train", "dev" or "test"
+  int64_t pairs = 0;
+  int64_t source_words = 0, target_words = 0;    // between white space
+  int64_t source_tokens = 0, target_tokens = 0;  // subwords, without start and end symbols
+  int64_t text_bytes = 0;                        // of both plain text files
+  int64_t seen_in_train = 0;  // pairs with a side that is in train too (only given files have any)
+};
+
+struct Manifest {
+  std::string lockstep_version;
+  std::string command;  // "catalogs" or "text"
+  // Options and inputs: what decides the output. Equal ones give the same corpus, byte for byte.
+  std::map<std::string, std::string> parameters;
+  std::vector<FileRecord> inputs;
+  uint64_t seed = 1;
+  std::string source_language, target_language;  // "en", "de": the endings of the text files
+  int64_t pairs_read = 0;
+  DropCounts dropped;
+  int32_t vocab_size = 0;
+  std::vector<SplitRecord> splits;  // train first; dev and test where there are any
+  std::vector<FileRecord> files;    // all that is in the folder, but the manifest itself
+
+  const SplitRecord* find_split(std::string_view name) const;  // null when absent
+  // Made from the same inputs with the same options by the same version.
+  bool same_origin(const Manifest& other) const;
+};
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+// Throws DataError when the folder holds no complete corpus or the manifest is damaged.
+Manifest read_manifest(const fs::path& folder);
+void write_manifest(const fs::path& folder, const Manifest& manifest);
+
+// Name, size and SHA-256 of a file.
+FileRecord record_file(const fs::path& path);
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+#include "data/parallel/batch_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/random.h"
+
+namespace lockstep {
+
+namespace {
+
+// How full a step is: of target tokens, or of sentences.
+class Budget {
+ public:
+  Budget(std::span<const PairLength> lengths, const BatchConfig& config)
+      : lengths_(lengths),
+        by_sentences_(config.sentences > 0),
+        most_(by_sentences_ ? config.sentences : config.tokens) {}
+  int64_t most() const { return most_; }
+  int64_t cost(int32_t pair) const {
+    return by_sentences_ ? 1 : lengths_[static_cast<std::size_t>(pair)].target;
+  }
+
+ private:
+  std::span<const PairLength> lengths_;
+  bool by_sentences_;
+  int64_t most_;
+};
+
+// Cuts `order` into steps within the budget, at least one sentence each.
+void cut_into_steps(std::span<const int32_t> order, const Budget& budget,
+                    std::vector<StepPlan>& out) {
+  StepPlan step;
+  int64_t filled = 0;
+  for (int32_t i : order) {
+    if (!step.empty() && filled + budget.cost(i) > budget.most()) {
+      out.push_back(std::move(step));
+      step.clear();
+      filled = 0;
+    }
+    step.push_back(i);
+    filled += budget.cost(i);
+  }
+  if (!step.empty()) out.push_back(std::move(step));
+}
+
+}  // namespace
+
+std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const BatchConfig& config,
+                                 uint64_t seed, int64_t epoch) {
+  uint64_t key = combine_keys(seed, static_cast<uint64_t>(epoch));
+  std::vector<int32_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  shuffle_with_key(order, key);
+  std::vector<StepPlan> steps;
+  const Budget budget(lengths, config);
+  if (!config.by_length) {
+    cut_into_steps(order, budget, steps);
+    return steps;
+  }
+  const int64_t pool = budget.most() * config.pool_steps;
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin;
+    for (int64_t filled = 0; end < order.size() && filled < pool; ++end) {
+      filled += budget.cost(order[end]);
+    }
+    std::span<int32_t> pairs(order.data() + begin, end - begin);
+    // Stable: pairs of equal lengths stay in shuffled order, so that steps differ every epoch.
+    std::stable_sort(pairs.begin(), pairs.end(), [&](int32_t a, int32_t b) {
+      return std::tie(lengths[a].target, lengths[a].source) <
+             std::tie(lengths[b].target, lengths[b].source);
+    });
+    cut_into_steps(pairs, budget, steps);
+    begin = end;
+  }
+  shuffle_with_key(steps, combine_keys(key, 1));
+  return steps;
+}
+
+std::vector<std::vector<int32_t>> split_step(const StepPlan& step,
+                                             std::span<const PairLength> lengths, int64_t parts) {
+  auto cost = [&](int32_t i) { return lengths[i].source + lengths[i].target; };
+  StepPlan by_cost = step;
+  std::stable_sort(by_cost.begin(), by_cost.end(),
+                   [&](int32_t a, int32_t b) { return cost(a) > cost(b); });
+  std::vector<std::vector<int32_t>> out(static_cast<std::size_t>(parts));
+  std::vector<int64_t> load(static_cast<std::size_t>(parts), 0);
+  for (int32_t i : by_cost) {
+    auto least = std::min_element(load.begin(), load.end()) - load.begin();
+    out[least].push_back(i);
+    load[least] += cost(i);
+  }
+  return out;
+}
+
+}  // namespace lockstep

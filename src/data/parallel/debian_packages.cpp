@@ -1,0 +1,175 @@
+#include "data/parallel/debian_packages.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/fetch/archive_entries.h"
+#include "data/parallel/debian_index.h"
+
+namespace lockstep {
+
+namespace {
+
+// Has packages of all architectures beside those of this one.
+constexpr const char* kIndex = "main/binary-amd64/Packages.xz";
+constexpr int kAttemptsOfRelease = 3;  // whether the mirror answers at all: 3 s of pauses
+
+void create_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
+}
+
+// PACKAGE_VERSION_ARCHITECTURE.deb; the newest file when the cache holds several versions.
+std::optional<fs::path> cached_package(const std::string& name, const fs::path& cache) {
+  std::optional<fs::path> newest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache)) {
+    const fs::path& path = entry.path();
+    bool right = path.extension() == ".deb" && path.filename().string().starts_with(name + "_");
+    if (!right) continue;
+    if (!newest || fs::last_write_time(path) > fs::last_write_time(*newest)) newest = path;
+  }
+  return newest;
+}
+
+// A suite of a mirror, with a folder of its own in the cache.
+class Suite {
+ public:
+  Suite(const DebianMirror& mirror, fs::path cache) : mirror_(mirror), cache_(std::move(cache)) {
+    while (mirror_.url.ends_with('/')) mirror_.url.pop_back();
+  }
+
+  // Where it says what it has.
+  std::string url() const { return mirror_.url + "/dists/" + mirror_.suite; }
+
+  std::vector<PackageRecord> find(const std::vector<std::string>& names) const {
+    const FileCheck check = check_in_release(fetch_release(), url() + "/Release", kIndex);
+    const fs::path index = cache_ / "Packages.xz";
+    if (fs::exists(index) && sha256_of_file(index) != check.sha256) fs::remove(index);
+    fetch({url() + "/" + kIndex, index, check, {}});
+    try {
+      return find_in_index(read_compressed_file(index), url() + "/" + kIndex, names);
+    } catch (DataError& error) {
+      error.set_advice("other packages: --packages; another place: --suite, --mirror");
+      throw;
+    }
+  }
+
+  fs::path fetch(const PackageRecord& package) const {
+    const fs::path file = cache_ / fs::path(package.path).filename();
+    fetch({mirror_.url + "/" + package.path, file, package.check, {}});
+    return file;
+  }
+
+ private:
+  void fetch(const Download& wanted) const {
+    try {
+      download(wanted, mirror_.download);
+    } catch (DataError& error) {
+      error.set_advice(
+          "again in some minutes: the mirror may be in an update; or another --mirror");
+      throw;
+    }
+  }
+
+  // A new one at every call: it is small, and says whether the index in the cache still holds.
+  std::string fetch_release() const {
+    const fs::path path = cache_ / "Release";
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    DownloadOptions options = mirror_.download;
+    options.attempts = std::min(options.attempts, kAttemptsOfRelease);
+    try {
+      download({url() + "/Release", path, {}, {}}, options);
+    } catch (DataError& error) {
+      error.add_context("looking for the suite " + mirror_.suite);
+      error.set_advice(
+          "a --suite that this mirror has; old ones move to --mirror "
+          "http://archive.debian.org/debian");
+      throw;
+    }
+    return read_file(path);
+  }
+
+  DebianMirror mirror_;
+  fs::path cache_;
+};
+
+// A path below the folder that is filled; names of archives are not to be trusted.
+fs::path path_below(const fs::path& folder, const std::string& entry, const fs::path& package) {
+  const fs::path path(entry);
+  bool leads_out = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();
+  if (leads_out) throw DataError("{}: {} leads out of the package", package.string(), entry);
+  return folder / path;
+}
+
+void write_entry(const fs::path& path, ArchiveEntries& entries) {
+  create_folders(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  const std::vector<std::byte> content = entries.read();
+  out.write(reinterpret_cast<const char*>(content.data()),
+            static_cast<std::streamsize>(content.size()));
+  out.close();
+  if (!out) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+std::vector<fs::path> fetch_packages(const std::vector<std::string>& names, const fs::path& cache,
+                                     const DebianMirror& mirror) {
+  const fs::path folder = cache / mirror.suite;
+  create_folders(folder);
+  std::vector<std::string> absent;
+  for (const std::string& name : names) {
+    if (!cached_package(name, folder)) absent.push_back(name);
+  }
+  if (!absent.empty()) {
+    const Suite suite(mirror, folder);
+    log_info("fetching the Debian packages {} from {} (not installed)", join(absent, " "),
+             suite.url());
+    for (const PackageRecord& package : suite.find(absent)) suite.fetch(package);
+  }
+  std::vector<fs::path> out;
+  for (const std::string& name : names) out.push_back(cached_package(name, folder).value());
+  return out;
+}
+
+std::vector<fs::path> find_packages(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error) throw DataError("{}: cannot be read: {}", folder.string(), error.message());
+  std::vector<fs::path> out;
+  for (const fs::directory_entry& entry : entries) {
+    if (entry.path().extension() == ".deb") out.push_back(entry.path());
+  }
+  if (out.empty()) throw DataError("{}: no Debian package (*.deb) in it", folder.string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void unpack_package(const fs::path& package, const fs::path& folder) {
+  try {
+    ArchiveEntries parts(package);
+    while (std::optional<std::string> part = parts.next()) {
+      if (!part->starts_with("data.tar")) continue;
+      ArchiveEntries files(parts.read(), package.string() + ": " + *part);
+      while (std::optional<std::string> file = files.next()) {
+        write_entry(path_below(folder, *file, package), files);
+      }
+      return;
+    }
+    throw DataError("{}: no Debian package (no data.tar in it)", package.string());
+  } catch (DataError& error) {
+    error.set_advice("remove the file, so that it is fetched again");
+    throw;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,243 @@
+#include "data/parallel/prepare_corpus.h"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/parallel/gettext_corpus.h"
+
+namespace lockstep {
+
+namespace {
+
+void require_language(const std::string& name) {
+  bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+  if (!plain || name == "tokens") {
+    throw ConfigError("language \"{}\": expected letters, such as en: files are named after it",
+                      name);
+  }
+}
+
+Manifest start_manifest(const std::string& command, const CorpusOptions& options) {
+  Manifest out;
+  out.lockstep_version = LOCKSTEP_VERSION;
+  out.command = command;
+  out.seed = options.split.seed;
+  out.source_language = options.source_language;
+  out.target_language = options.target_language;
+  out.parameters = {{"min-words", std::to_string(options.cleaning.min_words)},
+                    {"max-words", std::to_string(options.cleaning.max_words)},
+                    {"ratio", fmt::format("{:g}", options.cleaning.max_ratio)},
+                    {"vocab", std::to_string(options.subword.vocab_size)},
+                    {"character-coverage", fmt::format("{}", options.subword.character_coverage)},
+                    {"dev-size", std::to_string(options.split.dev)},
+                    {"test-size", std::to_string(options.split.test)},
+                    {"near-copy", fmt::format("{}", options.split.near_copy)}};
+  return out;
+}
+
+void add_drops(const DropCounts& more, DropCounts& all) {
+  for (const auto& [reason, count] : more) all[reason] += count;
+}
+
+std::vector<int64_t> all_of(const SentencePairs& pairs) {
+  std::vector<int64_t> out(static_cast<std::size_t>(pairs.size()));
+  std::iota(out.begin(), out.end(), int64_t{0});
+  return out;
+}
+
+// Splits the text by hash and adds what comes out to `splits`, train first.
+void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<SplitPairs>& splits,
+                Manifest& manifest) {
+  manifest.pairs_read = text.lines;
+  add_drops(text.dropped, manifest.dropped);
+  CorpusSplit split = split_corpus(text.pairs, rules);
+  add_drops(split.dropped, manifest.dropped);
+  splits.push_back({"train", &text.pairs, std::move(split.train)});
+  if (!split.dev.empty()) splits.push_back({"dev", &text.pairs, std::move(split.dev)});
+  if (!split.test.empty()) splits.push_back({"test", &text.pairs, std::move(split.test)});
+}
+
+// A name of a package or a suite: it becomes part of a path.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '-' || c == '+' || c == '.';
+         });
+}
+
+// The .deb files to read; those of named packages are fetched.
+std::vector<fs::path> packages_of(const CatalogueSources& sources, const CorpusOptions& options) {
+  if (!sources.packages_folder.empty()) return find_packages(sources.packages_folder);
+  for (const std::string& name : sources.packages) {
+    if (!is_plain_name(name)) {
+      throw ConfigError("\"{}\" is no name of a Debian package", name);
+    }
+  }
+  if (!is_plain_name(sources.mirror.suite)) {
+    throw ConfigError("--suite \"{}\": expected a name such as bookworm", sources.mirror.suite);
+  }
+  return fetch_packages(sources.packages, options.out / "cache", sources.mirror);
+}
+
+std::string megabytes(int64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+void check_options(const CorpusOptions& options) {
+  require_language(options.source_language);
+  require_language(options.target_language);
+  if (options.source_language == options.target_language) {
+    throw ConfigError("source and target language are both \"{}\"; files are named after them",
+                      options.source_language);
+  }
+  const CleaningRules& rules = options.cleaning;
+  if (rules.min_words < 1 || rules.max_words < rules.min_words || !(rules.max_ratio >= 1)) {
+    throw ConfigError(
+        "min-words {}, max-words {}, ratio {}: expected 1 <= min <= max and a ratio of 1 or more",
+        rules.min_words, rules.max_words, rules.max_ratio);
+  }
+  if (options.split.dev < 0 || options.split.test < 0) {
+    throw ConfigError("dev and test sizes {} and {}: expected 0 or more", options.split.dev,
+                      options.split.test);
+  }
+  if (!(options.split.near_copy > 0 && options.split.near_copy <= 1)) {
+    throw ConfigError("near-copy {}: expected above 0 and at most 1", options.split.near_copy);
+  }
+  if (options.subword.vocab_size < 5) {
+    throw ConfigError("vocab {}: expected more than the 4 special pieces",
+                      options.subword.vocab_size);
+  }
+  if (!(options.subword.character_coverage > 0.9 && options.subword.character_coverage <= 1)) {
+    throw ConfigError("character-coverage {}: expected above 0.9 and at most 1",
+                      options.subword.character_coverage);
+  }
+}
+
+PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  check_options(options);
+  PreparedCorpus out;
+  out.manifest = start_manifest("catalogs", options);
+  TemporaryFolder unpacked;
+  std::vector<fs::path> catalogues;
+  if (!sources.catalogues.empty()) {
+    catalogues = find_catalogues(sources.catalogues, options.target_language);
+    for (const fs::path& path : catalogues) out.manifest.inputs.push_back(record_file(path));
+  } else {
+    std::vector<std::string> names = sources.packages;
+    // Asked for by name, the packages of a finished corpus need not be fetched to know it again.
+    bool by_name = sources.packages_folder.empty();
+    if (by_name) {
+      out.manifest.parameters["packages"] = join(names, ",");
+      const std::string& suite = sources.mirror.suite;
+      // Not the usual one: corpora from before there was a choice stay what they are.
+      if (suite != DebianMirror{}.suite) out.manifest.parameters["suite"] = suite;
+    }
+    if (by_name && fs::exists(options.out / kManifestName)) {
+      Manifest there = read_manifest(options.out);
+      Manifest wanted = out.manifest;
+      wanted.inputs = there.inputs;
+      if (there.same_origin(wanted)) return {std::move(there), true, seconds_since(start)};
+    }
+    for (const fs::path& package : packages_of(sources, options)) {
+      out.manifest.inputs.push_back(record_file(package));
+      unpack_package(package, unpacked.path());
+    }
+    catalogues = find_catalogues(unpacked.path(), options.target_language);
+  }
+  if (std::optional<Manifest> there = open_corpus_folder(options.out, out.manifest)) {
+    return {std::move(*there), true, seconds_since(start)};
+  }
+  log_info("reading {} catalogues", catalogues.size());
+  ParallelText text = read_catalogues(catalogues, options.cleaning);
+  std::vector<SplitPairs> splits;
+  add_splits(text, options.split, splits, out.manifest);
+  write_corpus(options, splits, out.manifest);
+  out.seconds = seconds_since(start);
+  return out;
+}
+
+PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  check_options(options);
+  PreparedCorpus out;
+  out.manifest = start_manifest("text", options);
+  auto record = [&](const ParallelFiles& files, const std::string& role) {
+    out.manifest.inputs.push_back(record_file(files.source));
+    out.manifest.inputs.push_back(record_file(files.target));
+    out.manifest.parameters[role] =
+        files.source.filename().string() + " " + files.target.filename().string();
+  };
+  record(sources.train, "train");
+  if (sources.dev) record(*sources.dev, "dev");
+  if (sources.test) record(*sources.test, "test");
+  if (std::optional<Manifest> there = open_corpus_folder(options.out, out.manifest)) {
+    return {std::move(*there), true, seconds_since(start)};
+  }
+  ParallelText train = read_parallel_text(sources.train, options.cleaning);
+  ParallelText dev = sources.dev ? read_held_out_text(*sources.dev) : ParallelText{};
+  ParallelText test = sources.test ? read_held_out_text(*sources.test) : ParallelText{};
+  std::vector<SplitPairs> splits;
+  if (options.split.dev > 0 || options.split.test > 0) {
+    add_splits(train, options.split, splits, out.manifest);
+  } else {
+    std::vector<int64_t> order = all_of(train.pairs);
+    shuffle_pairs(order, options.split.seed);
+    splits.push_back({"train", &train.pairs, std::move(order)});
+    out.manifest.pairs_read = train.lines;
+    add_drops(train.dropped, out.manifest.dropped);
+  }
+  auto add_given = [&](const ParallelText& text, const char* name) {
+    out.manifest.pairs_read += text.lines;
+    add_drops(text.dropped, out.manifest.dropped);
+    splits.push_back(
+        {name, &text.pairs, all_of(text.pairs), count_overlap(train.pairs, text.pairs)});
+  };
+  if (sources.dev) add_given(dev, "dev");
+  if (sources.test) add_given(test, "test");
+  write_corpus(options, splits, out.manifest);
+  out.seconds = seconds_since(start);
+  return out;
+}
+
+std::string describe_corpus(const PreparedCorpus& corpus) {
+  const Manifest& m = corpus.manifest;
+  std::string out;
+  int64_t dropped = 0;
+  for (const auto& [reason, count] : m.dropped) dropped += count;
+  out += fmt::format("pairs read     {:>12}\n", with_commas(m.pairs_read));
+  for (const auto& [reason, count] : m.dropped) {
+    out += fmt::format("  dropped      {:>12}  {}\n", with_commas(count), reason);
+  }
+  out += fmt::format("pairs kept     {:>12}\n", with_commas(m.pairs_read - dropped));
+  out += fmt::format("vocabulary     {:>12}  {}-{} subwords\n", with_commas(m.vocab_size),
+                     m.source_language, m.target_language);
+  out += fmt::format("\n{:<6} {:>10} {:>12} {:>12} {:>12} {:>12} {:>8}\n", "split", "pairs",
+                     "source words", "target words", "src tokens", "tgt tokens", "MB");
+  for (const SplitRecord& split : m.splits) {
+    out += fmt::format("{:<6} {:>10} {:>12} {:>12} {:>12} {:>12} {:>8}\n", split.name,
+                       with_commas(split.pairs), with_commas(split.source_words),
+                       with_commas(split.target_words), with_commas(split.source_tokens),
+                       with_commas(split.target_tokens), megabytes(split.text_bytes));
+  }
+  for (const SplitRecord& split : m.splits) {
+    if (split.seen_in_train == 0) continue;
+    out += fmt::format("note: {} pairs of {} have a side that is in train too\n",
+                       with_commas(split.seen_in_train), split.name);
+  }
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,185 @@
+// What a World of several ranks holds: its groups of c10d, the shared memory of its machine, and
+// the account of its operations. Only world.cpp uses it.
+//
+// Paths of an operation on CPU tensors: through shared memory alone when all ranks are on one
+// machine; sums over several machines through each one's memory to its first rank, through the mesh
+// between these, and back; all else through Gloo. CUDA tensors go through NCCL.
+#pragma once
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "dist/collectives/gloo_backend.h"
+#include "dist/collectives/local_group.h"
+#include "dist/collectives/machines.h"
+#include "dist/collectives/mesh.h"
+#include "dist/collectives/operation_queue.h"
+#include "dist/collectives/world.h"
+#include "dist/liveness/heartbeat.h"
+#include "dist/liveness/peer_error.h"
+
+namespace lockstep {
+
+using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
+
+// What an operation is, for errors and for comparing what the ranks issue.
+struct OperationLabel {
+  std::string name;
+  int64_t numel = 0;
+  const char* type = "";  // of its elements; empty: it has none
+  int64_t bytes = 0;      // of them
+  // Whether waiting for it ends with a verdict: not for NCCL, which is aborted, nor for Gloo's
+  // transfers between two ranks, which have no future.
+  bool interruptible = true;
+  bool of_some = false;  // of some ranks only: not counted, as the others would fall behind
+  bool on_gpu = false;   // the host does not know when it begins and ends
+
+  OperationLabel(const char* name) : name(name) {}             // NOLINT: as a text
+  OperationLabel(std::string name) : name(std::move(name)) {}  // NOLINT: as a text
+  OperationLabel(std::string name, const torch::Tensor& tensor);
+  OperationLabel(std::string name, int64_t doubles)
+      : name(std::move(name)),
+        numel(doubles),
+        type("fp64"),
+        bytes(doubles * static_cast<int64_t>(sizeof(double))) {}
+  OperationLabel&& for_some() && {
+    of_some = true;
+    return std::move(*this);
+  }
+};
+
+class Collectives {
+ public:
+  // Both outlive it.
+  Collectives(const LaunchEnvironment& environment, Heartbeat& heartbeat);
+  ~Collectives();  // as World's
+  void connect(const WorldOptions& options);
+
+  // The group of all ranks on one machine, or null.
+  LocalGroup* shared() const { return machines_.one() ? local_.get() : nullptr; }
+  // The group of this rank's machine, or null when it is alone there or shares no memory.
+  LocalGroup* neighbours() const { return local_.get(); }
+  // By machine; empty when no ranks share memory.
+  const std::vector<std::vector<int>>& machine_ranks() const { return machines_.ranks; }
+  c10d::Backend& gloo() const { return *gloo_; }
+  c10d::Backend& backend_for(const torch::Tensor& tensor) const;
+
+  // Each of these counts and names one operation. They throw MachineError, and so do completions:
+  // with the heartbeat's verdict on who is at fault. That also ends what waits on the CPU.
+  // Of c10d: `launch` starts it and returns its work. Gloo works on its own threads.
+  template <typename Launch>
+  Completion start(const OperationLabel& label, const Launch& launch);
+  // Behind all that is queued, on the queue's thread.
+  Completion queue(const OperationLabel& label, std::function<void()> operation);
+  // On this thread, after all that is queued.
+  void run(const OperationLabel& label, const std::function<void()>& operation);
+
+  // The sum over all ranks on several machines, of `count` elements on the CPU. All ranks start
+  // these, and call their completions, in the same order.
+  Completion start_sum(const OperationLabel& label, void* data, int64_t count,
+                       const Summation& summation);
+
+  // [size, numel of mine], one row a rank. `mine`: [numel].
+  torch::Tensor all_gather(const std::string& name, torch::Tensor mine);
+  std::vector<std::string> all_gather_strings(const std::string& mine);
+
+  Operation last_operation() const;
+
+  // What this rank sent and received by c10d, which does not count it.
+  void count_moved(int64_t sent, int64_t received) { account().moved().add(sent, received); }
+
+ private:
+  struct Issued {
+    std::string name;
+    uint64_t sequence = 0;     // 0: no operation of all ranks
+    std::string text() const;  // "NAME (operation 17 of this rank)"
+  };
+  template <typename Work>
+  auto guard(const Issued& issued, const Work& work);
+  Issued count_operation(const OperationLabel& label);
+  MachineError failure(const std::string& what, const std::exception& exception);
+  void open_heartbeat(std::chrono::milliseconds timeout);
+  void wait_for(const WorkPointer& work);
+  std::function<void()> or_give_up(std::function<void()> operation);
+  StepAccount& account() const { return heartbeat_.progress().account(); }
+  template <typename Operation>
+  void timed(const OperationLabel& label, const Operation& operation);
+  void remember(const WorkPointer& work);
+  void join_machine(const WorldOptions& options);
+  void connect_machines(const WorldOptions& options, const std::string& address);
+  bool say_farewell();
+  void give_up();
+  void leave_unfinished();
+
+  const LaunchEnvironment& environment_;
+  Heartbeat& heartbeat_;
+  std::string who_;  // "rank 2 of 4"
+  c10::intrusive_ptr<c10d::Store> store_;
+  BackendPointer gloo_, nccl_;  // nccl: only for the device "cuda"
+  Machines machines_;
+  std::unique_ptr<LocalGroup> local_;  // none for a rank alone on its machine
+  std::unique_ptr<Mesh> mesh_;         // on each machine's first rank, with those of the others
+  struct Interruption {  // shared with what Gloo calls back, perhaps after this is gone
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool given_up = false;
+  };
+  std::shared_ptr<Interruption> interruption_ = std::make_shared<Interruption>();
+  std::atomic<bool> failed_ = false;
+  int exceptions_at_start_ = std::uncaught_exceptions();
+  std::mutex mutex_;                       // of what follows
+  std::vector<WorkPointer> started_;       // and perhaps not finished
+  std::unique_ptr<OperationQueue> queue_;  // with local_; last: it uses all the others
+};
+
+template <typename Work>
+auto Collectives::guard(const Issued& issued, const Work& work) {
+  RankProgress::Waiting waiting(heartbeat_.progress(), issued.sequence);
+  try {
+    return work();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& exception) {
+    throw failure(issued.text(), exception);
+  }
+}
+
+template <typename Launch>
+Completion Collectives::start(const OperationLabel& label, const Launch& launch) {
+  Issued issued = count_operation(label);
+  WorkPointer work;
+  try {
+    work = launch();
+  } catch (const c10::DistError& error) {  // anything else at this point is our bug
+    throw failure(issued.text(), error);
+  }
+  remember(work);
+  const auto begin = StepAccount::Clock::now();
+  return [this, issued, work, label, begin] {
+    guard(issued, [&] { label.interruptible ? wait_for(work) : void(work->wait()); });
+    if (label.on_gpu) return;
+    account().exchange(label.name, begin, StepAccount::Clock::now(), label.bytes);
+  };
+}
+
+// On whichever thread: with its begin and end in the rank's account.
+template <typename Operation>
+void Collectives::timed(const OperationLabel& label, const Operation& operation) {
+  const auto begin = StepAccount::Clock::now();
+  operation();
+  account().exchange(label.name, begin, StepAccount::Clock::now(), label.bytes);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include "dist/collectives/cuda.h"
+
+#include <dlfcn.h>
+#include <torch/cuda.h>
+
+#include <string_view>
+
+#include "base/file.h"
+#include "base/module.h"
+
+namespace lockstep {
+
+namespace {
+
+const Module& module() {
+  static const Module loaded = load_module("liblockstep_cuda.so", "lockstep_cuda_functions");
+  return loaded;
+}
+
+struct Gpus {
+  int count = 0;
+  std::string why;  // there is none
+};
+
+// Stays loaded.
+void* driver() { return ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL); }
+
+bool torch_has_cuda() {
+  Dl_info torch{};
+  if (::dladdr(reinterpret_cast<void*>(&torch::cuda::device_count), &torch) == 0) return false;
+  return fs::exists(fs::path(torch.dli_fname).parent_path() / "libtorch_cuda.so");
+}
+
+Gpus look_for_gpus() {
+  if (driver() == nullptr) return {0, "no NVIDIA driver (libcuda.so.1)"};
+  if (!torch_has_cuda()) return {0, "this torch is a build for CPUs alone"};
+  if (cuda_functions() == nullptr) return {0, "no module for CUDA: " + module().why};
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};
+}
+
+const Gpus& gpus() {
+  static const Gpus found = look_for_gpus();
+  return found;
+}
+
+}  // namespace
+
+const CudaFunctions* cuda_functions() {
+  using Function = const CudaFunctions* (*)();
+  if (module().function == nullptr) return nullptr;
+  return reinterpret_cast<Function>(module().function)();
+}
+
+// Names and numbers of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api), whose headers a
+// build without CUDA does not have.
+std::optional<GpuModel> gpu_model(int index) {
+  using Result = int;
+  using Device = int;
+  constexpr Result kSuccess = 0;
+  constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
+  void* const library = driver();
+  if (library == nullptr) return std::nullopt;
+  auto function = [&](const char* name) { return ::dlsym(library, name); };
+  const auto init = reinterpret_cast<Result (*)(unsigned)>(function("cuInit"));
+  const auto get = reinterpret_cast<Result (*)(Device*, int)>(function("cuDeviceGet"));
+  const auto tell_name =
+      reinterpret_cast<Result (*)(char*, int, Device)>(function("cuDeviceGetName"));
+  const auto tell =
+      reinterpret_cast<Result (*)(int*, int, Device)>(function("cuDeviceGetAttribute"));
+  if (init == nullptr || get == nullptr || tell_name == nullptr || tell == nullptr) {
+    return std::nullopt;
+  }
+  Device device = 0;
+  GpuModel out;
+  char name[128] = "";
+  if (init(0) != kSuccess || get(&device, index) != kSuccess ||
+      tell_name(name, sizeof name - 1, device) != kSuccess ||
+      tell(&out.major, kMajor, device) != kSuccess ||
+      tell(&out.minor, kMinor, device) != kSuccess) {
+    return std::nullopt;
+  }
+  out.name = name;
+  return out;
+}
+
+int usable_gpus() { return gpus().count; }
+
+std::string why_no_gpu() { return gpus().why; }
+
+}  // namespace lockstep

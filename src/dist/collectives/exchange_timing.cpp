@@ -1,0 +1,63 @@
+#include "dist/collectives/exchange_timing.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/statistics.h"
+
+namespace lockstep {
+
+namespace {
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  torch::Tensor numbers = torch::zeros({std::max<int64_t>(1, request.bytes / 4)});
+  const std::vector<torch::Tensor> parts = numbers.chunk(std::max(1, request.parts));
+  std::vector<Completion> running;
+  std::vector<double> seconds, cpu;
+  const Clock::time_point end = Clock::now() + request.limit;
+  for (int i = 0; i <= request.repeats; ++i) {
+    std::this_thread::sleep_for(request.pause);
+    world.barrier();
+    const double cpu_before = cpu_seconds();
+    const Clock::time_point start = Clock::now();
+    for (const torch::Tensor& part : parts) {
+      running.push_back(world.start_all_reduce_sum(part, "timed sum"));
+    }
+    for (const Completion& completion : running) completion();
+    running.clear();
+    // Means over the ranks: one that starts late finds the others' numbers there and is done early
+    // by as much as they wait for it, so that the mean is the time of a sum that all start
+    // together.
+    std::array<double, 3> of_all = {std::chrono::duration<double>(Clock::now() - start).count(),
+                                    cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
+    world.start_all_reduce_sum(std::span<double>(of_all), "timed sum's figures")();
+    const bool over = of_all[2] > 0;  // any rank's time: all stop together
+    if (i > 0 || over) {              // the first warms up, unless there is time for no other
+      seconds.push_back(of_all[0] / world.size());
+      cpu.push_back(of_all[1] / world.size());
+    }
+    if (over) break;
+  }
+  return {.repeats = static_cast<int>(seconds.size()),
+          .seconds = median(seconds),
+          .cpu_seconds = median(cpu)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,416 @@
+#include "dist/collectives/mesh.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Up to here each member sends all to all: one delay less than by slices.
+constexpr std::size_t kDirectBytes = 256 << 10;
+// What is added up at a time while more is on its way: fits the second-level cache.
+constexpr std::size_t kPieceBytes = 128 << 10;
+constexpr std::size_t kCacheLine = 64;                       // slices begin with a cache line
+constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // before others have their turn
+
+struct Header {
+  uint64_t sum;    // which one
+  uint32_t phase;  // 0: to be added up; 1: the result
+  uint32_t check;  // alike for sums of the same kind
+  uint64_t bytes;
+};
+
+}  // namespace
+
+// Phase 0 moves addends, phase 1 (of slices only) results.
+struct Mesh::Sum {
+  uint64_t number = 0;
+  std::span<std::byte> data;
+  Summation summation{};
+  bool direct = true;
+  std::size_t begin = 0, end = 0;                               // what this member adds up
+  std::vector<std::size_t> cuts;                                // of the slices
+  std::vector<std::size_t> sent0, received0, sent1, received1;  // bytes, by member
+  std::vector<std::byte*> addends;                              // by member, of [begin, end)
+  std::unique_ptr<std::vector<std::byte>> buffer;
+  std::vector<const void*> inputs;
+  std::size_t added = 0;  // of end - begin
+  Clock::time_point started = Clock::now();
+  std::function<void()> finished;
+  std::promise<void> promise;
+
+  std::size_t slice(int member) const { return cuts[member + 1] - cuts[member]; }
+  std::size_t to_send(int member) const { return direct ? data.size() : slice(member); }
+  std::size_t own() const { return end - begin; }
+};
+
+struct Mesh::Message {
+  std::shared_ptr<Sum> sum;
+  uint32_t phase = 0;
+  std::size_t sent = 0;  // of header and body
+};
+
+struct Mesh::Link {
+  int socket = -1, member = 0;
+  std::size_t stream = 0;
+  std::deque<Message> out;
+  Header header{};
+  std::size_t header_received = 0;
+  std::shared_ptr<Sum> in;  // that the body belongs to
+  bool early = false;       // a header came of a sum that this member has not begun
+};
+
+Mesh::Mesh(MeshMembers members, std::vector<std::vector<int>> sockets)
+    : members_(std::move(members)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (std::size_t stream = 0; stream < sockets.size(); ++stream) {
+    for (int member = 0; member < members_.size(); ++member) {
+      if (member == members_.me) continue;
+      Link& link = links_.emplace_back();
+      link.socket = sockets[stream][member];
+      link.member = member;
+      link.stream = stream;
+    }
+  }
+  // Signals are for the program's own thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Mesh::~Mesh() {
+  {
+    std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  wake();
+  thread_.join();
+  for (Link& link : links_) close(link.socket);
+  close(event_);
+}
+
+void Mesh::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(event_, &one, sizeof one);  // full is awake, too
+}
+
+void Mesh::give_up() {
+  {
+    std::scoped_lock lock(mutex_);
+    if (failure_.empty()) failure_ = "this rank gave up";
+  }
+  wake();
+}
+
+std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation,
+                                         std::function<void()> finished) {
+  auto sum = std::make_shared<Sum>();
+  sum->finished = std::move(finished);
+  sum->data = data;
+  sum->summation = summation;
+  std::shared_future<void> done = sum->promise.get_future().share();
+  if (data.empty()) {
+    sum->promise.set_value();
+    return done;
+  }
+  {
+    std::scoped_lock lock(mutex_);
+    if (!failure_.empty()) throw std::runtime_error(failure_);
+    sum->number = next_++;
+    added_.push_back(std::move(sum));
+  }
+  wake();
+  return done;
+}
+
+void Mesh::run() {
+  std::vector<pollfd> wanted(links_.size() + 1);
+  for (;;) {
+    std::string failure;
+    {
+      std::scoped_lock lock(mutex_);
+      if (stopping_ && failure_.empty()) failure_ = "this rank has left";
+      failure = failure_;
+    }
+    if (!failure.empty()) {
+      fail(failure);
+      return;
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const Link& link = links_[i];
+      auto events =
+          static_cast<short>((link.early ? 0 : POLLIN) | (link.out.empty() ? 0 : POLLOUT));
+      // A result that waits for addends has nothing to send yet.
+      if (!link.out.empty()) {
+        const Message& m = link.out.front();
+        const std::size_t ready = m.phase == 0 ? SIZE_MAX : sizeof(Header) + m.sum->added;
+        if (m.sent >= ready) events = static_cast<short>(events & ~POLLOUT);
+      }
+      // One that is waited for in vain must not wake this thread by its end.
+      wanted[i] = {events == 0 ? -1 : link.socket, events, 0};
+    }
+    wanted.back() = {event_, POLLIN, 0};
+    constexpr int kLookMilliseconds = 200;  // at the clock
+    poll(wanted.data(), wanted.size(), kLookMilliseconds);
+    uint64_t count = 0;
+    if (wanted.back().revents != 0) [[maybe_unused]]
+      ssize_t n = read(event_, &count, sizeof count);
+    try {
+      begin_added();
+      for (std::size_t i = 0; i < links_.size(); ++i) {
+        if ((wanted[i].revents & (POLLIN | POLLERR | POLLHUP)) != 0) receive_some(links_[i]);
+        if ((wanted[i].revents & POLLOUT) != 0) send_some(links_[i]);
+      }
+      for (const std::shared_ptr<Sum>& sum : running_) advance(*sum);
+      finish_done();
+      look_at_clock();
+    } catch (const std::exception& error) {
+      std::scoped_lock lock(mutex_);
+      if (failure_.empty()) failure_ = error.what();
+    }
+  }
+}
+
+// All sums that are under way throw, and the others' connections break.
+void Mesh::fail(const std::string& why) {
+  std::vector<std::shared_ptr<Sum>> all(running_.begin(), running_.end());
+  {
+    std::scoped_lock lock(mutex_);
+    all.insert(all.end(), added_.begin(), added_.end());
+    added_.clear();
+  }
+  running_.clear();
+  for (const auto& sum : all) {
+    sum->promise.set_exception(std::make_exception_ptr(std::runtime_error(why)));
+  }
+  for (Link& link : links_) {
+    link.out.clear();
+    link.in.reset();
+    shutdown(link.socket, SHUT_RDWR);
+  }
+}
+
+void Mesh::begin_added() {
+  std::vector<std::shared_ptr<Sum>> added;
+  {
+    std::scoped_lock lock(mutex_);
+    added = std::exchange(added_, {});
+  }
+  for (const std::shared_ptr<Sum>& sum : added) begin(sum);
+  if (added.empty()) return;
+  for (Link& link : links_) {
+    link.early = false;
+    send_some(link);
+  }
+}
+
+void Mesh::begin(const std::shared_ptr<Sum>& sum) {
+  Sum& s = *sum;
+  const auto n = static_cast<std::size_t>(members_.size());
+  s.direct = n == 2 || s.data.size() <= kDirectBytes;
+  for (std::size_t m = 0; m < n; ++m) {
+    s.cuts.push_back(s.data.size() / kCacheLine * m / n * kCacheLine);
+  }
+  s.cuts.push_back(s.data.size());
+  s.begin = s.direct ? 0 : s.cuts[members_.me];
+  s.end = s.direct ? s.data.size() : s.cuts[members_.me + 1];
+  for (auto* counts : {&s.sent0, &s.received0, &s.sent1, &s.received1}) counts->assign(n, 0);
+  if (!spare_.empty()) {
+    s.buffer = std::move(spare_.back());
+    spare_.pop_back();
+  } else {
+    s.buffer = std::make_unique<std::vector<std::byte>>();
+  }
+  if (s.buffer->size() < s.own() * (n - 1)) s.buffer->resize(s.own() * (n - 1));
+  std::byte* at = s.buffer->data();
+  s.inputs.resize(n);
+  for (int m = 0; m < members_.size(); ++m) {
+    s.addends.push_back(m == members_.me ? s.data.data() + s.begin : at);
+    if (m != members_.me) at += s.own();
+  }
+  running_.push_back(sum);
+  const std::size_t stream = s.number % static_cast<std::size_t>(members_.streams);
+  for (Link& link : links_) {
+    if (link.stream != stream) continue;
+    link.out.push_back({sum, 0, 0});
+    if (!s.direct) link.out.push_back({sum, 1, 0});
+  }
+}
+
+// `result`: of the system call that failed.
+void Mesh::throw_broken(const Link& link, ssize_t result) const {
+  throw std::runtime_error(fmt::format("the connection to rank {} broke: {}",
+                                       members_.ranks[link.member],
+                                       result == 0 ? "closed by that rank" : std::strerror(errno)));
+}
+
+// As much as the connection takes and is ready.
+void Mesh::send_some(Link& link) {
+  while (!link.out.empty()) {
+    Message& m = link.out.front();
+    Sum& s = *m.sum;
+    const bool addends = m.phase == 0;
+    const std::byte* body =
+        addends ? s.data.data() + (s.direct ? 0 : s.cuts[link.member]) : s.data.data() + s.begin;
+    const std::size_t bytes = addends ? s.to_send(link.member) : s.own();
+    const std::size_t ready = addends ? bytes : s.added;
+    const Header header{s.number, m.phase, static_cast<uint32_t>(s.summation.element_bytes),
+                        s.data.size()};
+    const std::size_t header_sent = std::min(m.sent, sizeof header);
+    const std::size_t body_sent = m.sent - header_sent;
+    iovec parts[2] = {
+        {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&header)) + header_sent,
+         sizeof header - header_sent},
+        {const_cast<std::byte*>(body) + body_sent, ready - body_sent}};
+    if (parts[0].iov_len + parts[1].iov_len > 0) {
+      msghdr message{};
+      message.msg_iov = parts;
+      message.msg_iovlen = 2;
+      ssize_t n = sendmsg(link.socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (n < 0) throw_broken(link, n);
+      m.sent += static_cast<std::size_t>(n);
+    }
+    const std::size_t done = m.sent > sizeof header ? m.sent - sizeof header : 0;
+    (addends ? s.sent0 : s.sent1)[link.member] = done;
+    if (m.sent < sizeof header + bytes) return;
+    link.out.pop_front();
+  }
+}
+
+// False when the header is not whole yet, or of a sum that this member has not begun.
+bool Mesh::receive_header(Link& link) {
+  Header& h = link.header;
+  if (link.header_received < sizeof h) {
+    auto* to = reinterpret_cast<std::byte*>(&h) + link.header_received;
+    ssize_t n = recv(link.socket, to, sizeof h - link.header_received, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (n <= 0) throw_broken(link, n);
+    link.header_received += static_cast<std::size_t>(n);
+    if (link.header_received < sizeof h) return false;
+  }
+  auto found = std::find_if(running_.begin(), running_.end(),
+                            [&](const auto& sum) { return sum->number == h.sum; });
+  link.early = found == running_.end();
+  if (link.early) return false;
+  const Sum& s = **found;
+  if (h.bytes != s.data.size() || h.check != s.summation.element_bytes) {
+    throw std::runtime_error(fmt::format("ranks {} and {} are at different operations",
+                                         members_.ranks[link.member], members_.ranks[members_.me]));
+  }
+  link.in = *found;
+  return true;
+}
+
+void Mesh::receive_some(Link& link) {
+  std::size_t most = kMostReceived;
+  while (most > 0) {
+    if (!link.in && !receive_header(link)) return;
+    Sum& s = *link.in;
+    const bool addends = link.header.phase == 0;
+    std::size_t& received = (addends ? s.received0 : s.received1)[link.member];
+    const std::size_t bytes = addends ? s.own() : s.slice(link.member);
+    std::byte* to = addends ? s.addends[link.member] : s.data.data() + s.cuts[link.member];
+    if (received < bytes) {
+      ssize_t n = recv(link.socket, to + received, std::min(bytes - received, most), MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (n <= 0) throw_broken(link, n);
+      received += static_cast<std::size_t>(n);
+      most -= static_cast<std::size_t>(n);
+    }
+    if (received < bytes) continue;
+    link.in.reset();
+    link.header_received = 0;
+  }
+}
+
+// Adds up what is there from all.
+void Mesh::advance(Sum& s) {
+  if (s.added == s.own()) return;
+  std::size_t there = s.own();
+  for (int m = 0; m < members_.size(); ++m) {
+    if (m == members_.me) continue;
+    there = std::min(there, s.received0[m]);
+    if (s.direct) there = std::min(there, s.sent0[m]);  // the sum takes the addend's place
+  }
+  if (there < s.own() && there < s.added + kPieceBytes) return;
+  add_up(s, there < s.own() ? there / kCacheLine * kCacheLine : there);
+  if (s.direct) return;
+  for (Link& link : links_) send_some(link);
+}
+
+void Mesh::add_up(Sum& s, std::size_t end) {
+  while (s.added < end) {
+    const std::size_t bytes = std::min(kPieceBytes, end - s.added);
+    for (int m = 0; m < members_.size(); ++m) s.inputs[m] = s.addends[m] + s.added;
+    s.summation.sum(s.inputs.data(), members_.size(), s.data.data() + s.begin + s.added,
+                    static_cast<int64_t>(bytes / s.summation.element_bytes));
+    s.added += bytes;
+  }
+}
+
+void Mesh::finish_done() {
+  auto is_done = [this](const Sum& s) {
+    if (s.added < s.own()) return false;
+    for (int m = 0; m < members_.size(); ++m) {
+      if (m == members_.me) continue;
+      if (s.received0[m] < s.own() || s.sent0[m] < s.to_send(m)) return false;
+      if (!s.direct && (s.received1[m] < s.slice(m) || s.sent1[m] < s.own())) return false;
+    }
+    return true;
+  };
+  for (auto sum = running_.begin(); sum != running_.end();) {
+    if (!is_done(**sum)) {
+      ++sum;
+      continue;
+    }
+    spare_.push_back(std::move((*sum)->buffer));
+    tell_finished(**sum);
+    (*sum)->promise.set_value();
+    sum = running_.erase(sum);
+  }
+}
+
+void Mesh::tell_finished(const Sum& s) {
+  auto total = [](const std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
+    return static_cast<int64_t>(std::reduce(a.begin(), a.end()) + std::reduce(b.begin(), b.end()));
+  };
+  if (MovedBytes* moved = moved_) {
+    moved->add(total(s.sent0, s.sent1), total(s.received0, s.received1));
+  }
+  if (s.finished) s.finished();
+}
+
+void Mesh::look_at_clock() {
+  if (running_.empty()) return;
+  const Sum& s = *running_.front();
+  const std::chrono::nanoseconds limit = timeout_;
+  if (Clock::now() - s.started < limit) return;
+  int late = members_.me == 0 ? 1 : 0;
+  for (int m = 0; m < members_.size(); ++m) {
+    const bool missing = m != members_.me &&
+                         (s.received0[m] < s.own() || (!s.direct && s.received1[m] < s.slice(m)));
+    if (missing) late = m;
+  }
+  throw std::runtime_error(
+      fmt::format("rank {} timed out after {:g} s waiting for rank {}", members_.ranks[members_.me],
+                  std::chrono::duration<double>(limit).count(), members_.ranks[late]));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// The key-value store through which ranks find each other: a c10d TCPStore hosted by rank 0.
+#pragma once
+
+#include <chrono>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "dist/rank/launch_environment.h"
+
+namespace lockstep {
+
+// Opens the store on rank 0 and connects to it from every other rank; keys are prefixed by run and
+// attempt, so that a restart never reads addresses of ranks that are gone.
+// Rank 0 listens on the master address only: on environment.store_descriptor (bound by the
+// launcher, so that no other program can take the port in between; the store closes it), else on
+// master_port. With store_is_served all ranks connect. Throws MachineError.
+c10::intrusive_ptr<c10d::Store> open_store(const LaunchEnvironment& environment,
+                                           std::chrono::milliseconds timeout);
+
+// Blocks until every rank has called it. Throws MachineError that names the missing ranks.
+void wait_for_all_ranks(c10d::Store& store, const LaunchEnvironment& environment,
+                        std::chrono::milliseconds timeout);
+
+}  // namespace lockstep

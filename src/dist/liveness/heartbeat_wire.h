@@ -1,0 +1,131 @@
+// What heartbeats say to each other, and the socket that says it: frames of a type, a length and a
+// body over TCP, never blocking, bounded in size. Bodies are plain structs as they lie in memory:
+// all ranks run the same build (the greeting checks it).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "dist/liveness/failure_detector.h"
+#include "dist/rank/token.h"
+
+namespace lockstep {
+
+enum class BeatType : uint32_t {
+  kGreeting = 1,  // to rank 0, first: who, and the token of the run
+  kBeat,          // to rank 0: status and newest operations
+  kAnswer,        // to the others, on each beat: times, now and then all ranks
+  kTrouble,       // to rank 0: an operation failed here; who is at fault?
+  kFailure,       // to rank 0: this rank ends for a reason of its own
+  kFarewell,      // both ways: done, an end of the connection means nothing
+  kVerdict,       // to the others
+  kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
+};
+
+struct BeatFrame {
+  BeatType type;
+  std::string body;
+};
+
+struct BeatGreeting {
+  uint32_t layout = 0;  // of all structs that travel
+  Token token = {};
+  RankIdentity identity;
+};
+// Changes with the size of anything that travels.
+uint32_t wire_layout();
+
+struct BeatAnswer {
+  double beat_sent = 0, received = 0, sent = 0;  // by the clock of the day, seconds since 1970
+  uint32_t count = 0;                            // of BeatTableEntry that follow; 0: none this time
+};
+struct BeatTableEntry {
+  RankIdentity identity;
+  RankStatus status;
+  Presence presence = Presence::kAbsent;
+  double age_seconds = 0;  // since its newest beat
+  OperationRecord last;
+};
+
+class BeatWriter {
+ public:
+  template <typename T>
+  BeatWriter& add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    body_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  BeatWriter& add_text(std::string_view text) {
+    add(static_cast<uint32_t>(text.size()));
+    body_.append(text);
+    return *this;
+  }
+  const std::string& body() const { return body_; }
+
+ private:
+  std::string body_;
+};
+
+// Throws std::runtime_error when the body ends too early.
+class BeatReader {
+ public:
+  explicit BeatReader(std::string_view body) : rest_(body) {}
+  template <typename T>
+  T take() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T out;
+    std::memcpy(&out, bytes(sizeof out).data(), sizeof out);
+    return out;
+  }
+  std::string take_text() { return std::string(bytes(take<uint32_t>())); }
+
+ private:
+  std::string_view bytes(std::size_t count) {
+    if (count > rest_.size()) throw std::runtime_error("a heartbeat was cut short");
+    std::string_view out = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return out;
+  }
+  std::string_view rest_;
+};
+
+class BeatSocket {
+ public:
+  explicit BeatSocket(int descriptor);  // takes it over
+  ~BeatSocket();
+  BeatSocket(BeatSocket&& other) noexcept;
+  BeatSocket& operator=(BeatSocket&& other) noexcept;
+
+  int descriptor() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  // A frame that is longer than this ends the connection.
+  void set_limit(std::size_t bytes) { limit_ = bytes; }
+
+  // Reads what has come. Afterwards is_open() is false when the other side has ended it or sent
+  // what cannot be; frames that came before are still there.
+  void receive();
+  std::optional<BeatFrame> next();
+  // Never blocks: what does not go now waits for the next send or flush.
+  void send(BeatType type, std::string_view body);
+  void flush();
+  bool has_backlog() const { return !out_.empty(); }
+  void close();
+
+ private:
+  int descriptor_ = -1;
+  std::size_t limit_ = 4096;
+  std::string in_, out_;
+};
+
+// Connects to a numeric address within some seconds. Throws MachineError.
+int connect_to(const std::string& address, int port, double seconds);
+// The numeric address at this or the other end of a connected socket; empty when there is none.
+std::string own_address(int socket);
+std::string peer_address(int socket);
+
+}  // namespace lockstep

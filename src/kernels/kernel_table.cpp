@@ -1,0 +1,178 @@
+#include "kernels/kernel_table.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace detail {
+#define LOCKSTEP_DECLARE(isa)               \
+  namespace isa {                           \
+  void fill_elementwise(Kernels& table);    \
+  void fill_gelu(Kernels& table);           \
+  void fill_layer_norm(Kernels& table);     \
+  void fill_attention(Kernels& table);      \
+  void fill_batch_norm(Kernels& table);     \
+  void fill_pooling(Kernels& table);        \
+  void fill_cross_entropy(Kernels& table);  \
+  void fill_embedding(Kernels& table);      \
+  void fill_decoding(Kernels& table);       \
+  void fill_update(Kernels& table);         \
+  void fill_sum(Kernels& table);            \
+  void fill_packed_product(Kernels& table); \
+  void fill_panel_packing(Kernels& table);  \
+  void fill_image(Kernels& table);          \
+  void fill_winograd(Kernels& table);       \
+  inline void fill(Kernels& table) {        \
+    fill_elementwise(table);                \
+    fill_gelu(table);                       \
+    fill_layer_norm(table);                 \
+    fill_attention(table);                  \
+    fill_batch_norm(table);                 \
+    fill_pooling(table);                    \
+    fill_cross_entropy(table);              \
+    fill_embedding(table);                  \
+    fill_decoding(table);                   \
+    fill_update(table);                     \
+    fill_sum(table);                        \
+    fill_packed_product(table);             \
+    fill_panel_packing(table);              \
+    fill_image(table);                      \
+    fill_winograd(table);                   \
+  }                                         \
+  }
+LOCKSTEP_DECLARE(generic)
+LOCKSTEP_DECLARE(avx2)
+LOCKSTEP_DECLARE(avx512)
+#undef LOCKSTEP_DECLARE
+namespace avx512_dot {
+void fill_packed_product(Kernels& table);
+void fill_winograd(Kernels& table);
+}  // namespace avx512_dot
+namespace amx {
+void fill_attention(Kernels& table);
+void fill_weight_gradient(Kernels& table);
+void fill_tile_convolution(Kernels& table);
+}  // namespace amx
+}  // namespace detail
+
+namespace {
+
+struct Tables {
+  Kernels generic, avx2, avx512, avx512_dot, amx;
+  Tables() {
+    detail::generic::fill(generic);
+    detail::avx2::fill(avx2);
+    detail::avx512::fill(avx512);
+    generic.isa = "generic";
+    avx2.isa = "avx2";
+    avx512.isa = "avx512";
+    avx512_dot = avx512;
+#if defined(__x86_64__)
+    detail::avx512_dot::fill_packed_product(avx512_dot);
+    detail::avx512_dot::fill_winograd(avx512_dot);
+#endif
+    avx512_dot.isa = "avx512_dot";
+    amx = avx512_dot;
+#if defined(__x86_64__)
+    detail::amx::fill_attention(amx);
+    detail::amx::fill_weight_gradient(amx);
+    detail::amx::fill_tile_convolution(amx);
+#endif
+    amx.isa = "amx";
+  }
+};
+
+bool supports_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+#else
+  return false;
+#endif
+}
+
+bool supports_avx512() {  // what -march=x86-64-v4 may use
+#if defined(__x86_64__)
+  return supports_avx2() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
+bool supports_avx512_dot() {  // products of bf16 pairs and of int8 quadruples
+#if defined(__x86_64__)
+  return supports_avx512() && __builtin_cpu_supports("avx512bf16") &&
+         __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+// Products of bf16 tiles. Their registers are large: Linux gives them to a process that asks.
+bool supports_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  static const bool granted = supports_avx512_dot() && __builtin_cpu_supports("amx-tile") &&
+                              __builtin_cpu_supports("amx-bf16") &&
+                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
+const Kernels& default_kernels() {
+  const char* name = std::getenv("LOCKSTEP_ISA");
+  if (name != nullptr && *name != 0) {
+    const Kernels* table = kernels_for(name);
+    if (table == nullptr) {
+      throw ConfigError(
+          "LOCKSTEP_ISA={}: expected generic, avx2, avx512, avx512_dot or amx, and one that this "
+          "CPU supports",
+          name);
+    }
+    return *table;
+  }
+  if (supports_amx()) return *kernels_for("amx");
+  if (supports_avx512_dot()) return *kernels_for("avx512_dot");
+  if (supports_avx512()) return *kernels_for("avx512");
+  if (supports_avx2()) return *kernels_for("avx2");
+  return *kernels_for("generic");
+}
+
+std::atomic<const Kernels*> forced{nullptr};
+
+}  // namespace
+
+const Kernels* kernels_for(const char* isa) {
+  static const Tables tables;
+  std::string_view name = isa;
+  if (name == "generic") return &tables.generic;
+  if (name == "avx2" && supports_avx2()) return &tables.avx2;
+  if (name == "avx512" && supports_avx512()) return &tables.avx512;
+  if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
+  if (name == "amx" && supports_amx()) return &tables.amx;
+  return nullptr;
+}
+
+const Kernels& kernels() {
+  const Kernels* table = forced.load(std::memory_order_relaxed);
+  if (table != nullptr) return *table;
+  static const Kernels& chosen = default_kernels();
+  return chosen;
+}
+
+void use_kernels(const Kernels* table) { forced.store(table); }
+
+}  // namespace lockstep

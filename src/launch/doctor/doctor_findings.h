@@ -1,0 +1,47 @@
+// The findings as they are collected; the checks of hosts and of links are kinds of it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "launch/doctor/doctor.h"
+
+namespace lockstep::detail {
+
+class Findings {
+ public:
+  Findings(const DoctorReport& report, const DoctorNeeds& needs) : report_(report), needs_(needs) {
+    for (const HostReport& host : report.hosts) {
+      if (!host.failure) answering_.push_back(&host);
+    }
+  }
+
+  std::vector<DoctorFinding> take() { return std::move(findings_); }
+
+ protected:
+  void add(Judgement verdict, const std::string& check, const std::string& host,
+           const std::string& seen, const std::string& expected = "",
+           const std::string& advice = "") {
+    findings_.push_back({verdict, check, host, seen, expected, advice});
+    if (verdict != Judgement::kOk) troubled_.push_back(check);
+  }
+  // What is said when a check found nothing wrong.
+  void fine(const std::string& check, const std::string& seen) {
+    if (std::find(troubled_.begin(), troubled_.end(), check) != troubled_.end()) return;
+    findings_.push_back({Judgement::kOk, check, "", seen, "", ""});
+  }
+
+  const DoctorReport& report_;
+  const DoctorNeeds& needs_;
+  std::vector<const HostReport*> answering_;
+
+ private:
+  std::vector<DoctorFinding> findings_;
+  std::vector<std::string> troubled_;  // checks with a warning or failure
+};
+
+// Of addresses, ports, links and the settings of TCP. REQUIRES two answering hosts.
+std::vector<DoctorFinding> judge_links(const DoctorReport& report, const DoctorNeeds& needs);
+
+}  // namespace lockstep::detail

@@ -1,0 +1,54 @@
+// The machines of a job, however a person names them: -H a:2,b:2 as mpirun takes it, a file with a
+// line a host, or the list of instances that a cloud prints. docs/cluster.md has the grammars.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr int kMostHosts = 4096, kMostSlots = 256;
+inline constexpr int kAutoSlots = -1;  // "a:auto"
+
+struct Host {
+  std::string name;      // for messages and commands: as the user gave it, without user and slots
+  std::string ssh_name;  // what ssh connects to: public name, an alias of ~/.ssh/config, user@name
+  std::string address;   // private address for traffic; empty: not known yet
+  int slots = 1;        // ranks; kAutoSlots: as many as suit the machine (launch/job/rank_layout.h)
+  bool pin = false;     // each rank has cores of its own there
+  bool by_ssh = false;  // ssh was asked for (user@name, ssh=NAME), even if it is this machine
+  std::string state;    // what the cloud says: "running"; empty: nobody said
+};
+
+std::string slots_text(int slots);  // "2", "auto"
+
+struct HostList {
+  std::vector<Host> hosts;  // in the order given; names, ssh names and addresses are unique
+  std::string source;       // for messages: "-H", the file's path; empty: no option was given
+
+  int ranks() const;      // sum of slots. REQUIRES !has_auto()
+  bool has_auto() const;  // a host's slots are kAutoSlots
+};
+
+struct HostOptions {
+  std::string hosts;       // -H: a:2,user@b:2,[fe80::1]:2
+  std::string hosts_file;  // --hosts
+  std::string instances;   // --instances
+  int ranks_per_host = 0;  // --ranks-per-host; 0: each host's own slots, else otherwise_slots
+  int otherwise_slots = 1;
+};
+
+// Throws ConfigError with place (file and line, or the word of -H): for more than one of the three
+// sources, a source without hosts or without running instances, names that cannot be, bad numbers,
+// and hosts that appear twice. An empty list when no source is given.
+HostList read_hosts(const HostOptions& options);
+
+namespace detail {
+// The parts of a host as -H and hosts files write it: [user@]name[:slots], slots a number or
+// "auto"; an IPv6 address stands in brackets. `place` is what errors begin with. slots 0: none were
+// given.
+Host parse_host(std::string_view text, const std::string& place);
+}  // namespace detail
+
+}  // namespace lockstep

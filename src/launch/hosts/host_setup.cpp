@@ -1,0 +1,282 @@
+#include "launch/hosts/host_setup.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "launch/hosts/setup_scripts.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string set_variable(const char* name, const std::string& value) {
+  return fmt::format("{}={}\n", name, shell_quote(value));
+}
+
+std::string own_machine() {
+  utsname names{};
+  ::uname(&names);
+  return fmt::format("{} {}", names.sysname, names.machine);
+}
+
+// A folder of links that tar follows, so that files travel under other names than they have here.
+class Parcel {
+ public:
+  explicit Parcel(const std::vector<Piece>& pieces) {
+    write_file(folder_.path() / "manifest", checksums(pieces));
+  }
+  void add(const std::string& name, const std::string& source) {
+    fs::path link = folder_.path() / name;
+    if (!fs::is_symlink(link)) fs::create_symlink(fs::absolute(source), link);
+  }
+  std::vector<std::string> list() const { return {"cat", (folder_.path() / "manifest").string()}; }
+  // A tar stream of the manifest and `names`.
+  std::vector<std::string> stream(const std::vector<std::string>& names) const {
+    std::string list = (folder_.path() / "names").string();
+    std::string text = "manifest\n" + join(names, "\n") + "\n";
+    write_file(list + std::to_string(++lists_), text);
+    return {"tar", "-chf",
+            "-",   "--hard-dereference",
+            "-C",  folder_.path().string(),
+            "-T",  list + std::to_string(lists_)};
+  }
+
+ private:
+  TemporaryFolder folder_;
+  mutable int lists_ = 0;
+};
+
+}  // namespace
+
+Mount parse_mount(const std::string& text) {
+  auto refuse = [&] {
+    ConfigError error("--mount {}: expected SERVER:/EXPORT:/MOUNTPOINT[:TYPE[:OPTIONS]]", text);
+    error.set_advice("as 10.0.0.9:/data:/data, fs-1.efs.example.com:/:/data:nfs4:nfsvers=4.1,hard");
+    return error;
+  };
+  if (text.find_first_of(" \t\n#\\") != std::string::npos) throw refuse();
+  bool device = text.starts_with('/');
+  std::size_t server = device ? 0 : text.find(":/");
+  if (server == std::string::npos || (!device && server == 0)) throw refuse();
+  std::size_t end = text.find(":/", server + 1);
+  if (end == std::string::npos) throw refuse();
+  Mount mount{.source = text.substr(0, end)};
+  std::vector<std::string> rest = split(text.substr(end + 1), ':');
+  mount.point = rest[0];
+  while (mount.point.size() > 1 && mount.point.ends_with('/')) mount.point.pop_back();
+  if (mount.point == "/" || rest.size() > 3) throw refuse();
+  if (rest.size() > 1) mount.type = rest[1];
+  if (rest.size() > 2) mount.options = rest[2];
+  if (mount.type.empty() || mount.options.empty()) throw refuse();
+  return mount;
+}
+
+Copy parse_copy(const std::string& text) {
+  std::size_t colon = text.rfind(":/");
+  Copy copy{.path = text.substr(0, colon)};
+  copy.destination = colon == std::string::npos
+                         ? fs::absolute(copy.path).lexically_normal().string()
+                         : text.substr(colon + 1);
+  while (copy.destination.size() > 1 && copy.destination.ends_with('/')) {
+    copy.destination.pop_back();
+  }
+  if (!fs::exists(copy.path)) throw ConfigError("--copy {}: no such file or folder", copy.path);
+  return copy;
+}
+
+HostSetup::HostSetup(const HostList& hosts, Options options)
+    : hosts_(hosts), options_(std::move(options)) {
+  if (options_.log_folder.empty()) return;
+  std::error_code failed;
+  fs::create_directories(options_.log_folder, failed);
+  if (failed) throw MachineError("--log-dir {}: {}", options_.log_folder, failed.message());
+}
+
+void HostSetup::log(const Host& host, std::string_view text) const {
+  if (options_.log_folder.empty() || text.empty()) return;
+  fs::path path = fs::path(options_.log_folder) / (host.name + ".log");
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "ae"), std::fclose);
+  bool written = file && std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  if (written && text.back() != '\n') written = std::fputc('\n', file.get()) == '\n';
+  if (!written) throw MachineError("{}: cannot be written", path.string());
+}
+
+void HostSetup::note(const Host& host, const std::string& line) const {
+  log(host, line);
+  if (options_.on_note) options_.on_note(host, line);
+}
+
+void HostSetup::fail(const Host& host, MachineError error) {
+  log(host, "error: " + error.describe());
+  if (options_.on_note) options_.on_note(host, "failed");
+  failures_.push_back({&host, std::move(error)});
+}
+
+std::vector<HostSetup::Step> HostSetup::on_all(const std::string& text,
+                                               const std::vector<std::string>& feeder) const {
+  std::vector<Step> steps;
+  for (const Host& host : hosts_.hosts) {
+    bool failed = std::any_of(failures_.begin(), failures_.end(),
+                              [&](const Failure& failure) { return failure.host == &host; });
+    if (!failed) steps.push_back({&host, text, feeder});
+  }
+  return steps;
+}
+
+// The answers of those that succeeded.
+std::vector<HostSetup::Answer> HostSetup::run(const std::string& what,
+                                              const std::vector<Step>& steps) {
+  std::vector<RemoteJob> jobs;
+  for (const Step& step : steps) {
+    jobs.push_back({.host = step.host, .shell_text = step.shell_text, .feeder = step.feeder});
+    log(*step.host, "== " + what);
+  }
+  std::vector<Answer> answers;
+  for (RemoteResult& result : run_jobs(jobs, options_.remote, {})) {
+    log(*result.host, result.output);
+    log(*result.host, result.error);
+    if (result.status == 0) {
+      answers.push_back({result.host, std::move(result.output)});
+    } else {
+      MachineError error = remote_error(*result.host, result.status, result.error);
+      error.add_context(what);
+      fail(*result.host, std::move(error));
+    }
+  }
+  return answers;
+}
+
+bool HostSetup::has_room(const Answer& answer, int64_t bytes) {
+  constexpr int64_t kSpare = 64 << 20;  // a full disk stops more than us
+  std::size_t start = answer.output.find("free ");
+  int64_t kilobytes = 0;
+  if (start == std::string::npos) return true;
+  const char* text = answer.output.data();
+  auto [end, failed] = std::from_chars(text + start + 5, text + answer.output.size(), kilobytes);
+  if (failed != std::errc() || kilobytes * 1024 >= bytes + kSpare) return true;
+  MachineError error("{}: its disk has {} free, {} are needed", answer.host->name,
+                     short_bytes(static_cast<double>(kilobytes) * 1024),
+                     short_bytes(static_cast<double>(bytes + kSpare)));
+  error.set_advice("lockstep cluster setup --prune removes old versions of lockstep");
+  fail(*answer.host, std::move(error));
+  return false;
+}
+
+void HostSetup::install_packages(const std::vector<std::string>& packages) {
+  std::string text = set_variable("packages", join(packages, " ")) + detail::kPackages;
+  for (const Answer& answer : run("installing packages", on_all(text, {}))) {
+    note(*answer.host, answer.output.empty() ? "packages: all there"
+                                             : "packages: " + std::string(trim(answer.output)));
+  }
+}
+
+void HostSetup::install_program(const ProgramFiles& program) {
+  Parcel parcel(program.pieces);
+  std::map<std::string, int64_t> sizes;
+  for (const Piece& piece : program.pieces) {
+    parcel.add(piece.sha256, piece.source);
+    sizes[piece.sha256] = piece.bytes;
+  }
+  std::string head = set_variable("hash", program.hash) + set_variable("machine", own_machine());
+  std::vector<Step> steps;
+  std::map<const Host*, int64_t> sent;
+  for (const Answer& answer : run("looking for lockstep " + program.hash,
+                                  on_all(head + detail::kAskProgram, parcel.list()))) {
+    if (answer.output.find("installed\n") != std::string::npos) {
+      note(*answer.host, fmt::format("lockstep {}: there already", program.hash));
+      continue;
+    }
+    if (answer.output.find("switched\n") != std::string::npos) {
+      note(*answer.host, fmt::format("lockstep {}: switched to", program.hash));
+      continue;
+    }
+    std::set<std::string> missing;
+    int64_t bytes = 0;
+    for (const std::string& line : split(answer.output, '\n')) {
+      if (line.starts_with("missing ") && missing.insert(line.substr(8)).second) {
+        bytes += sizes.at(line.substr(8));
+      }
+    }
+    if (!has_room(answer, bytes)) continue;
+    sent[answer.host] = bytes;
+    steps.push_back({answer.host, head + detail::kInstallProgram,
+                     parcel.stream({missing.begin(), missing.end()})});
+  }
+  for (const Answer& answer : run("copying lockstep " + program.hash, steps)) {
+    note(*answer.host, fmt::format("lockstep {}: copied {}", program.hash,
+                                   short_bytes(static_cast<double>(sent[answer.host]))));
+  }
+}
+
+void HostSetup::copy(const Copy& copy) {
+  std::vector<Piece> pieces = files_below(copy.path);
+  std::string to = copy.destination;
+  if (!fs::is_directory(copy.path)) {
+    pieces[0].path = fs::path(to).filename().string();
+    to = fs::path(to).parent_path().string();
+  }
+  Parcel all(pieces);
+  std::map<std::string, const Piece*> by_path;
+  for (const Piece& piece : pieces) by_path[piece.path] = &piece;
+  std::string head = set_variable("to", to);
+  std::vector<Step> steps;
+  std::vector<std::unique_ptr<Parcel>> parcels;  // hosts may lack different files
+  std::map<const Host*, std::string> done;
+  for (const Answer& answer :
+       run("looking at " + copy.destination, on_all(head + detail::kAskFiles, all.list()))) {
+    std::vector<Piece> changed;
+    int64_t bytes = 0;
+    for (const std::string& line : split(answer.output, '\n')) {
+      auto piece = by_path.find(line.substr(0, line.rfind(": FAILED")));
+      if (!line.ends_with(": OK") && piece != by_path.end()) changed.push_back(*piece->second);
+    }
+    for (const Piece& piece : changed) bytes += piece.bytes;
+    if (changed.empty()) {
+      note(*answer.host,
+           fmt::format("{}: {} files, none changed", copy.destination, pieces.size()));
+      continue;
+    }
+    if (!has_room(answer, bytes)) continue;
+    parcels.push_back(std::make_unique<Parcel>(changed));
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      names.push_back(std::to_string(i));
+      parcels.back()->add(names.back(), changed[i].source);
+    }
+    done[answer.host] =
+        fmt::format("{}: {} of {} files copied, {}", copy.destination, changed.size(),
+                    pieces.size(), short_bytes(static_cast<double>(bytes)));
+    steps.push_back({answer.host, head + detail::kPutFiles, parcels.back()->stream(names)});
+  }
+  for (const Answer& answer : run("copying " + copy.destination, steps)) {
+    note(*answer.host, done[answer.host]);
+  }
+}
+
+void HostSetup::mount(const Mount& mount) {
+  std::string text = set_variable("source", mount.source) + set_variable("point", mount.point) +
+                     set_variable("type", mount.type) + set_variable("options", mount.options) +
+                     detail::kMount;
+  for (const Answer& answer : run("mounting " + mount.point, on_all(text, {}))) {
+    bool added = answer.output.find("added") != std::string::npos;
+    bool mounted = answer.output.find("mounted") != std::string::npos;
+    note(*answer.host, fmt::format("{}: {}, {}", mount.point,
+                                   added ? "line added to /etc/fstab" : "in /etc/fstab already",
+                                   mounted ? "mounted" : "mounted already"));
+  }
+}
+
+void HostSetup::prune() {
+  for (const Answer& answer : run("removing old versions", on_all(detail::kPrune, {}))) {
+    auto removed = std::count(answer.output.begin(), answer.output.end(), '\n');
+    note(*answer.host, fmt::format("{} old versions removed", removed));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// Makes hosts ready over ssh: the program in ~/.lockstep, files, a shared file system. Every step
+// runs on all hosts at once, changes only what is not yet so, and leaves each host as it was or as
+// it shall be: what arrives is checked and put in place by renaming.
+//
+//   ~/.lockstep/files/SHA256      contents, shared by all versions through hard links
+//   ~/.lockstep/HASH/             bin/lockstep, lib/*.so: one version, named by its contents
+//   ~/.lockstep/current -> HASH   what lockstep_text starts
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/hosts/host_list.h"
+#include "launch/hosts/program_files.h"
+#include "launch/hosts/remote.h"
+
+namespace lockstep {
+
+// SERVER:/EXPORT:/MOUNTPOINT[:TYPE[:OPTIONS]], or a device's path in place of SERVER:/EXPORT.
+struct Mount {
+  std::string source, point;
+  std::string type = "nfs", options = "hard,_netdev,nofail";
+};
+Mount parse_mount(const std::string& text);  // throws ConfigError
+
+// PATH[:DESTINATION]; the destination is absolute, by default PATH made absolute.
+struct Copy {
+  std::string path, destination;
+};
+Copy parse_copy(const std::string& text);  // throws ConfigError
+
+class HostSetup {
+ public:
+  struct Options {
+    RemoteOptions remote;
+    std::string log_folder;  // NAME.log of each host is appended to; empty: none
+    std::function<void(const Host& host, std::string_view line)> on_note;  // what was done
+  };
+  // `hosts` outlives it. Throws MachineError when the folder for logs cannot be made.
+  HostSetup(const HostList& hosts, Options options);
+
+  // Each step goes on with the hosts that have not failed; it throws only for what is wrong here.
+  void install_packages(
+      const std::vector<std::string>& packages);  // by apt-get, as root or sudo -n
+  void install_program(const ProgramFiles& program);
+  void copy(const Copy& copy);
+  void mount(const Mount& mount);
+  void prune();  // removes all versions but the current one
+
+  struct Failure {
+    const Host* host;
+    MachineError error;
+  };
+  const std::vector<Failure>& failures() const { return failures_; }  // one a host at most
+
+ private:
+  struct Step {
+    const Host* host;
+    std::string shell_text;
+    std::vector<std::string> feeder;
+  };
+  struct Answer {
+    const Host* host;
+    std::string output;
+  };
+  std::vector<Step> on_all(const std::string& text, const std::vector<std::string>& feeder) const;
+  std::vector<Answer> run(const std::string& what, const std::vector<Step>& steps);
+  void fail(const Host& host, MachineError error);
+  void log(const Host& host, std::string_view text) const;
+  void note(const Host& host, const std::string& line) const;
+  bool has_room(const Answer& answer, int64_t bytes);
+
+  const HostList& hosts_;
+  Options options_;
+  std::vector<Failure> failures_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+#include "launch/hosts/program_files.h"
+
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/module.h"
+#include "base/text.h"
+#include "config/recipe.h"
+#include "launch/hosts/remote.h"
+
+namespace lockstep {
+
+namespace {
+
+// glibc's own: they go with the kernel and the loader of each machine. So do the drivers.
+bool stays_on_its_machine(const std::string& name) {
+  static const std::set<std::string> glibc = {
+      "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libc.so.6",    "libm.so.6",
+      "libdl.so.2",           "libpthread.so.0",       "librt.so.1",   "libresolv.so.2",
+      "libutil.so.1",         "libanl.so.1",           "libmvec.so.1", "libBrokenLocale.so.1",
+      "libnss_files.so.2",    "libnss_dns.so.2",       "libcuda.so.1"};
+  return glibc.count(name) > 0 || name.rfind("libnvidia-", 0) == 0 ||
+         name.rfind("libnss_", 0) == 0 || name.rfind("linux-vdso", 0) == 0;
+}
+
+std::vector<fs::path> loaded_libraries() {
+  std::vector<fs::path> out;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        std::string name = info->dlpi_name ? info->dlpi_name : "";
+        if (name.starts_with('/')) static_cast<std::vector<fs::path>*>(data)->emplace_back(name);
+        return 0;
+      },
+      &out);
+  return out;
+}
+
+bool is_system(const fs::path& library) {
+  std::string real = fs::canonical(library).string();
+  return real.starts_with("/usr/lib/") || real.starts_with("/lib/");
+}
+
+// Debian's package of a library; empty where dpkg does not know.
+std::string package_of(const fs::path& library) {
+  std::string command =
+      "dpkg-query -S " + shell_quote(fs::canonical(library).string()) + " 2>/dev/null";
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "re"), ::pclose);
+  std::array<char, 4096> text{};
+  if (!pipe || !std::fgets(text.data(), text.size(), pipe.get())) return "";
+  std::string line = text.data();
+  return line.substr(0, line.find(':'));
+}
+
+// The CUDA wheels load some of their libraries by name, when these are needed.
+void add_siblings(const fs::path& library, std::set<fs::path>& libraries) {
+  if (library.string().find("/nvidia/") == std::string::npos) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(library.parent_path())) {
+    if (entry.path().filename().string().find(".so") != std::string::npos) {
+      libraries.insert(entry.path());
+    }
+  }
+}
+
+Piece make_piece(const fs::path& source, std::string path) {
+  return {.source = source.string(),
+          .path = std::move(path),
+          .sha256 = sha256_of_file(source),
+          .bytes = static_cast<int64_t>(fs::file_size(source))};
+}
+
+void check_name(const std::string& name) {
+  if (name.find('\n') == std::string::npos && name.find('\\') == std::string::npos) return;
+  throw ConfigError("{}: names of files to copy may hold neither line breaks nor backslashes",
+                    name);
+}
+
+}  // namespace
+
+int64_t ProgramFiles::bytes() const {
+  return std::accumulate(pieces.begin(), pieces.end(), int64_t{0},
+                         [](int64_t sum, const Piece& piece) { return sum + piece.bytes; });
+}
+
+ProgramFiles program_files(bool without_system) {
+  // The module for GPUs is loaded when a rank looks for one; loaded here, it and what it brings
+  // count as the program's. With a torch without CUDA it cannot be, and stays behind.
+  load_module("liblockstep_cuda.so", "lockstep_cuda_functions");
+  std::set<fs::path> libraries;
+  for (const fs::path& library : loaded_libraries()) {
+    libraries.insert(library);
+    add_siblings(library, libraries);
+  }
+  ProgramFiles out;
+  std::set<std::string> packages, names;
+  out.pieces.push_back(make_piece(fs::read_symlink("/proc/self/exe"), "bin/lockstep"));
+  for (const fs::path& library : libraries) {
+    std::string name = library.filename().string();
+    if (stays_on_its_machine(name) || !names.insert(name).second) continue;
+    std::string package = without_system && is_system(library) ? package_of(library) : "";
+    if (package.empty()) {
+      out.pieces.push_back(make_piece(library, "lib/" + name));
+    } else {
+      packages.insert(package);
+    }
+  }
+  if (const std::optional<fs::path> recipes = recipe_folder()) {
+    for (Piece& piece : files_below(recipes->string())) {
+      piece.path = "configs/" + piece.path;
+      out.pieces.push_back(std::move(piece));
+    }
+  }
+  std::sort(out.pieces.begin(), out.pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.path < b.path; });
+  out.packages.assign(packages.begin(), packages.end());
+  std::string text = checksums(out.pieces);
+  out.hash = sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
+  return out;
+}
+
+std::string checksums(const std::vector<Piece>& pieces) {
+  std::string out;
+  for (const Piece& piece : pieces) out += fmt::format("{}  {}\n", piece.sha256, piece.path);
+  return out;
+}
+
+std::vector<Piece> files_below(const std::string& path) {
+  if (!fs::exists(path)) throw ConfigError("--copy {}: no such file or folder", path);
+  std::vector<Piece> out;
+  if (!fs::is_directory(path)) {
+    out.push_back(make_piece(path, fs::path(path).filename().string()));
+  } else {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
+      if (!entry.is_regular_file()) continue;
+      out.push_back(make_piece(entry.path(), entry.path().lexically_relative(path).string()));
+    }
+  }
+  for (const Piece& piece : out) check_name(piece.path);
+  std::sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.path < b.path; });
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+#include "launch/hosts/remote.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "base/text.h"
+#include "dist/rank/network.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string own_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void add_setting(std::vector<std::string>& words, const std::string& setting) {
+  words.push_back("-o");
+  words.push_back(setting);
+}
+
+// What the user asked for stands first: ssh takes the first value that it gets.
+std::vector<std::string> ssh_words(const RemoteOptions& options) {
+  std::vector<std::string> words = {options.ssh};
+  if (!options.ssh_config.empty()) words.insert(words.end(), {"-F", options.ssh_config});
+  for (const std::string& setting : options.extra) add_setting(words, setting);
+  if (options.port > 0) words.insert(words.end(), {"-p", std::to_string(options.port)});
+  if (!options.user.empty()) words.insert(words.end(), {"-l", options.user});
+  if (!options.key.empty()) words.insert(words.end(), {"-i", options.key});
+  add_setting(words, fmt::format("ConnectTimeout={}", std::ceil(options.connect_seconds)));
+  return words;
+}
+
+}  // namespace
+
+std::string shell_quote(std::string_view word) {
+  std::string out = "'";
+  for (char c : word) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::vector<std::string> ssh_command(const Host& host, const RemoteOptions& options,
+                                     const std::string& shell_text) {
+  std::vector<std::string> words = ssh_words(options);
+  // A master of several connections (ControlMaster) that the user started is used; starting one
+  // here would leave a process that holds our pipes open.
+  for (const char* setting :
+       {"BatchMode=yes", "ServerAliveInterval=2", "ServerAliveCountMax=3", "ControlMaster=no",
+        "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
+        "RequestTTY=no", "EscapeChar=none", "LogLevel=ERROR"}) {
+    add_setting(words, setting);
+  }
+  words.insert(words.end(), {"--", host.ssh_name, "exec /bin/sh -c " + shell_quote(shell_text)});
+  return words;
+}
+
+std::vector<std::string> ssh_shell_command(const Host& host, const RemoteOptions& options,
+                                           const std::string& shell_text) {
+  std::vector<std::string> words = ssh_words(options);
+  words.insert(words.end(), {"--", host.ssh_name});
+  if (!shell_text.empty()) words.push_back(shell_text);
+  return words;
+}
+
+bool is_this_machine(const Host& host) {
+  if (host.by_ssh) return false;
+  if (!host.address.empty()) return is_own_address(host.address);
+  if (host.name == "localhost" || host.name == own_name()) return true;
+  for (const std::string& address : addresses_of(host.ssh_name)) {
+    if (is_own_address(address)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> host_command(const Host& host, const RemoteOptions& options,
+                                      const std::string& shell_text) {
+  if (is_this_machine(host)) return {"/bin/sh", "-c", shell_text};
+  return ssh_command(host, options, shell_text);
+}
+
+std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words) {
+  constexpr const char* kNone = "{ echo 'lockstep: no such program on this host' >&2; exit 127; }";
+  std::string text;
+  if (!options.program.empty()) {
+    text = fmt::format("p={}; command -v \"$p\" >/dev/null || {}; ", shell_quote(options.program),
+                       kNone);
+  } else {
+    std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+    text = fmt::format(
+        "p=$HOME/.lockstep/current/lockstep; [ -x \"$p\" ] || p={}; "
+        "[ -x \"$p\" ] || p=$(command -v lockstep) || {}; ",
+        shell_quote(own), kNone);
+  }
+  text += "exec \"$p\"";
+  for (const std::string& word : words) text += " " + shell_quote(word);
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+// What is done when hosts come and go, ranks fail and signals arrive: when an attempt starts and on
+// which hosts, when all ranks stop, whether they start again and after how long. Policy alone: it
+// has no clock, starts nothing and is told everything (docs/launch.md, "When something fails").
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "launch/processes/event_loop.h"
+#include "launch/processes/first_failure.h"
+
+namespace lockstep {
+
+struct SupervisedHost {
+  std::string name;  // empty: this machine alone, which messages need not name
+  int slots = 1;
+};
+
+struct SupervisorOptions {
+  using milliseconds = std::chrono::milliseconds;
+  int restarts = 0;                  // in a row, without progress between them
+  int min_hosts = 0;                 // to go on with; 0: all of them
+  milliseconds grace{10000};         // from SIGTERM to SIGKILL: time for a last checkpoint
+  milliseconds short_grace{3000};    // when a rank is gone, so that none can be made any more
+  milliseconds host_timeout{60000};  // for a host to answer before it counts as away
+  milliseconds poll{10000};          // between two looks for a host that is away; doubles, to 6 x
+  // A machine that was asked to go (spot machines get up to 2 minutes) is not asked again before.
+  milliseconds reclaim{150000};
+};
+
+// One start of all ranks.
+struct Attempt {
+  int number = 0;          // from 0: LOCKSTEP_ATTEMPT
+  std::vector<int> hosts;  // which take part, ascending; ranks are numbered in this order
+  int ranks = 0;
+};
+
+// Something worth a line, and a line of launch.jsonl (docs/run-folder.md).
+struct LaunchEvent {
+  std::string event;  // "start", "failure", "host_lost", ...
+  std::string text;   // for a person; empty: not worth telling
+  int host = -1, rank = -1;
+  double seconds = -1;  // what the event measures, where it does
+};
+
+// How it ended.
+struct JobVerdict {
+  int exit_code = kExitOk;
+  int interrupted_by = 0;               // the signal that asked us to stop; 0: none
+  std::optional<RankEnd> failure = {};  // of a rank
+  std::optional<Error> loss = {};       // of hosts
+};
+
+class SupervisorActions {
+ public:
+  virtual ~SupervisorActions() = default;
+  // Answered by host_ready() or host_lost(), later.
+  virtual void connect(int host) = 0;
+  virtual void release(int host) = 0;  // ends its agent; nothing more is heard of it
+  // Answered by host_idle() or host_lost() for every host of the attempt, rank_ended() before that.
+  virtual void start(const Attempt& attempt) = 0;
+  // Of all ranks: SIGTERM when `tell`, SIGKILL after the grace time.
+  virtual void stop(std::chrono::milliseconds grace, bool tell) = 0;
+  virtual void kill() = 0;
+  virtual void note(const LaunchEvent& event) = 0;
+};
+
+class Supervisor {
+ public:
+  using Time = Clock::time_point;
+
+  // `actions` is called from within the functions below and must outlive this.
+  Supervisor(std::vector<SupervisedHost> hosts, const SupervisorOptions& options,
+             SupervisorActions& actions);
+
+  void begin(Time now);
+  void host_ready(int host, Time now);
+  // `final`: asking again would not help (another version, no lockstep, no such folder).
+  void host_lost(int host, const Error& why, bool final, Time now);
+  void host_idle(int host, Time now);
+  // The machine, or one of its ranks, was asked to stop by somebody else.
+  void host_told(int host, int signal, Time now);
+  void rank_ended(const RankEnd& end);
+  void progressed();  // a checkpoint was saved
+  void interrupted(int signal, Time now);
+  void check_time(Time now);
+  std::optional<Time> next_deadline() const;
+
+  const std::optional<JobVerdict>& verdict() const { return verdict_; }  // once all is over
+  const Attempt& attempt() const { return attempt_; }
+  int host_of_rank(int rank) const;          // of the present attempt
+  std::string name_of_rank(int rank) const;  // "rank 3 on b"
+  // When the failure that a restart follows was noticed; none before the first.
+  std::optional<Time> failed_at() const { return failed_at_; }
+
+ private:
+  enum class Phase { kGathering, kRunning, kStopping, kOver };
+  enum class Reason { kFailure, kSignal, kReclaim, kRejoin };
+  struct Host {
+    SupervisedHost is;
+    enum { kAway, kConnecting, kReady, kActive } state = kAway;
+    bool awaited = true;  // an attempt is not started without it before the host timeout
+    int losses = 0;       // in a row
+    std::optional<Time> retry_at = {};
+    std::optional<Error> why = {};  // it is away
+  };
+
+  void connect(int host);
+  void retry_later(Host& host, Time now);
+  void gather(Time now, std::chrono::milliseconds delay);
+  void try_start(Time now);
+  void go_without_missing(Time now);
+  void start(Time now);
+  void begin_stop(Reason reason, std::chrono::milliseconds grace, bool tell);
+  void note_failure(const std::optional<RankEnd>& failure);
+  void fail_attempt();
+  void lose_active(int host, Time now);
+  void finish_if_idle(Time now);
+  void decide(Time now);
+  void decide_after_failure(const std::optional<RankEnd>& failure, Time now);
+  void finish(JobVerdict verdict);
+  void finish_without_hosts();
+  void give_up_first_start(bool final);
+  int needed_hosts() const;
+  int count_ready() const;
+  bool may_restart(const std::optional<RankEnd>& failure) const;
+  std::string describe_hosts() const;
+
+  std::vector<Host> hosts_;
+  SupervisorOptions options_;
+  SupervisorActions& actions_;
+  Phase phase_ = Phase::kGathering;
+  Reason reason_ = Reason::kFailure;
+  Attempt attempt_;
+  bool started_ = false;  // an attempt ran before
+  std::vector<RankEnd> ends_;
+  std::optional<Error> host_failure_;  // of the present attempt
+  int failures_ = 0;                   // in a row, without progress between them
+  int interrupted_by_ = 0, reclaimed_by_ = 0, reclaimed_host_ = -1;
+  bool killed_ = false;
+  bool hopeless_ = false;  // the first start cannot be any more
+  Time now_, not_before_, gather_until_;
+  std::optional<Time> settle_until_, failed_at_;
+  std::optional<JobVerdict> verdict_;
+};
+
+// From a failure to the next attempt: at once, then 1, 2, 4, ... 60 s.
+std::chrono::milliseconds restart_delay(int failures_in_a_row);
+
+}  // namespace lockstep

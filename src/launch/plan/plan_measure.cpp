@@ -1,0 +1,120 @@
+#include "launch/plan/plan_measure.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/statistics.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kSteady = 0.15;  // half of the steps may differ from the median by as much
+
+std::string command_of(const ComputeRequest& request) {
+  std::vector<std::string> words;
+  if (request.ranks > 1) words = {"launch", "-n", std::to_string(request.ranks), "--"};
+  words.push_back("train");
+  words.insert(words.end(), request.words.begin(), request.words.end());
+  const int steps = request.steps + request.warming_steps;
+  words.insert(words.end(), {"--bench-steps", std::to_string(steps), "--bench-start",
+                             std::to_string(request.warming_steps), "--bench-ranks",
+                             std::to_string(request.of_ranks), "--bench-json", "-"});
+  const char* threads = std::getenv("OMP_NUM_THREADS");  // ssh would not pass it on
+  const std::string setting =
+      threads != nullptr ? fmt::format("export OMP_NUM_THREADS={}\n", shell_quote(threads)) : "";
+  return fmt::format("cd {} || exit 3\n{}{}", shell_quote(request.folder), setting,
+                     lockstep_text(request.remote, words));
+}
+
+// What the command said was wrong, as an error of ours.
+[[noreturn]] void fail(const RemoteResult& result) {
+  const int code = WIFEXITED(result.status) ? WEXITSTATUS(result.status) : 0;
+  const bool ours =
+      code == kExitConfig || code == kExitData || code == kExitMachine || code == kExitDiverged;
+  const std::size_t at = result.error.find("error: ");
+  if (!ours || at == std::string::npos) {
+    throw remote_error(*result.host, result.status, result.error);
+  }
+  Error error(code, std::string(trim(result.error.substr(at + 7))));
+  error.add_context(fmt::format("taking a few steps on {} to measure them", result.host->name));
+  throw error;
+}
+
+RunMeasurement measure_once(const ComputeRequest& request) {
+  const RemoteJob job{.host = &request.host, .shell_text = command_of(request)};
+  const RemoteResult result = run_jobs({job}, request.remote, {}).at(0);
+  if (result.status != 0) fail(result);
+  for (const std::string& line : split(result.output, '\n')) {
+    if (line.rfind("{\"unit\"", 0) == 0) return measurement_from_json(Json::parse(line));
+  }
+  MachineError error("{}: the steps were taken, but not reported", request.host.name);
+  error.set_cause(result.error);
+  error.set_advice("is its lockstep of another version? lockstep doctor tells");
+  throw error;
+}
+
+// The median distance from the median, as a share of it.
+double unsteadiness(const RunMeasurement& m) {
+  std::vector<double> seconds, distances;
+  for (const MeasuredStep& s : m.steps) seconds.push_back(s.seconds);
+  const double middle = median(seconds);
+  for (double s : seconds) distances.push_back(std::abs(s - middle));
+  return middle > 0 ? median(std::move(distances)) / middle : 0;
+}
+
+double typical(const RunMeasurement& m) {
+  std::vector<double> seconds;
+  for (const MeasuredStep& s : m.steps) seconds.push_back(s.seconds);
+  return median(std::move(seconds));
+}
+
+}  // namespace
+
+RunMeasurement measure_compute(const ComputeRequest& request) {
+  RunMeasurement first = measure_once(request);
+  if (unsteadiness(first) <= kSteady) return first;
+  RunMeasurement second = measure_once(request);
+  return typical(second) < typical(first) ? second : first;
+}
+
+MeasuredLink measure_network(ProbedHosts& hosts, double bucket_bytes, double gradient_bytes) {
+  constexpr double kSmall = 64e3, kLeastLarge = 1e6;
+  constexpr int kParts = 4;  // buckets under way together, as in a step
+  const double large = std::max(kLeastLarge, std::min(gradient_bytes, kParts * bucket_bytes));
+  // A pause before each, longer than TCP's shortest retransmission time: as between two steps. The
+  // large ones first: they open the windows, which on long ways takes several rounds.
+  const Json wanted = Json::array({Json{{"bytes", static_cast<int64_t>(large)},
+                                        {"parts", kParts},
+                                        {"repeats", 6},
+                                        {"pause_ms", 220},
+                                        {"limit_ms", 6000}},
+                                   Json{{"bytes", static_cast<int64_t>(kSmall)},
+                                        {"repeats", 7},
+                                        {"pause_ms", 220},
+                                        {"limit_ms", 4000}}});
+  auto timing = [](const Json& j) {
+    return ExchangeTiming{j.at("bytes"), j.at("seconds"), j.at("cpu_seconds")};
+  };
+  auto once = [&] {
+    const Json times = hosts.exchange(wanted, std::chrono::seconds(30));
+    MeasuredLink out{.small = timing(times.at(1)), .large = timing(times.at(0))};
+    out.link = fit_link(out.small, out.large, static_cast<int>(hosts.answering().size()));
+    return out;
+  };
+  try {
+    return once();
+  } catch (const MachineError&) {
+    return once();
+  }
+}
+
+}  // namespace lockstep

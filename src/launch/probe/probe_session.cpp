@@ -1,0 +1,169 @@
+#include "launch/probe/probe_session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+#include "launch/processes/descriptor.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Steady = std::chrono::steady_clock;
+
+struct Pipe {
+  Descriptor read, write;
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw MachineError("no pipe: {}", std::strerror(errno));
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
+  }
+};
+
+// In a process group of its own: Ctrl-C in the terminal ends us, and closes its pipes.
+pid_t spawn(const std::vector<std::string>& command, int in, int out, int err) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, 1);
+  posix_spawn_file_actions_adddup2(&actions, err, 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  sigset_t heard;  // we ignore it, the child does not
+  sigemptyset(&heard);
+  sigaddset(&heard, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &heard);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t pid = -1;
+  const int failed = ::posix_spawnp(&pid, words[0], &actions, &attributes, words.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0)
+    throw MachineError("{} cannot be started: {}", command[0], std::strerror(failed));
+  return pid;
+}
+
+}  // namespace
+
+ProbeSession::ProbeSession(Host host, const RemoteOptions& options) : host_(std::move(host)) {
+  std::signal(SIGPIPE, SIG_IGN);  // a host that is gone is told by write's result
+  Pipe in, out, err;
+  const std::string text = lockstep_text(options, {"probe"});
+  pid_ = spawn(host_command(host_, options, text), in.read.get(), out.write.get(), err.write.get());
+  to_ = std::move(in.write);
+  from_ = std::move(out.read);
+  errors_ = std::move(err.read);
+  ::fcntl(from_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+}
+
+ProbeSession::~ProbeSession() {
+  to_.close();
+  for (int tries = 0; pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++tries) {
+    constexpr int kPatience = 100;  // 10 ms each
+    if (tries == kPatience) ::kill(-pid_, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+void ProbeSession::read_some(int milliseconds) {
+  pollfd wanted[2] = {{from_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}};
+  ::poll(wanted, 2, milliseconds);
+  char buffer[16384];
+  auto take = [&](Descriptor& from, std::string& into) {
+    if (!from.open()) return;
+    const ssize_t n = ::read(from.get(), buffer, sizeof buffer);
+    if (n > 0) into.append(buffer, static_cast<std::size_t>(n));
+    if (n == 0) from.close();
+  };
+  take(from_, pending_);
+  take(errors_, error_text_);
+}
+
+// All that it says is read before its end is explained.
+void ProbeSession::fail_ended() {
+  const Steady::time_point end = Steady::now() + std::chrono::seconds(2);
+  while (errors_.open() && Steady::now() < end) read_some(100);
+  int status = 0;
+  while (pid_ > 0 && ::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Steady::now() > end) ::kill(-pid_, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  pid_ = -1;
+  if (status != 0) throw remote_error(host_, status, error_text_);
+  MachineError error("{}: its lockstep ended without an answer", host_.name);
+  error.set_cause(error_text_);
+  throw error;
+}
+
+std::string ProbeSession::read_line(Steady::time_point end) {
+  for (;;) {
+    const std::size_t at = pending_.find('\n');
+    if (at != std::string::npos) {
+      std::string line = pending_.substr(0, at);
+      pending_.erase(0, at + 1);
+      return line;
+    }
+    if (!from_.open()) fail_ended();
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Steady::now());
+    if (left.count() <= 0) return "";
+    read_some(static_cast<int>(std::min<int64_t>(left.count(), 1000)));
+  }
+}
+
+Json ProbeSession::ask(const std::string& question, Json request, std::chrono::milliseconds limit) {
+  const Steady::time_point end = Steady::now() + limit;
+  if (pid_ < 0) throw MachineError("{}: the connection has ended", host_.name);
+  request["ask"] = question;
+  if (!write_all(to_.get(), request.dump() + "\n")) fail_ended();
+  for (;;) {
+    const std::string line = read_line(end);
+    if (line.empty() && Steady::now() >= end) break;
+    if (line.find("\"probe\"") == std::string::npos || line[0] != '{') continue;  // a greeting
+    Json answer = Json::parse(line, nullptr, false);
+    if (answer.is_discarded() || !answer.contains("probe")) continue;
+    if (answer["probe"] == question) return answer;
+    // Anything else answers a question whose time was over.
+    if (answer["probe"] != "error") continue;
+    throw MachineError("{}: {}", host_.name, answer.value("message", "unknown error"));
+  }
+  MachineError error("{}: no answer to \"{}\" within {:.0f} s", host_.name, question,
+                     std::chrono::duration<double>(limit).count());
+  error.set_cause(error_text_);
+  error.set_advice("is the host overloaded, or its network cut?");
+  throw error;
+}
+
+ProbeSession::Clock ProbeSession::read_clock() {
+  constexpr int kTries = 5;
+  Clock best{.round_trip_seconds = 1e9};
+  auto now = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  for (int i = 0; i < kTries; ++i) {
+    const double before = now();
+    const double there = ask("clock", Json::object(), std::chrono::seconds(5)).at("time");
+    const double after = now();
+    if (after - before >= best.round_trip_seconds) continue;
+    best = {.ahead_seconds = there - (before + after) / 2, .round_trip_seconds = after - before};
+  }
+  return best;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+#include "launch/processes/child_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+Pipe open_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw MachineError("cannot open a pipe: {}", std::strerror(errno));
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::string find_program(const std::string& name) {
+  auto runs = [](const std::string& path) {
+    return ::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path);
+  };
+  if (name.find('/') != std::string::npos) {
+    if (runs(name)) return name;
+    throw ConfigError("{}: no program that can be run", name);
+  }
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : split(path ? path : "/usr/bin:/bin", ':')) {
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (runs(candidate)) return candidate;
+  }
+  throw ConfigError("no program \"{}\" in PATH", name);
+}
+
+pid_t start_process(std::vector<std::string> words, int input, int output, int errors) {
+  words[0] = find_program(words[0]);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t parent = ::getpid(), pid = ::fork();
+  if (pid < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
+  if (pid > 0) {
+    ::setpgid(pid, pid);
+    return pid;
+  }
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (::dup2(input, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(errors, 2) < 0) ::_exit(127);
+  ::execv(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+}  // namespace lockstep

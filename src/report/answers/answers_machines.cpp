@@ -1,0 +1,308 @@
+// Questions 4 and 5: were the processors used, was the network the bottleneck.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/statistics.h"
+#include "base/text.h"
+#include "report/answers/analysis_flops.h"
+#include "report/answers/analysis_traffic.h"
+#include "report/answers/answers.h"
+#include "report/answers/answers_hosts.h"
+#include "report/answers/answers_phases.h"
+#include "report/draw/figure_text.h"
+#include "report/run/analysis_steps.h"
+#include "report/run/read_json.h"
+
+namespace lockstep {
+
+namespace {
+
+std::optional<WaitSplit> wait_split(const Run& run) {
+  std::vector<RankLoad> times;
+  for (const RankLive& r : ranks_of(run.facts)) {
+    times.push_back({r.rank, r.step, r.compute, r.wait, r.data});
+  }
+  return split_wait(times);
+}
+
+TextTable rank_table(const std::vector<RankLive>& ranks) {
+  TextTable table{
+      {"rank", "host", "step", "compute", "wait", "data", "cores busy", "machine busy", "memory"},
+      {},
+      "rlrrrrrrr"};
+  for (const RankLive& r : ranks) {
+    table.rows.push_back({std::to_string(r.rank), r.host, milliseconds(r.step),
+                          milliseconds(r.compute), milliseconds(r.wait), milliseconds(r.data),
+                          fmt::format("{:.1f} of {:.0f}", r.cores, r.machine_cores),
+                          percent(r.machine_share), short_bytes(r.memory_bytes)});
+  }
+  return table;
+}
+
+std::string slow_text(const SlowRankRow& row) {
+  return fmt::format("rank {} on {} was {:.2f} times as slow as the others: {}", row.rank, row.host,
+                     row.factor, row.guess);
+}
+
+// By the times of the whole run, else by what the run noticed, else by its newest 20 seconds.
+void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
+  const std::vector<SlowRankRow>& noticed = run.history.slow_ranks;
+  const ReadJson slowest = run.facts.live.is_object()
+                               ? run.facts.live.value("slowest", ReadJson(nullptr))
+                               : ReadJson(nullptr);
+  constexpr double kSlow = 1.15;  // as docs/run-folder.md
+  std::string text;
+  if (run.times) text = slow_rank_text(run, out).value_or("");
+  if (!noticed.empty()) {
+    const SlowRankRow& newest = noticed.back();
+    if (!run.times) text = slow_text(newest);
+    out.evidence.push_back(fmt::format(
+        "The run warned {} time{} of a slow rank; the newest, at step {}: {}.", noticed.size(),
+        noticed.size() == 1 ? "" : "s", with_commas(newest.step), slow_text(newest)));
+  } else if (run.times) {
+    // What the whole run's times say counts, not its newest 20 seconds.
+  } else if (slowest.is_object() && number(slowest, "factor") >= kSlow) {
+    text =
+        fmt::format("rank {} is {:.2f} times as slow as the others: {}", slowest.value("rank", -1),
+                    number(slowest, "factor"), slowest.value("guess", "no cause known"));
+    out.evidence.push_back("In the newest 20 seconds " + text + ".");
+  } else if (auto split = wait_split(run); split && split->factor >= kSlow) {
+    text =
+        fmt::format("rank {} is {:.2f} times as slow as the others", split->slowest, split->factor);
+    out.evidence.push_back("In the newest 20 seconds " + text + ".");
+  }
+  out.facts["slow_rank"] = !text.empty();
+  if (!text.empty()) findings.push_back({"slow_rank", text});
+}
+
+}  // namespace
+
+std::vector<RankLive> ranks_of(const RunFacts& facts) {
+  std::vector<RankLive> out;
+  if (!facts.live.is_object() || !facts.live.contains("ranks")) return out;
+  for (const ReadJson& rank : facts.live["ranks"]) {
+    if (number(rank, "step_seconds") <= 0) continue;
+    const ReadJson usage = rank.value("usage", ReadJson::object());
+    out.push_back({.rank = rank.value("rank", 0),
+                   .host = rank.value("host", ""),
+                   .step = number(rank, "step_seconds"),
+                   .compute = number(rank, "compute_seconds"),
+                   .wait = number(rank, "wait_seconds"),
+                   .data = number(rank, "data_seconds"),
+                   .cores = number(usage, "cores"),
+                   .machine_cores = number(usage, "machine_cores"),
+                   .machine_share = number(usage, "machine_share"),
+                   .memory_bytes = number(usage, "memory_bytes"),
+                   .in_bytes = number(usage, "in_bytes_per_second"),
+                   .out_bytes = number(usage, "out_bytes_per_second"),
+                   .link_bytes = number(usage, "link_bytes_per_second"),
+                   .retransmits = number(usage, "retransmits_per_second"),
+                   .interface = usage.value("interface", "")});
+  }
+  return out;
+}
+
+Answer answer_processors(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "processors", .question = "Were the processors fully used?"};
+  const RunHistory& h = run.history;
+  if (h.steps.empty()) {
+    out.verdict = "No step was recorded.";
+    return out;
+  }
+  const StepDurations t = step_durations(h);
+  const double busy = t.mean > 0 ? t.compute / t.mean : 0;
+  out.facts["computing_share_of_step"] = busy;
+  out.verdict = fmt::format(
+      "Rank 0 was computing for {} of a step's time; {} it waited for others "
+      "and the network, {} for data.",
+      percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
+      percent(t.mean > 0 ? t.data / t.mean : 0));
+  if (t.data > 0.1 * t.mean) {
+    findings.push_back(
+        {"data_wait", fmt::format("a step waits {} for data", percent(t.data / t.mean))});
+  }
+  std::vector<double> targets, sources, items;
+  for (const StepRow& row : h.steps) {
+    targets.push_back(row.targets);
+    sources.push_back(row.sources);
+    items.push_back(row.items);
+  }
+  const StepWork work{mean(targets), mean(sources), mean(items), run.facts.number("images.size")};
+  const auto count =
+      run.facts.weights ? count_flops(run.facts.weights->tensors, work) : std::nullopt;
+  if (count && t.mean > 0) {
+    const double rate = count->flops / t.mean;
+    out.facts["flops_a_step"] = count->flops;
+    out.facts["flops_per_second"] = rate;
+    out.evidence.push_back(fmt::format("{} flop a step ({}) in {}: {}flop/s of {} rank{}.",
+                                       short_number(count->flops), count->formula,
+                                       milliseconds(t.mean), short_number(rate), run.facts.ranks(),
+                                       run.facts.ranks() == 1 ? "" : "s"));
+    if (options.peak_tflops > 0) {
+      const double mfu = rate / (options.peak_tflops * 1e12);
+      out.facts["mfu"] = mfu;
+      out.verdict += fmt::format(" That is {} of the peak of {:g} Tflop/s (MFU).", percent(mfu),
+                                 options.peak_tflops);
+    }
+    out.method = fmt::format(
+        "Flop from the shapes of the weights: two a multiply-add, the backward pass twice the "
+        "forward "
+        "pass (Kaplan et al. 2020, section 2.1). Not counted: {}.",
+        count->omits);
+  } else {
+    out.not_measured.push_back({"floating-point operations",
+                                run.facts.weights
+                                    ? "the step's work is not known for this network"
+                                    : "there is no complete checkpoint to count weights in",
+                                "keep a checkpoint"});
+  }
+  if (options.peak_tflops <= 0) {
+    out.facts["mfu"] = nullptr;
+    out.not_measured.push_back(
+        {"share of the peak (MFU)", "the processors' peak is not in the run folder",
+         "lockstep report --peak-tflops N; `lockstep doctor` measures what the machines reach"});
+  }
+  const std::vector<RankLive> ranks = ranks_of(run.facts);
+  if (!ranks.empty()) {
+    out.evidence.emplace_back(
+        "Each rank over the newest 20 seconds of the run, as its heartbeat told:");
+    out.tables.push_back(rank_table(ranks));
+  }
+  if (run.times) add_rank_phases(run, out);
+  add_slow_ranks(run, out, findings);
+  add_processor_use(run, busy, out, findings);
+  Figure figure{.name = "speed",
+                .title = "Speed",
+                .caption =
+                    "Of all ranks, during steps; means of neighbours where there are more than "
+                    "400."};
+  PlotPanel panel{.x = {.title = "step", .whole = true},
+                  .y = {.title = run.facts.unit() + "/s", .from = 0.0}};
+  panel.series = {series_of("speed", h, [](const StepRow& row) {
+    return row.seconds > 0 ? row.targets / row.seconds : std::nan("");
+  })};
+  figure.panels.push_back(panel);
+  out.figures.push_back(figure);
+  return out;
+}
+
+Answer answer_network(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "network", .question = "Was the network the bottleneck?"};
+  const int ranks = run.facts.ranks(), hosts = run.facts.hosts();
+  out.facts["ranks"] = ranks;
+  out.facts["hosts"] = hosts;
+  if (run.history.steps.empty() || ranks < 2) {
+    out.verdict =
+        ranks < 2 ? "No: there was one rank, so nothing was exchanged." : "No step was recorded.";
+    out.facts["bottleneck"] = false;
+    return out;
+  }
+  const StepDurations t = step_durations(run.history);
+  const auto split = wait_split(run);
+  // Of what rank 0 waited over the run, the part that the slowest rank waits as well.
+  double exchange = t.wait, step = t.mean, waited = t.wait;
+  if (run.times) {
+    const ExchangeFigures e = exchange_figures(*run.times);
+    exchange = e.exposed;
+    step = e.step;
+    waited = e.exposed + e.peers;
+    add_exchange(run, link_of(run, options), out);
+  } else if (split) {
+    const double of_first = split->of_first > 0 ? split->exchange / split->of_first : 1;
+    if (split->factor >= 1.15) exchange = t.wait * of_first;
+    out.evidence.push_back(fmt::format(
+        "In the newest 20 seconds the shortest wait of any rank was {} a step: so much is the "
+        "exchange itself. On average ranks waited {} longer than that, for the slowest (rank {}).",
+        milliseconds(split->exchange), milliseconds(split->for_others), split->slowest));
+    out.facts["exchange_wait_seconds"] = split->exchange;
+    out.facts["wait_for_slowest_seconds"] = split->for_others;
+  }
+  constexpr double kMuch = 0.15;
+  const double share = step > 0 ? waited / step : 0;
+  const bool bound = exchange > kMuch * step;
+  out.facts["wait_share"] = share;
+  out.facts["bottleneck"] = bound && hosts > 1;
+  const char* path = hosts > 1 ? "the network" : "shared memory of the one machine";
+  if (bound) {
+    out.verdict = fmt::format(
+        "Yes: {} of a step is communication through {} that computing does "
+        "not hide.",
+        percent(exchange / step), path);
+    findings.push_back({hosts > 1 ? "network_bound" : "exchange_bound", out.verdict});
+  } else if (share > kMuch) {
+    out.verdict =
+        fmt::format("No: {} of a step is waiting, but mostly for a slower rank.", percent(share));
+  } else {
+    out.verdict =
+        fmt::format("No: {} of a step is waiting for others and {}.", percent(share), path);
+  }
+  if (hosts == 1) {
+    out.evidence.emplace_back(
+        "All ranks ran on one machine and exchanged through its memory; no "
+        "network was in use.");
+  }
+  TextTable links{{"host", "interface", "in", "out", "link", "used", "retransmits"}, {}, "llrrrrr"};
+  std::vector<std::string> seen;
+  for (const RankLive& r : ranks_of(run.facts)) {
+    if (r.interface.empty() || std::count(seen.begin(), seen.end(), r.host) > 0) continue;
+    seen.push_back(r.host);
+    const double used = std::max(r.in_bytes, r.out_bytes);
+    links.rows.push_back({r.host, r.interface, short_bytes(r.in_bytes) + "/s",
+                          short_bytes(r.out_bytes) + "/s",
+                          r.link_bytes > 0 ? short_bytes(r.link_bytes) + "/s" : "does not say",
+                          r.link_bytes > 0 ? percent(used / r.link_bytes) : "-",
+                          fmt::format("{:.1f}/s", r.retransmits)});
+    if (r.retransmits > 10) {
+      findings.push_back({"retransmits", fmt::format("{} sends {:.0f} TCP segments again a second",
+                                                     r.host, r.retransmits)});
+    }
+  }
+  if (hosts > 1 && !links.rows.empty()) {
+    out.evidence.emplace_back(
+        "Used against available over the newest 20 seconds, all programs of the "
+        "machine:");
+    out.tables.push_back(links);
+  }
+  if (exchange > 0 && exchange < step) {
+    TextTable table{{"if", "because", "speed-up"}, {}, "llr"};
+    const std::vector<WhatIf> choices = run.times ? measured_choices(run) : what_if(step, exchange);
+    for (const WhatIf& w : choices) {
+      table.rows.push_back({w.name, w.reason,
+                            w.high - w.low < 0.005
+                                ? fmt::format("{:.2f} x", w.high)
+                                : fmt::format("{:.2f} to {:.2f} x", w.low, w.high)});
+      out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
+    }
+    out.evidence.emplace_back(
+        run.times ? "What other choices could give, from exposed and hidden communication:"
+                  : "What other choices could give, as bounds from compute and wait alone:");
+    out.tables.push_back(table);
+  }
+  if (run.facts.value("comm.strategy", "every_step") != "every_step") {
+    out.evidence.push_back(
+        fmt::format("Ranks met every {} steps only ({}): waits at meetings were {} in all.",
+                    run.facts.value("comm.local_steps"), run.facts.value("comm.strategy"),
+                    short_duration(run.history.meeting_seconds)));
+  }
+  if (!run.times) {
+    out.not_measured.push_back(
+        {"communication hidden behind the backward pass",
+         "the run has no times/: it records only what computing does not hide",
+         "train with this version; `lockstep plan` predicts it"});
+  }
+  add_timeline(run, out);
+  if (hosts > 1) add_link_use(run, options, out, findings);
+  out.method = fmt::format(
+      "{} Above {} of a "
+      "step it counts as a bottleneck; where a rank is slower than the others by "
+      "15 % or more, what the others wait for it is taken off first.",
+      run.times ? "Waiting until the last rank had come is for peers, the rest of it is exposed "
+                  "communication; times are means over ranks and steps, from times/."
+                : "Waiting begins when the backward pass has ended, on rank 0.",
+      percent(kMuch));
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// The figures that a comparison's data give: times against what was varied, metrics against epochs
+// and time, times against the network's delay, scaling. Only those for which there are data.
+#pragma once
+
+#include <vector>
+
+#include "report/compare/comparison.h"
+#include "report/draw/plot.h"
+
+namespace lockstep {
+
+std::vector<Figure> comparison_figures(const Comparison& comparison);
+
+}  // namespace lockstep

@@ -1,0 +1,11 @@
+// Figures as the answers and drawings of a report write them.
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+std::string milliseconds(double seconds);  // "1,283 ms", "8.21 ms"
+std::string percent(double share);         // "12.3 %"
+
+}  // namespace lockstep

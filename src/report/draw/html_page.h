@@ -1,0 +1,37 @@
+// One HTML file that needs nothing else: no network, no scripts. Light and dark by what the reader
+// prefers, light on paper.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/draw/plot.h"
+#include "report/draw/text_table.h"
+
+namespace lockstep {
+
+struct PageDownload {
+  std::string file, type, content;  // "epoch-time.png", "image/png", its bytes
+};
+
+class HtmlPage {
+ public:
+  explicit HtmlPage(std::string title) : title_(std::move(title)) {}
+
+  void paragraph(const std::string& text);
+  void heading(const std::string& text);
+  void list(const std::vector<std::string>& items);
+  void table(const TextTable& table);
+  // Drawn in the page's colours, with its caption and links that save it as files.
+  void figure(const Figure& figure, const std::vector<PageDownload>& downloads);
+  void downloads(const std::vector<PageDownload>& downloads);  // links alone
+
+  std::string text() const;
+
+ private:
+  std::string title_, body_;
+};
+
+std::string base64(const std::string& bytes);  // RFC 4648, section 4
+
+}  // namespace lockstep

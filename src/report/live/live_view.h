@@ -1,0 +1,31 @@
+// RUN/live.json (docs/run-folder.md) as a table for people, 100 columns wide.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/file.h"
+#include "report/run/rank_filter.h"
+
+namespace lockstep {
+
+struct LiveViewOptions {
+  std::string run;     // as the user named it
+  double now = 0;      // seconds since 1970, for the age of the file
+  bool color = false;  // for a terminal
+  int width = 0;       // of it: longer lines are cut, so that none wraps; 0: they stay whole
+  RankFilter ranks;
+};
+
+// The file of a run. Throws DataError: no run there, none that trains or trained with heartbeats,
+// or a file that is none.
+nlohmann::json read_live(const fs::path& run);
+nlohmann::json parse_live(const std::string& text, const std::string& where);
+
+// Only the ranks that the filter lets through.
+nlohmann::json only_ranks(nlohmann::json live, const RankFilter& ranks);
+
+// Several lines, each ended by '\n'.
+std::string live_table(const nlohmann::json& live, const LiveViewOptions& options);
+
+}  // namespace lockstep

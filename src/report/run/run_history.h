@@ -1,0 +1,87 @@
+// metrics.jsonl as arrays: every step, evaluation, checkpoint and attempt of a run. A run that was
+// resumed repeats steps: the later count, and what the repetition cost is added up apart. Made for
+// runs of a million steps: lines of steps are scanned without building JSON values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "report/run/host_history.h"
+
+namespace lockstep {
+
+// Seconds, bytes and counts as docs/metrics.md defines them; NaN: the line does not say.
+struct StepRow {
+  int64_t step = 0, epoch = 0;
+  double time = 0;  // when it ended, seconds since 1970
+  double seconds = 0, compute = 0, wait = 0, data = 0;
+  double loss, nll, lr, gradient_norm;
+  double targets = 0, sources = 0, items = 0, sent_bytes = 0;
+  double skipped = 0;          // updates of the run left out so far
+  int attempt = 0;             // index into RunHistory::attempts
+  double meeting_seconds = 0;  // that training stood still after it, for a meeting of groups
+  StepRow();
+};
+
+struct AttemptRow {
+  double began = 0, ended = 0;  // ended: the newest line of it
+  int64_t first_step = 1, last_step = 0;
+  bool resumed = false;
+  std::string end;  // the reason; empty: it broke off, or still runs
+};
+
+struct EvaluationRow {
+  int64_t step = 0;
+  double time = 0, seconds = 0;
+  std::map<std::string, double> metrics;  // "bleu" -> 27.1
+  std::vector<std::string> improved;      // metrics with a new best
+};
+
+struct CheckpointRow {
+  int64_t step = 0;
+  double time = 0, seconds = 0, bytes = 0;
+  std::string name;
+};
+
+// A rank for which the others waited for half a minute and more.
+struct SlowRankRow {
+  int64_t step = 0;
+  double time = 0;
+  int rank = 0;
+  std::string host, guess;  // guess: why
+  double factor = 0;        // its busy time a step over the median of the others'
+};
+
+struct RunHistory {
+  std::vector<StepRow> steps;  // ascending, each once
+  std::vector<EvaluationRow> evaluations;
+  std::vector<CheckpointRow> checkpoints;  // all that were written, also before a resume
+  std::vector<SlowRankRow> slow_ranks;     // of all attempts
+  std::vector<AttemptRow> attempts;
+  int64_t total_steps = 0;  // asked for; 0: not known
+  int64_t repeated_steps = 0;
+  double repeated_seconds = 0;                            // of steps that were done again
+  double evaluation_seconds = 0, checkpoint_seconds = 0;  // of all attempts
+  double meeting_seconds = 0;                             // of groups that take local steps
+  nlohmann::json plan;                                    // the line of the event; null: none
+  HostHistory hosts;                                      // of all attempts
+
+  bool ended() const { return !attempts.empty() && !attempts.back().end.empty(); }
+  double wall_seconds() const {
+    return attempts.empty() ? 0 : attempts.back().ended - attempts.front().began;
+  }
+};
+
+// A missing file gives an empty history. Throws DataError (file, line) for lines that are no JSON;
+// a last line that was cut short is passed over.
+RunHistory read_history(const fs::path& metrics);
+
+// Takes one line of a step into `row`; false when the line is not a flat object of a step.
+bool scan_step(std::string_view line, StepRow& row);
+
+}  // namespace lockstep

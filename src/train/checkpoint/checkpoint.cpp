@@ -1,0 +1,118 @@
+#include "train/checkpoint/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "train/checkpoint/checkpoint_tensors.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// With the names' prefixes as in the file.
+std::vector<StateArray> with_dots(std::vector<StateArray> arrays) {
+  for (StateArray& array : arrays) array.name += ".";
+  return arrays;
+}
+
+// The outer momentum of local steps; zero where the run had none so far.
+void read_outer(const fs::path& checkpoint, CheckpointContent& content) {
+  const fs::path path = checkpoint / "outer.safetensors";
+  if (!fs::exists(path)) return;
+  TensorFile file(path);
+  for (const StateArray& array : with_dots(content.outer)) {
+    read_array(file, *content.parameters, array);
+  }
+}
+
+Json state_json(const CheckpointContent& content) {
+  Json json = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+  json.update(to_json(content.position));
+  json["optimizer_steps"] = content.optimizer.steps_done;
+  if (!content.guard.empty()) json["guard"] = content.guard;
+  return json;
+}
+
+}  // namespace
+
+int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
+  return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
+    const Parameters& parameters = *content.parameters;
+    const torch::Tensor buffers =
+        content.buffers.defined() ? content.buffers : parameters.buffers();
+    write_network(aside / "weights.safetensors", parameters, parameters.values(), buffers);
+    if (content.average.defined()) {
+      write_network(aside / "average.safetensors", parameters, content.average,
+                    content.average_buffers.defined() ? content.average_buffers : buffers);
+    }
+    write_arrays(aside / "optimizer.safetensors", parameters, with_dots(content.optimizer.arrays));
+    if (!content.outer.empty()) {
+      write_arrays(aside / "outer.safetensors", parameters, with_dots(content.outer));
+    }
+    write_rank_states(aside, content.ranks);
+    write_file(aside / "state.json", state_json(content).dump(1) + "\n");
+  });
+}
+
+void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights) {
+  write_checkpoint(folder, step, [&](const fs::path& aside) {
+    write_weights(aside / "weights.safetensors", weights);
+    Json state = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+    state.update(to_json(RunPosition{.step = step}));
+    write_file(aside / "state.json", state.dump(1) + "\n");
+  });
+}
+
+RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content) {
+  torch::NoGradGuard no_grad;
+  const Parameters& parameters = *content.parameters;
+  torch::Tensor values = parameters.values();
+  torch::Tensor buffers = content.buffers.defined() ? content.buffers : parameters.buffers();
+  read_network(TensorFile(checkpoint / "weights.safetensors"), parameters, values, buffers);
+  if (content.average.defined()) {
+    fs::path average = checkpoint / "average.safetensors";
+    fs::path source = fs::exists(average) ? average : checkpoint / "weights.safetensors";
+    torch::Tensor average_buffers =
+        content.average_buffers.defined() ? content.average_buffers : buffers.clone();
+    read_network(TensorFile(source), parameters, content.average, average_buffers);
+  }
+  if (!fs::exists(checkpoint / "optimizer.safetensors")) {
+    DataError error("{}: holds weights alone, without the optimizer's state", checkpoint.string());
+    error.set_advice(fmt::format("a new run from them: run.load_model={}", checkpoint.string()));
+    throw error;
+  }
+  TensorFile optimizer_file(checkpoint / "optimizer.safetensors");
+  for (const StateArray& array : with_dots(content.optimizer.arrays)) {
+    read_array(optimizer_file, parameters, array);
+  }
+  check_count(optimizer_file, parameters, 0);
+  read_outer(checkpoint, content);
+  fs::path state = state_file(checkpoint);
+  read_state(read_file(state), state, content);
+  return content.position;
+}
+
+fs::path state_file(const fs::path& checkpoint) { return checkpoint / "state.json"; }
+
+void read_state(const std::string& text, const fs::path& place, CheckpointContent& content) {
+  try {
+    Json json = Json::parse(text);
+    content.position = position_from_json(json);
+    content.optimizer.steps_done = json.at("optimizer_steps");
+    if (json.contains("guard")) content.guard = json.at("guard");
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", place.string(), error.what());
+  }
+}
+
+void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters) {
+  torch::NoGradGuard no_grad;
+  torch::Tensor values = parameters.values();
+  torch::Tensor buffers = parameters.buffers();
+  read_network(TensorFile(weights_for_use(checkpoint)), parameters, values, buffers);
+  parameters.refresh_low();
+}
+
+}  // namespace lockstep

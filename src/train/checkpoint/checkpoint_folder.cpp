@@ -1,0 +1,236 @@
+#include "train/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "train/checkpoint/run_position.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}
+int64_t write_done(const fs::path& folder) {
+  Json done;
+  int64_t total = 0;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    auto bytes = static_cast<int64_t>(fs::file_size(file));
+    done[file.filename().string()] = {{"bytes", bytes}, {"sha256", sha256_of_file(file)}};
+    total += bytes;
+  }
+  write_file(folder / "DONE", done.dump(1) + "\n");
+  return total;
+}
+
+std::vector<fs::path> all_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> out;
+  if (!fs::exists(folder)) return out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && checkpoint_step(entry.path()) >= 0) out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end(), [](const fs::path& a, const fs::path& b) {
+    return checkpoint_step(a) > checkpoint_step(b);
+  });
+  return out;
+}
+
+Json read_json(const fs::path& path) {
+  try {
+    return Json::parse(read_file(path));
+  } catch (const Json::exception& error) {
+    throw DataError("{}: not valid JSON: {}", path.string(), error.what());
+  }
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
+
+int64_t checkpoint_step(const fs::path& checkpoint) {
+  std::string name = checkpoint.filename().string();
+  bool named = name.starts_with("step_") && name.size() > 5 &&
+               name.find_first_not_of("0123456789", 5) == std::string::npos;
+  return named ? std::stoll(name.substr(5)) : -1;
+}
+
+// Has `write` fill a folder beside FOLDER/step_N, adds DONE and renames it. Returns its bytes.
+int64_t write_checkpoint(const fs::path& folder, int64_t step,
+                         const std::function<void(const fs::path& aside)>& write) {
+  fs::path target = folder / checkpoint_name(step);
+  fs::path aside = target;
+  aside += ".part";
+  try {
+    fs::remove_all(aside);
+    fs::create_directories(aside);
+    write(aside);
+    int64_t bytes = write_done(aside);
+    sync_folder(aside);
+    fs::remove_all(target);
+    fs::rename(aside, target);
+    sync_folder(folder);
+    return bytes;
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw MachineError("{}: cannot be saved: {}", target.string(), error.what());
+  } catch (Error& error) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    error.add_context("saving the checkpoint " + target.string());
+    throw;
+  }
+}
+
+std::string checkpoint_damage(const fs::path& checkpoint) {
+  if (!fs::exists(checkpoint / "DONE")) return "it has no DONE file: it was not finished";
+  try {
+    Json done = read_json(checkpoint / "DONE");
+    for (const auto& [name, expected] : done.items()) {
+      fs::path file = checkpoint / name;
+      if (!fs::exists(file)) return name + " is missing";
+      auto bytes = static_cast<int64_t>(fs::file_size(file));
+      auto expected_bytes = expected.at("bytes").get<int64_t>();
+      if (bytes != expected_bytes) {
+        return fmt::format("{} has {} bytes, DONE says {}", name, with_commas(bytes),
+                           with_commas(expected_bytes));
+      }
+      if (sha256_of_file(file) != expected.at("sha256").get<std::string>()) {
+        return name + " has another hash than DONE says: its bytes changed";
+      }
+    }
+  } catch (const Json::exception& error) {
+    return std::string("DONE is damaged: ") + error.what();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<fs::path> complete_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> out;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    std::string damage = checkpoint_damage(checkpoint);
+    if (damage.empty()) {
+      out.push_back(checkpoint);
+    } else {
+      log_warning("{} is passed over: {}", checkpoint.string(), damage);
+    }
+  }
+  return out;
+}
+
+std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder) {
+  std::optional<fs::path> newest;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    std::string damage = checkpoint_damage(checkpoint);
+    if (damage.empty()) {
+      newest = checkpoint;
+      break;
+    }
+    log_warning("{} is passed over: {}", checkpoint.string(), damage);
+  }
+  if (!fs::exists(folder)) return newest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".part") continue;
+    int64_t step = checkpoint_step(fs::path(entry.path()).replace_extension());
+    if (step < 0 || (newest && step <= checkpoint_step(*newest))) continue;
+    log_warning("{} is passed over: it was not finished", entry.path().string());
+  }
+  return newest;
+}
+
+fs::path weights_for_use(const fs::path& checkpoint) {
+  fs::path average = checkpoint / "average.safetensors";
+  return fs::exists(average) ? average : checkpoint / "weights.safetensors";
+}
+
+void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best) {
+  int64_t kept = 0;
+  for (const fs::path& checkpoint : all_checkpoints(folder)) {
+    if (kept++ < keep || best.contains(checkpoint_step(checkpoint))) continue;
+    std::error_code failed;
+    // DONE goes first: what is half removed must not look whole.
+    fs::remove(checkpoint / "DONE", failed);
+    fs::remove_all(checkpoint, failed);
+    if (failed) log_warning("{} cannot be removed: {}", checkpoint.string(), failed.message());
+  }
+}
+
+namespace {
+
+Validation validation_of(const fs::path& checkpoint) {
+  fs::path state = checkpoint / "state.json";
+  try {
+    return position_from_json(read_json(state)).validation;
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", state.string(), error.what());
+  }
+}
+
+// `complete`: newest first, at least one.
+std::vector<fs::path> best_of(const std::vector<fs::path>& complete, const std::string& metric) {
+  Validation validation = validation_of(complete.front());
+  std::vector<std::string> names;
+  for (const MetricHistory& history : validation) {
+    names.push_back(history.metric);
+    if (!metric.empty() && history.metric != metric) continue;
+    std::vector<fs::path> out;
+    for (const RankedStep& best : history.best) {
+      auto found = std::find_if(complete.begin(), complete.end(),
+                                [&](const fs::path& c) { return checkpoint_step(c) == best.step; });
+      if (found != complete.end()) {
+        out.push_back(*found);
+      } else {
+        log_warning("{}, one of the best by {}, is not there or damaged",
+                    checkpoint_name(best.step), history.metric);
+      }
+    }
+    return out;
+  }
+  if (metric.empty()) return {};  // nothing was evaluated
+  throw DataError("{}: \"{}\" was not among evaluation.metrics{} ({})",
+                  complete.front().parent_path().string(), metric, did_you_mean(metric, names),
+                  join(names, ", "));
+}
+
+std::vector<fs::path> at_least_one_checkpoint(const fs::path& folder) {
+  std::vector<fs::path> complete = complete_checkpoints(folder);
+  if (complete.empty()) throw DataError("{}: no complete checkpoint", folder.string());
+  return complete;
+}
+
+}  // namespace
+
+std::vector<fs::path> best_checkpoints(const fs::path& folder, const std::string& metric) {
+  return best_of(at_least_one_checkpoint(folder), metric);
+}
+
+fs::path find_checkpoint(const fs::path& folder, const std::string& which) {
+  std::vector<fs::path> complete = at_least_one_checkpoint(folder);
+  if (which == "newest") return complete.front();
+  if (which == "best" || which.starts_with("best-")) {
+    std::vector<fs::path> best = best_of(complete, which == "best" ? "" : which.substr(5));
+    return best.empty() ? complete.front() : best.front();
+  }
+  std::vector<std::string> names;
+  for (const fs::path& checkpoint : complete) {
+    names.push_back(checkpoint.filename().string());
+    if (names.back() == which) return checkpoint;
+  }
+  throw DataError("{}: no complete checkpoint \"{}\"{} (best, newest, {})", folder.string(), which,
+                  did_you_mean(which, names), join(names, ", "));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,202 @@
+#include "train/checkpoint/rank_state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "formats/tensor_file.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* const kNumbers = "numbers";  // in a file's metadata
+const char* const kOptimizerSteps = "optimizer_steps";
+
+fs::path file_of(const fs::path& checkpoint, int rank) {
+  return checkpoint / fmt::format("rank_{}.safetensors", rank);
+}
+
+bool is_whole_numbers(const torch::Tensor& t) { return t.scalar_type() == torch::kInt64; }
+
+// {"source": 1, "numbers": {...}, "arrays": [[name, length, whole numbers?], ...]}
+std::string describe(const RankState& state, int source) {
+  Json arrays = Json::array();
+  for (const HookArray& a : state.arrays) {
+    arrays.push_back({a.name, a.data.numel(), is_whole_numbers(a.data)});
+  }
+  Json out = {{"source", source}, {kNumbers, state.numbers}, {"arrays", arrays}};
+  return out.dump();
+}
+
+// Arrays of the described names and lengths, on the CPU.
+RankState make_described(const std::string& text) {
+  const Json json = Json::parse(text);
+  RankState out;
+  out.numbers = json.at(kNumbers);
+  for (const Json& a : json.at("arrays")) {
+    auto type = a.at(2).get<bool>() ? torch::kInt64 : torch::kFloat32;
+    out.arrays.push_back({a.at(0), torch::empty({a.at(1).get<int64_t>()}, type)});
+  }
+  return out;
+}
+
+// False where the file is not there or holds other arrays.
+bool read_state(const fs::path& path, RankState& state) {
+  if (!fs::exists(path)) return false;
+  TensorFile file(path);
+  for (HookArray& a : state.arrays) {
+    const TensorEntry* entry = file.find(a.name);
+    if (entry == nullptr || entry->data.size() != a.data.nbytes()) return false;
+    std::memcpy(a.data.mutable_data_ptr(), entry->data.data(), entry->data.size());
+  }
+  for (const auto& [key, value] : file.metadata()) {
+    if (key == kNumbers) state.numbers = Json::parse(value);
+  }
+  return true;
+}
+
+// Brings the states of all ranks to rank 0; the others get their own back.
+std::vector<RankState> gather(World& world, const RankState& mine) {
+  const std::vector<std::string> described = world.all_gather_strings(describe(mine, world.rank()));
+  std::vector<RankState> out(static_cast<std::size_t>(world.size()));
+  out[static_cast<std::size_t>(world.rank())] = mine;
+  for (int rank = 1; rank < world.size(); ++rank) {
+    RankState& state = out[static_cast<std::size_t>(rank)];
+    if (world.is_leader()) state = make_described(described[static_cast<std::size_t>(rank)]);
+    for (HookArray& a : state.arrays) world.transfer(a.data, rank, 0);
+  }
+  return out;
+}
+
+// Overwrites what `mine` holds by what was saved for the rank `source`. False, and all as it was,
+// where the checkpoint has no arrays of these names and lengths for it. Collective; who wants
+// nothing passes an empty state.
+bool restore(World& world, const CheckpointPlace& place, int source, RankState& mine) {
+  const std::vector<std::string> wanted = world.all_gather_strings(describe(mine, source));
+  const bool holds = world.rank() == place.holder;
+  std::vector<RankState> read;
+  Json found = Json::array();
+  for (std::size_t rank = 0; holds && rank < wanted.size(); ++rank) {
+    RankState& state = read.emplace_back(make_described(wanted[rank]));
+    const fs::path file = file_of(place.path, Json::parse(wanted[rank]).at("source"));
+    const bool is_there = !state.arrays.empty() && read_state(file, state);
+    found.push_back({is_there, state.numbers});
+  }
+  const auto holder = static_cast<std::size_t>(place.holder);
+  found = Json::parse(world.all_gather_strings(found.dump()).at(holder));
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const bool is_me = rank == world.rank();
+    if (!found.at(at).at(0).get<bool>() || (!holds && !is_me)) continue;
+    const RankState& here = holds ? read[at] : mine;
+    for (std::size_t i = 0; i < here.arrays.size(); ++i) {
+      world.transfer(here.arrays[i].data, place.holder, rank);
+      if (holds && is_me) mine.arrays[i].data.copy_(here.arrays[i].data);
+    }
+  }
+  const Json& own = found.at(static_cast<std::size_t>(world.rank()));
+  if (own.at(0).get<bool>()) mine.numbers = own.at(1);
+  return own.at(0).get<bool>();
+}
+
+// The optimizer's arrays and what the guard knows, of a group that takes local steps by itself.
+RankState group_state(const RankParts& parts) {
+  RankState out;
+  const OptimizerState optimizer = parts.update.gather_state();
+  for (const StateArray& a : optimizer.arrays) {
+    out.arrays.push_back({"optimizer." + a.name, a.data.view({-1})});
+  }
+  out.numbers = parts.guard.state();
+  out.numbers[kOptimizerSteps] = static_cast<double>(optimizer.steps_done);
+  return out;
+}
+
+// After its arrays, which are the optimizer's own, were restored.
+void take_group_state(const RankState& state, const RankParts& parts) {
+  OptimizerState optimizer = parts.update.gather_state();
+  optimizer.steps_done = static_cast<int64_t>(state.numbers.at(kOptimizerSteps));
+  parts.update.set_state(optimizer);
+  parts.guard.set_state(state.numbers);
+}
+
+RankState hook_state(const RankParts& parts) {
+  RankState out;
+  for (const HookArray& a : parts.hook.state()) {
+    out.arrays.push_back({"gradients." + a.name, a.data});
+  }
+  if (parts.local.hook() == nullptr) return out;
+  for (const HookArray& a : parts.local.hook()->state()) {
+    out.arrays.push_back({"meetings." + a.name, a.data});
+  }
+  return out;
+}
+
+// Whether this rank's group has an optimizer of its own after `step` steps.
+bool stands_alone(const RankParts& parts, int64_t step) {
+  return parts.local.is_local(step) && parts.local.group_leader() != 0;
+}
+
+}  // namespace
+
+std::vector<RankState> gather_rank_states(const RankParts& parts, int64_t step) {
+  RankState mine = hook_state(parts);
+  const std::vector<HookArray> statistics = parts.statistics.own();  // of all ranks or none
+  if (mine.empty() && parts.local.hook() == nullptr && statistics.empty()) return {};
+  mine.arrays.insert(mine.arrays.end(), statistics.begin(), statistics.end());
+  if (stands_alone(parts, step) && parts.local.group_leader() == parts.world.rank()) {
+    RankState group = group_state(parts);
+    mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
+    mine.numbers = group.numbers;
+  }
+  return gather(parts.world, mine);
+}
+
+void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states) {
+  for (std::size_t rank = 0; rank < states.size(); ++rank) {
+    const RankState& state = states[rank];
+    if (state.empty()) continue;
+    std::vector<TensorEntry> entries;
+    std::vector<torch::Tensor> host;  // keeps copies from a GPU alive
+    for (const HookArray& a : state.arrays) {
+      host.push_back(a.data.to(torch::kCPU).contiguous());
+      auto bytes = static_cast<const std::byte*>(host.back().const_data_ptr());
+      entries.push_back({a.name,
+                         is_whole_numbers(a.data) ? DType::kI64 : DType::kF32,
+                         {a.data.numel()},
+                         {bytes, host.back().nbytes()}});
+    }
+    write_tensor_file(file_of(checkpoint, static_cast<int>(rank)), entries,
+                      {{kNumbers, Json(state.numbers).dump()}});
+  }
+}
+
+void restore_rank_states(const RankParts& parts, const CheckpointPlace& place, int64_t step) {
+  // Where there are none, all ranks go on with the means that were read with the weights.
+  RankState statistics{parts.statistics.empty_own(), {}};
+  if (!statistics.empty() && restore(parts.world, place, parts.world.rank(), statistics)) {
+    parts.statistics.take(statistics.arrays);
+  }
+  RankState hooks = hook_state(parts);
+  if (hooks.empty() && parts.local.hook() == nullptr) return;
+  if (restore(parts.world, place, parts.world.rank(), hooks)) {
+    parts.hook.restored();
+    if (parts.local.hook() != nullptr) parts.local.hook()->restored();
+  } else if (!hooks.empty()) {
+    log_info("{} holds no errors that comm.hook fed back on these ranks: they begin anew",
+             place.path.string());
+  }
+  const bool alone = stands_alone(parts, step);
+  RankState group = alone ? group_state(parts) : RankState{};
+  if (restore(parts.world, place, parts.local.group_leader(), group)) {
+    take_group_state(group, parts);
+  } else if (alone) {
+    log_info("{} holds no optimizer of this group of ranks: it goes on with that of the first one",
+             place.path.string());
+  }
+}
+
+}  // namespace lockstep

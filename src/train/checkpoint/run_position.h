@@ -1,0 +1,26 @@
+// Where a run stands, and how a checkpoint's state.json says it (docs/run-folder.md).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "train/parts/validation.h"
+
+namespace lockstep {
+
+// After `step` steps; the next is step_in_epoch of epoch.
+struct RunPosition {
+  int64_t step = 0;
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  int64_t targets_seen = 0;
+  int64_t evaluated_step = -1;  // of the newest evaluation
+  Validation validation;
+};
+
+nlohmann::ordered_json to_json(const RunPosition& position);
+// Throws nlohmann::json::exception for what to_json() did not write. Reads the first format too,
+// which knew one metric.
+RunPosition position_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace lockstep

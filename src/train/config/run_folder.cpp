@@ -1,0 +1,91 @@
+#include "train/config/run_folder.h"
+
+#include <sys/utsname.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace lockstep {
+
+fs::path RunFolder::log_of(int rank) const { return logs() / fmt::format("rank{:02}.log", rank); }
+fs::path RunFolder::error_of(int rank) const {
+  return logs() / fmt::format("rank{:02}.error", rank);
+}
+
+// What a run leaves that failed before it trained: bad data, weights that do not fit. Of processes
+// that come at once one alone removes the first error, which all remove last; and checkpoints/,
+// which create() asks for, goes when nothing else is left to remove.
+bool RunFolder::clear_failed_start() const {
+  std::error_code failed;
+  if (fs::exists(metrics()) || !fs::is_empty(checkpoints(), failed) || failed) return false;
+  std::set<fs::path, std::greater<>> errors;
+  for (const auto& entry : fs::directory_iterator(logs(), failed)) {
+    if (entry.path().extension() == ".error") errors.insert(entry.path());
+  }
+  bool ours = false;
+  for (const fs::path& error : errors) ours = fs::remove(error, failed);
+  if (!ours) return false;
+  for (const fs::path& made : {config(), version(), job(), checkpoints()}) {
+    fs::remove(made, failed);
+  }
+  return true;
+}
+
+void RunFolder::create(const std::string& config_toml, const std::string& versions) const {
+  if (path_.empty()) {
+    throw ConfigError("run.folder: not set; expected the folder to keep the run in");
+  }
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  if (!failed && clear_failed_start()) {
+    log_info("{}: the run there failed before its first step and makes room", path_.string());
+  }
+  // Made by one of us only, should two processes take themselves for the first rank.
+  bool ours = !failed && !fs::exists(config()) && fs::create_directory(checkpoints(), failed);
+  if (!failed && !ours) {
+    ConfigError error("{}: already holds a run", path_.string());
+    error.set_advice(fmt::format("--resume to go on with it, or run.folder={}-2", path_.string()));
+    throw error;
+  }
+  complete(config_toml, versions);
+}
+
+void RunFolder::complete(const std::string& config_toml, const std::string& versions) const {
+  std::error_code failed;
+  fs::create_directories(checkpoints(), failed);
+  if (!failed) fs::create_directories(logs(), failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
+  if (!fs::exists(version())) write_file(version(), versions);
+  if (!fs::exists(config())) write_file(config(), config_toml);
+}
+
+std::string RunFolder::job_id() const {
+  return fs::exists(job()) ? std::string(trim(read_file(job()))) : "";
+}
+
+void RunFolder::set_job_id(const std::string& id) const { write_file(job(), id + "\n"); }
+
+void RunFolder::require_run() const {
+  if (fs::exists(config())) return;
+  ConfigError error("{}: holds no run (no config.toml)", path_.string());
+  error.set_advice("the folder that `lockstep train` wrote, as runs/quickstart");
+  throw error;
+}
+
+std::string libtorch_version() { return TORCH_VERSION; }
+
+std::string version_text() {
+  utsname system{};
+  uname(&system);
+  return fmt::format("lockstep {}\nlibtorch {}\ncompiler {}\nsystem {} {} {}\nhost {}\n",
+                     LOCKSTEP_VERSION, TORCH_VERSION, __VERSION__, system.sysname, system.release,
+                     system.machine, system.nodename);
+}
+
+}  // namespace lockstep

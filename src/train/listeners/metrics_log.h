@@ -1,0 +1,48 @@
+// metrics.jsonl: one JSON object a line for every step, evaluation and checkpoint
+// (docs/metrics.md).
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/file.h"
+#include "train/listeners/straggler.h"
+#include "train/records/observers.h"
+
+namespace lockstep {
+
+// A rank for which the others have waited for half a minute and more.
+struct SlowRankRecord {
+  double time = 0;   // seconds since 1970
+  int64_t step = 0;  // the newest then
+  Straggler straggler;
+};
+
+// Appends, so that a resumed run keeps its past. Throws MachineError when the file cannot be
+// written.
+class MetricsLog : public Observer {
+ public:
+  explicit MetricsLog(const fs::path& path);
+  void on_start(int64_t first_step, int64_t total_steps) override;
+  void on_step(const StepRecord& record) override;
+  void on_meeting(const MeetingRecord& record) override;
+  void on_evaluation(const EvaluationRecord& record) override;
+  void on_checkpoint(const CheckpointRecord& record) override;
+  void on_end(const std::string& reason) override;
+  // How a plan's prediction compares with what was measured (train/listeners/plan_check.h).
+  void on_plan(const nlohmann::ordered_json& comparison);
+  // What an epoch gave (train/listeners/epoch_table.h).
+  void on_epoch(const nlohmann::ordered_json& figures);
+  // What a host did in the seconds before `time` (train/listeners/host_log.h).
+  void on_host(double time, int64_t step, const nlohmann::ordered_json& figures);
+  void on_slow_rank(const SlowRankRecord& record);
+
+ private:
+  void write(const std::string& line);
+
+  fs::path path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+}  // namespace lockstep

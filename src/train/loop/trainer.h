@@ -1,0 +1,114 @@
+// The run: opens the task, restores, loops, evaluates, saves, and leaves a complete run folder.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/prefetcher.h"
+#include "dist/gradients/comm_hooks.h"
+#include "dist/gradients/gradient_reducer.h"
+#include "train/checkpoint/checkpoint_sharing.h"
+#include "train/config/run_config.h"
+#include "train/config/run_folder.h"
+#include "train/listeners/mlperf_log.h"
+#include "train/loop/train_step.h"
+#include "train/parts/bucket_clock.h"
+#include "train/parts/frozen_weights.h"
+#include "train/parts/trace_windows.h"
+#include "train/parts/weight_histograms.h"
+#include "train/records/run_measurement.h"
+
+namespace lockstep {
+
+// Set by the signal handlers of the process: the number of the signal that asked for a stop, or 0.
+extern std::atomic<int> stop_signal;
+
+struct TrainerOptions {
+  bool resume = false;  // go on from the newest complete checkpoint that any machine has
+  // Above 0: take so many steps, write nothing, evaluate nothing; the folder need not exist.
+  int64_t benchmark_steps = 0;
+  // A benchmark's steps are split as among so many ranks, of which those of the world take their
+  // shares; 0: as many as the world has.
+  int64_t benchmark_ranks = 0;
+  BucketClock* bucket_clock = nullptr;  // told of every bucket of gradients; outlives the trainer
+};
+
+class Trainer {
+ public:
+  // Opens the task's data and builds everything. The folder exists (RunFolder::create on rank 0);
+  // on a machine that does not see it one is made. Owns none of its arguments. ConfigError when
+  // configuration or data are not the same on all ranks.
+  Trainer(RunConfig& config, World& world, const RunFolder& folder, const TrainerOptions& options);
+  ~Trainer();
+
+  // Whether this rank's run folder is one that checkpoints are written to (checkpoint_sharing.h).
+  bool keeps_folder() const { return keeps_folder_; }
+
+  // Before run(), on rank 0.
+  void add_observer(std::unique_ptr<Observer> observer);
+
+  // Trains to the end, the time limit, the end of patience or a stop. Returns the signal that
+  // stopped it, else 0.
+  int run();
+
+  // After the run() of a benchmark, on all ranks: what it says of the whole run besides its steps.
+  // Writes a checkpoint beside the run's folder, and removes it, and evaluates a few items.
+  // Throws MachineError when the disk refuses.
+  RunMeasurement measure();
+
+ private:
+  void open_folder();
+  std::optional<SharedCheckpoint> choose_checkpoint();
+  void build_network(const std::optional<SharedCheckpoint>& checkpoint);
+  void build_communication();
+  void restore(const SharedCheckpoint& checkpoint);
+  RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_, *statistics_}; }
+  void start_observers();
+  void start_batches();
+  StepBatch make_step();
+  void advance(const StepBatch& batch, bool counts);
+  bool is_due(int64_t every) const;
+  bool is_any_due() const;
+  bool ends_evaluated_epoch() const;
+  bool meet(StepOutcome& outcome, double data_seconds);
+  void look_after_weights(const StopWish& stop);
+  void tell_times(const std::vector<RankTimes>& ranks);
+  void tell_last_times();
+  void check_weights();
+  void evaluate();
+  void save();
+  void time_checkpoint(RunMeasurement& out);
+  void time_evaluation(RunMeasurement& out);
+  StopWish stop_wish(double elapsed_seconds);
+  std::string end_reason(const StopWish& stop) const;  // empty: go on
+
+  RunConfig& config_;
+  World& world_;
+  RunFolder folder_;
+  TrainerOptions options_;
+  bool keeps_folder_ =
+      false;  // this rank writes checkpoints (train/checkpoint/checkpoint_sharing.h)
+  bool stop_told_ = false, first_told_ = false;  // to the launcher: a signal, the first step
+  Task& task_;
+  FrozenWeights frozen_;
+  std::unique_ptr<RunningStatistics> statistics_;
+  std::unique_ptr<WeightUpdate> update_;
+  std::unique_ptr<StepGuard> guard_;
+  std::unique_ptr<ReachHook> hook_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<LocalSteps> local_;
+  RunPosition position_;
+  bool epoch_done_ = false;  // position_ is at the end of its epoch
+  int64_t total_steps_ = 0;  // of the run; with epochs, about
+  int64_t saved_step_ = -1;
+  int64_t equal_step_ = 0;  // all ranks had the same weights then, for the last time but now
+  int64_t told_step_ = 0;   // whose times were told to observers
+  std::unique_ptr<TraceWindows> windows_;         // none for a benchmark
+  CacheClear caches_cleared_;                     // for the MLPerf log
+  std::unique_ptr<WeightHistograms> histograms_;  // rank 0 only, if asked for
+  Observers observers_;                           // rank 0 only
+  RunPosition planned_;                           // of the next step that the prefetch thread makes
+  std::unique_ptr<Prefetcher<StepBatch>> batches_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+#include "train/parts/memory_fit.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/control_group.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "kernels/cpu_allocator.h"
+
+namespace lockstep {
+
+namespace {
+
+// Tensors' memory on one device.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(torch::Device device) : device_(device) {}
+
+  void reset_peak() const {
+    if (device_.is_cpu()) return reset_peak_bytes();
+    c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
+  }
+  // What is free, so that trials of other sizes do not add up.
+  void give_back() const {
+    if (device_.is_cpu()) return give_back_free_pages();
+    c10::getDeviceAllocator(device_.type())->emptyCache();
+  }
+  int64_t peak() const {
+    return device_.is_cpu() ? allocator_statistics().peak_bytes : stat().peak;
+  }
+  int64_t in_use() const {
+    return device_.is_cpu() ? allocator_statistics().bytes_in_use : stat().current;
+  }
+  // What other processes leave, on the CPU with what this one holds and does not use.
+  int64_t available() const {
+    if (!device_.is_cpu()) {
+      auto* allocator = c10::getDeviceAllocator(device_.type());
+      return static_cast<int64_t>(allocator->getMemoryInfo(device_.index()).first);
+    }
+    AllocatorStatistics own = allocator_statistics();
+    return system_available() + own.bytes_held - own.bytes_in_use;
+  }
+
+ private:
+  c10::CachingAllocator::Stat stat() const {
+    auto stats = c10::getDeviceAllocator(device_.type())->getDeviceStats(device_.index());
+    return stats
+        .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  }
+  static int64_t system_available() {
+    const UsableMemory memory = usable_memory();
+    if (memory.free > 0) return memory.free;
+    throw MachineError("/proc/meminfo does not tell MemAvailable; set training.fit_megabytes");
+  }
+
+  torch::Device device_;
+};
+
+// One forward and backward pass as training makes them.
+int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
+              const Batch& batch) {
+  memory.reset_peak();
+  reducer.prepare(false);
+  task.loss(batch, 1).loss.backward();
+  int64_t peak = memory.peak();
+  memory.give_back();
+  return peak;
+}
+
+int64_t bytes_allowed(const World& world, const DeviceMemory& memory, double limit_bytes) {
+  if (limit_bytes > 0) return static_cast<int64_t>(limit_bytes);
+  constexpr double kShare = 0.75;  // the rest: libraries' own buffers, holes between blocks
+  double free = kShare * static_cast<double>(memory.available());
+  return memory.in_use() + static_cast<int64_t>(free / world.environment().local_size);
+}
+
+}  // namespace
+
+int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_bytes,
+                               const LoadRange& range, int64_t limit_bytes) {
+  int64_t fits = 0, too_large = range.most + 1;
+  int64_t next = std::min(range.least, range.most);
+  double slope = 0;  // bytes a unit of load, at least
+  int64_t fits_bytes = 0;
+  while (next > fits) {
+    int64_t bytes = peak_bytes(next);
+    if (bytes <= limit_bytes) {
+      if (fits > 0)
+        slope = static_cast<double>(bytes - fits_bytes) / static_cast<double>(next - fits);
+      fits = next;
+      fits_bytes = bytes;
+    } else {
+      if (fits == 0) return 0;
+      too_large = next;
+    }
+    if ((too_large - fits) * 16 <= fits || too_large - fits == 1) break;
+    int64_t wanted = too_large > range.most ? range.most : (fits + too_large) / 2;
+    // At most fourfold at a time, and no further than the line through the last two says.
+    int64_t expected = fits * 4;
+    if (slope > 0) {
+      double room = static_cast<double>(limit_bytes - fits_bytes) / slope;
+      expected = std::min(expected, fits + static_cast<int64_t>(room));
+    } else {
+      expected = std::min(expected, fits * 2);
+    }
+    next = std::min(wanted, std::max(expected, fits + std::max<int64_t>(1, fits / 16)));
+  }
+  return fits;
+}
+
+void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double limit_bytes) {
+  const int64_t first = task.smallest_load();
+  constexpr double kUneven = 1.1;  // parts of a step differ, and epochs' largest steps
+  const DeviceMemory memory(task.parameters().values().device());
+  const int64_t allowed = bytes_allowed(world, memory, limit_bytes);
+  auto step_load = static_cast<int64_t>(static_cast<double>(task.largest_step_load()) * kUneven);
+  LoadRange range{.least = first, .most = std::max(first, step_load / world.size())};
+  const torch::Tensor buffers = task.parameters().buffers().clone();  // trials move them
+
+  int64_t smallest_peak = 0;
+  auto fitting = [&](ProbeItems items) {
+    auto peak = [&](int64_t load) {
+      int64_t bytes = probe(task, reducer, memory, *task.make_probe(load, items));
+      log_debug("trial step of load {}: {}", load, short_bytes(static_cast<double>(bytes)));
+      if (smallest_peak == 0) smallest_peak = bytes;
+      return bytes;
+    };
+    return largest_load_that_fits(peak, range, allowed);
+  };
+  int64_t load = std::min(fitting(ProbeItems::kLongest), fitting(ProbeItems::kShortest));
+  task.parameters().gradients().zero_();
+  torch::Tensor(task.parameters().buffers()).copy_(buffers);
+
+  double negative = -static_cast<double>(load);
+  world.all_reduce_max(std::span<double>(&negative, 1));  // the smallest of all ranks
+  load = static_cast<int64_t>(-negative);
+  if (load == 0) {
+    MachineError error("training.fit_memory: the smallest trial step needs {}, a rank may take {}",
+                       short_bytes(static_cast<double>(smallest_peak)),
+                       short_bytes(static_cast<double>(allowed)));
+    error.set_advice("more training.fit_megabytes, fewer ranks a machine, a smaller model");
+    throw error;
+  }
+  int64_t parts = (step_load + load * world.size() - 1) / (load * world.size());
+  task.set_accumulate(parts);
+  log_info("micro-batches fitted to {} a rank: up to {} {}, {} a step and rank",
+           short_bytes(static_cast<double>(allowed)), with_commas(load),
+           task.unit() == std::string_view("tok") ? "tokens of both sides" : "images", parts);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+// Which steps' spans are recorded: some of each attempt, and more when `lockstep trace RUN --live`
+// asks for them while the run goes on. All ranks record the same steps; then rank 0 gathers what
+// they have and writes RUN/trace/steps_A-B.json (docs/metrics.md, "Spans").
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "config/fields.h"
+#include "dist/collectives/world.h"
+
+namespace lockstep {
+
+struct TraceSection {
+  int64_t first = 10;
+  int64_t steps = 20;
+  void describe(Fields& f);
+};
+
+class TraceWindows {
+ public:
+  static constexpr int64_t kMostSteps = 10000;  // of one request
+
+  // `folder`: RUN/trace; `step`: the last that was taken. `world` outlives it. On every rank, with
+  // the same arguments.
+  TraceWindows(World& world, fs::path folder, const TraceSection& section, int64_t step);
+
+  // On rank 0, by a thread that may wait for the disk: reads trace/request.json.
+  void look();
+  // How many steps rank 0 wishes to have recorded: 0 for none, and on the other ranks.
+  int64_t wish();
+  // After `step`, where all ranks are: `wished` is what rank 0's wish was, as all of them know.
+  // Collective when a window is over.
+  void after_step(int64_t step, int64_t wished);
+  // At the end of the run: what is being recorded is written as far as it came. Collective.
+  void finish(int64_t step);
+
+ private:
+  struct Request {
+    std::string id;
+    int64_t steps = 0;
+  };
+  void gather(int64_t step);
+  void refuse(const std::string& text, const std::string& why);
+  void remove_request(const std::string& id);
+  fs::path request_file() const { return folder_ / "request.json"; }
+
+  World& world_;
+  fs::path folder_;
+  bool on_demand_ = false;  // the window that is planned or recorded now
+  std::mutex mutex_;        // of what follows, on rank 0
+  std::optional<Request> pending_, asked_, serving_;
+  std::string unreadable_, served_;  // a text that may not be whole yet; the newest id that is done
+};
+
+}  // namespace lockstep
