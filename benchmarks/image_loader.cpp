@@ -1,5 +1,6 @@
 // Images a second that the loader makes for training: random resized crop, flip, normalise to fp32.
-// One epoch to warm up, then the median of five parts. docs/image-data.md has figures.
+// One epoch to warm up, then the median of five parts. benchmarks/notes/2026-11-image-loader.md has
+// figures.
 //
 //   image_loader DATA [threads] [epochs a part] [key=value ...]
 //

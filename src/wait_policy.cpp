@@ -2,7 +2,7 @@
 // 300,000 turns keep a core busy for milliseconds: alone that is harmless, but beside another busy
 // program a run falls far below its share, for its threads spend their time slices waiting for one
 // another. 10,000 turns bridge the gaps between the loops of a step and cost nothing alone
-// (docs/speed.md).
+// (docs/training.md#where-the-speed-comes-from).
 //
 // libgomp reads the variable once, while the libraries of the program start, and the values that
 // the C library gives to them are those that the program was executed with. So the program executes

@@ -1,5 +1,5 @@
 // What one machine does, as plain numbers that travel between ranks: one rank of each machine
-// samples them (base/host_sampler.h). docs/metrics.md, event `host`, has them with their units.
+// samples them (base/host_sampler.h). docs/run-folder.md#hosts has them with their units.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// lockstep cluster list|ssh|check|setup|run|rules: see docs/cluster.md.
+// lockstep cluster list|ssh|check|setup|run|rules: see docs/launch.md#lockstep-cluster.
 int cluster(const Arguments& arguments);
 
 // Its larger parts, each with its own options.

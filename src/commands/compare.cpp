@@ -88,7 +88,7 @@ void write_all(const CompareArguments& a, const Comparison& comparison) {
 
 int compare(const Arguments& arguments) {
   CompareArguments a;
-  CommandLine app("Runs and sweeps side by side: what differs, and what it did (docs/compare.md).",
+  CommandLine app("Runs and sweeps side by side: what differs, and what it did (docs/report.md).",
                   "lockstep compare");
   app.add_option("folders", a.folders, "run folders and folders of sweeps")->required();
   app.add_option("-o,--out", a.out,

@@ -69,7 +69,7 @@ int doctor(const Arguments& arguments) {
                   "lockstep doctor");
   app.add_option("words", words, "CONFIG.toml and key=value words: what the run would be");
   add_host_options(app, host_arguments);
-  app.add_flag("--json", json, "print JSON (docs/doctor.md)");
+  app.add_flag("--json", json, "print JSON (docs/before-a-run.md)");
   if (!app.parse(arguments)) return kExitOk;
 
   const HostList hosts = read_hosts(host_arguments);

@@ -30,7 +30,7 @@ void check_virtual_hosts(const SweepConfig& config) {
     if (missing.empty()) return;
     ConfigError error("{}: sweep.setups: \"{}\" runs on virtual hosts, {}",
                       config.place("sweep.setups"), setup.text(), missing);
-    error.set_advice("set-ups of one host, or real ones in [hosts] (docs/sweep.md)");
+    error.set_advice("set-ups of one host, or real ones in [hosts] (docs/report.md)");
     throw error;
   }
 }
@@ -69,7 +69,7 @@ int sweep(const Arguments& arguments) {
   std::vector<std::string> words;
   bool dry_run = false, keys = false;
   CommandLine app(
-      "Runs every cell of a sweep: values x set-ups x networks x seeds (docs/sweep.md).",
+      "Runs every cell of a sweep: values x set-ups x networks x seeds (docs/report.md).",
       "lockstep sweep");
   app.add_option("words", words, "FILE.toml and key=value words that override it");
   app.add_flag("--dry-run", dry_run, "check all, show the cells and how they stand, run nothing");

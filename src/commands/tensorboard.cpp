@@ -79,8 +79,8 @@ int tensorboard(const Arguments& arguments) {
   std::vector<std::string> runs;
   std::optional<int> port;
   CommandLine app(
-      "Starts your TensorBoard on the events of runs (docs/metrics.md); words after -- are passed "
-      "on to it.",
+      "Starts your TensorBoard on the events of runs (docs/run-folder.md); words after -- are "
+      "passed on to it.",
       "lockstep tensorboard");
   app.add_option("runs", runs, "run folders, folders of sweeps or of event files")->required();
   app.add_option("--port", port, "of the page (default: the first free one from 6006 on)")

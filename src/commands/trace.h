@@ -1,4 +1,5 @@
-// `lockstep trace RUN`: a run as one timeline over all ranks and hosts (docs/trace.md).
+// `lockstep trace RUN`: a run as one timeline over all ranks and hosts
+// (docs/report.md#lockstep-trace).
 #pragma once
 
 #include "commands/command_line.h"

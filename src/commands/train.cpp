@@ -254,7 +254,7 @@ bool parse(const Arguments& arguments, TrainArguments& parsed) {
                  "split each step as among so many ranks: what one of them would compute")
       ->positive();
   app.add_option("--bench-json", parsed.bench_json,
-                 "write what was measured to this file, -: to the output (docs/plan.md)");
+                 "write what was measured to this file, -: to the output (docs/before-a-run.md)");
   app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
   return app.parse(arguments);
 }

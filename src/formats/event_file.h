@@ -1,4 +1,4 @@
-// TensorBoard event files, docs/formats.md "TensorBoard event file": protocol-buffer messages
+// TensorBoard event files, docs/formats.md#tensorboard-event-file: protocol-buffer messages
 // (Event, Summary) inside TFRecord frames. A file is only ever appended to; a resumed run opens a
 // new file in the same folder.
 #pragma once

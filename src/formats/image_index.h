@@ -1,5 +1,6 @@
-// The index of the images of one split, and the shards that hold their bytes; docs/formats.md
-// "Image shards". An index is sorted, the shards are in the order in which images came.
+// The index of the images of one split, and the shards that hold their bytes
+// (docs/formats.md#image-shards). An index is sorted, the shards are in the order in which images
+// came.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // What every rank did within some steps, span by span: RUN/trace/steps_A-B.json, gathered and
-// written by rank 0, read by `lockstep trace` (docs/formats.md, "Spans").
+// written by rank 0, read by `lockstep trace` (docs/formats.md#spans).
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ constexpr uint32_t kMostRanks = 1 << 20;
 constexpr std::size_t kFlushBytes = 64 * 1024;
 constexpr std::size_t kStepHead = sizeof(int64_t) + sizeof(double);
 
-// The first 16 bytes, docs/formats.md "Step times".
+// The first 16 bytes, docs/formats.md#step-times.
 struct Header {
   char magic[8];
   uint32_t version;

@@ -1,5 +1,5 @@
 // Where every rank's time went, step by step: RUN/times/attempt_N.bin, written by rank 0 and read
-// by `lockstep report` and `lockstep trace` (docs/formats.md, "Step times"). A binary table, since
+// by `lockstep report` and `lockstep trace` (docs/formats.md#step-times). A binary table, since
 // a run of a million steps has many; a file is only ever appended to.
 #pragma once
 

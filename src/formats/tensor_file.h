@@ -1,4 +1,4 @@
-// Named tensors on disk in the safetensors format, docs/formats.md "Tensor file".
+// Named tensors on disk in the safetensors format, docs/formats.md#tensor-file-safetensors.
 // Knows bytes, shapes and element types only; nn and train turn them into torch tensors.
 #pragma once
 

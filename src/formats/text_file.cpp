@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kMagic = "LSLABELS";
 constexpr uint32_t kVersion = 1;
 
-// The first 80 bytes, docs/formats.md "Text file".
+// The first 80 bytes, docs/formats.md#text-file.
 struct Header {
   char magic[8];
   uint32_t version;

@@ -1,4 +1,4 @@
-// Texts as token ids with labels in one memory-mapped file; docs/formats.md "Text file". Ids are
+// Texts as token ids with labels in one memory-mapped file; docs/formats.md#text-file. Ids are
 // what the network reads, [CLS] and [SEP] included.
 #pragma once
 

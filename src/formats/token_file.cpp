@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMagic = "LSTOKENS";
 constexpr uint32_t kVersion = 1;
 
-// The first 80 bytes, docs/formats.md "Token file".
+// The first 80 bytes, docs/formats.md#token-file.
 struct Header {
   char magic[8];
   uint32_t version;

@@ -1,4 +1,4 @@
-// Sentence pairs as token ids in one memory-mapped file; docs/formats.md "Token file".
+// Sentence pairs as token ids in one memory-mapped file; docs/formats.md#token-file.
 // Ids are without start and end symbols: whoever makes batches adds them.
 #pragma once
 

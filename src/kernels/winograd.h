@@ -7,7 +7,7 @@
 // The points of the interpolation are 0, 5/8, -5/8, 3/2, -3/2 and infinity: rounding errors are
 // less than half of those with 1 and 2. Transformed numbers have the type of x, all sums are fp32.
 // So a bf16 result has noise of 1.1 % (of its standard deviation) from the rounding of both sides;
-// a plain convolution of bf16, 0.2 % (docs/experiments.md).
+// a plain convolution of bf16, 0.2 % (benchmarks/notes/2026-11-image-steps.md).
 //
 // Squares are numbered by image, line, column; those at the right and lower edge may reach beyond.
 #pragma once

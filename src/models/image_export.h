@@ -1,5 +1,5 @@
 // ResNets and ViTs written to take away: as torchvision, timm or Hugging Face's transformers load
-// them (docs/image-models.md).
+// them (docs/export.md#images).
 #pragma once
 
 #include <cstdint>

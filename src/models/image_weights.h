@@ -1,4 +1,5 @@
-// Weights of ResNets and ViTs by other programs' names, read to begin from (docs/image-models.md).
+// Weights of ResNets and ViTs by other programs' names, read to begin from
+// (docs/images.md#beginning-with-other-weights).
 #pragma once
 
 #include <cstdint>

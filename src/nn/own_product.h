@@ -6,8 +6,9 @@
 
 namespace lockstep::detail {
 
-// Whether these kernels were measured to be faster here than libtorch's (docs/experiments.md): in
-// fp32 on AMD's CPUs with AVX-512, in bf16 on those with its dot products.
+// Whether these kernels were measured to be faster here than libtorch's
+// (benchmarks/notes/2026-11-image-steps.md): in fp32 on AMD's CPUs with AVX-512, in bf16 on those
+// with its dot products.
 bool own_products_pay(at::ScalarType type);
 
 // The products below take dense matrices, alike fp32 or bf16. They do not pay for a few rows, which

@@ -10,7 +10,7 @@ namespace lockstep::detail {
 
 // Whether there are kernels for this convolution of x [n, in, height, width]: 3 x 3, stride 1, one
 // pixel of zeros around, channels in multiples of 64, fp32 or bf16; and whether they were measured
-// to be faster here than libtorch's (docs/experiments.md).
+// to be faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md).
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
 // The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense.

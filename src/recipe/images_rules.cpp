@@ -40,7 +40,7 @@ NetworkChoice choose_small(const ImagesFacts& facts, const MachineFacts& machine
     return {cifar, fmt::format("{} are too few for ImageNet's stem, which keeps 1 in 16 of them: "
                                "ResNet-18 with a 3 x 3 stem, 90.2 % on CIFAR-10 in 18 epochs "
                                "(configs/images/cifar10-resnet18.toml). A ViT was far behind in "
-                               "equal time (docs/experiments.md)",
+                               "equal time (benchmarks/notes/2026-11-vit-cifar10.md)",
                                side)};
   }
   if (epochs_in(facts, cifar, machine, budget) >= kEpochsWanted) {
@@ -51,7 +51,8 @@ NetworkChoice choose_small(const ImagesFacts& facts, const MachineFacts& machine
   return {{"resnet18", "imagenet", facts.shorter_side},
           fmt::format("{}: the 3 x 3 stem of configs/images/resnet18-tiny.toml would see the "
                       "images {} times in {:g} minutes; ImageNet's stem takes a quarter of the "
-                      "time or less (56 % of 30 classes in 20 epochs, docs/experiments.md)",
+                      "time or less (56 % of 30 classes in 20 epochs, "
+                      "benchmarks/notes/2026-11-tiny-imagenet.md)",
                       side, epochs_text(epochs_in(facts, cifar, machine, budget)), budget.minutes)};
 }
 
@@ -183,7 +184,7 @@ std::string length_text(const ImagesFacts& facts, const ImageNetwork& network,
   }
   return out + fmt::format(
                    "about {} at {:.3g} images/s: an estimate from what 2 cores of an AMD EPYC made "
-                   "of {} pixels (docs/experiments.md); {}. lockstep plan measures.",
+                   "of {} pixels (benchmarks/notes); {}. lockstep plan measures.",
                    short_duration(length.seconds), images_speed(network, machine),
                    network.name == "resnet50" ? "224"
                    : network.stem == "cifar"  ? "32"
@@ -238,7 +239,7 @@ Recipe images_recipe(const ImagesFacts& facts, const MachineFacts& machine, cons
   if (may_be_mirrored(facts)) {
     recipe.set("model.average_flips", true,
                "Evaluates an image and its mirror image: 89.3 to 90.2 % on CIFAR-10 "
-               "(docs/experiments.md).");
+               "(benchmarks/notes/2026-11-cifar10.md).");
   }
   recipe.set("loss.label_smoothing", 0.1, "Szegedy et al. 2016, section 7.");
   recipe.set("batch.images", length.batch,

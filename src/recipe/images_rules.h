@@ -1,5 +1,5 @@
 // What a run on these images on this machine should be: each rule a function of facts, on what was
-// measured (docs/experiments.md) or published.
+// measured (benchmarks/notes) or published.
 #pragma once
 
 #include "recipe/facts.h"

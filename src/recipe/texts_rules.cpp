@@ -65,7 +65,7 @@ BertSource choose_bert(const TextsFacts& facts, const MachineFacts& machine, con
   if (at_hand.minilm_folder) {
     return {"minilm", kMiniLmSize, 512,
             std::string("MiniLM-L6, whose folder is here: 87.8 % on SST-2 after 2 minutes on 2 "
-                        "cores (docs/experiments.md). ") +
+                        "cores (benchmarks/notes/2026-11-bert.md). ") +
                 kOthers};
   }
   const double tokens = mean_when_cut(facts, 128);
@@ -78,13 +78,15 @@ BertSource choose_bert(const TextsFacts& facts, const MachineFacts& machine, con
                         at_hand.base_cached ? " and in the hub's cache already" : "",
                         budget.minutes, times_seen(base_epochs), kMiniLm)};
   }
-  return {kMiniLm, kMiniLmSize, 512,
-          fmt::format("MiniLM-L6 (23 million weights), fetched once{}: 87.8 % on SST-2 after 2 "
-                      "minutes on 2 cores (docs/experiments.md); BERT-base would see the texts {} "
-                      "times in {:g} minutes. ",
-                      at_hand.minilm_cached ? " and in the hub's cache already" : "",
-                      times_seen(base_epochs), budget.minutes) +
-              kOthers};
+  return {
+      kMiniLm, kMiniLmSize, 512,
+      fmt::format(
+          "MiniLM-L6 (23 million weights), fetched once{}: 87.8 % on SST-2 after 2 "
+          "minutes on 2 cores (benchmarks/notes/2026-11-bert.md); BERT-base would see the texts {} "
+          "times in {:g} minutes. ",
+          at_hand.minilm_cached ? " and in the hub's cache already" : "", times_seen(base_epochs),
+          budget.minutes) +
+          kOthers};
 }
 
 TextsLength choose_texts_length(const TextsFacts& facts, const BertSource& source,
@@ -144,7 +146,8 @@ std::string duration_text(const TextsLength& length, const BertSource& source,
   }
   return fmt::format(
       "about {} at {:.3g} texts/s of {:.0f} tokens: an estimate from the 188 of SST-2 and 12 of "
-      "IMDB that 2 cores of an AMD EPYC made with MiniLM (docs/experiments.md); {}. lockstep plan "
+      "IMDB that 2 cores of an AMD EPYC made with MiniLM (benchmarks/notes/2026-11-bert.md); {}. "
+      "lockstep plan "
       "measures.",
       short_duration(length.seconds), texts_speed(source.size, length.mean_tokens, machine),
       length.mean_tokens, compared_to_yardstick(machine));
@@ -155,7 +158,8 @@ void set_text_training(const TextsFacts& facts, const TextsLength& length, const
   recipe.set("optimizer.name", "adamw");
   recipe.set("optimizer.lr", choose_bert_lr(source.size, length.steps),
              "The peak: 5e-5 for MiniLM as configs/text/sst2.toml, twice that in runs of few steps "
-             "(at 2e-4 one epoch of 1,600 sentences was enough, docs/experiments.md); 3e-5 for "
+             "(at 2e-4 one epoch of 1,600 sentences was enough, "
+             "benchmarks/notes/2026-11-sweeps.md); 3e-5 for "
              "BERT-base (Devlin et al. 2019, appendix A.3).");
   recipe.set("optimizer.beta2", 0.999);
   recipe.set("optimizer.epsilon", 1e-8);

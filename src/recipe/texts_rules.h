@@ -1,5 +1,5 @@
 // What fine-tuning a BERT on these texts on this machine should be: each rule a function of facts,
-// on what was measured (docs/experiments.md) or published.
+// on what was measured (benchmarks/notes) or published.
 #pragma once
 
 #include <string>

@@ -50,7 +50,8 @@ std::string estimate_text(const TranslationLength& length, const TransformerSize
   }
   return out + fmt::format(
                    " About {} at {} target tokens/s: an estimate from the 6,067 of 7.1 million "
-                   "weights measured on 2 cores of an AMD EPYC (docs/experiments.md); {}, this "
+                   "weights measured on 2 cores of an AMD EPYC "
+                   "(benchmarks/notes/2026-11-multi30k.md); {}, this "
                    "network has {} million weights. lockstep plan measures.",
                    short_duration(length.seconds),
                    short_number(translation_speed(size, vocabulary, machine)),
@@ -126,10 +127,12 @@ TransformerChoice choose_transformer(const TranslationFacts& facts, const Machin
                                 "small network learns more of them. --minutes 600, or a GPU",
                                 pairs, budget.minutes, short_number(tokens(kBase)))};
   }
-  return {kSmall, fmt::format("{} pairs of {:.0f} words: a small network, which reached 37.8 BLEU "
-                              "with Multi30k's 29,000 (docs/experiments.md); a large one learns "
-                              "such a set by heart",
-                              pairs, facts.target_words)};
+  return {kSmall,
+          fmt::format(
+              "{} pairs of {:.0f} words: a small network, which reached 37.8 BLEU "
+              "with Multi30k's 29,000 (benchmarks/notes/2026-11-multi30k.md); a large one learns "
+              "such a set by heart",
+              pairs, facts.target_words)};
 }
 
 TranslationLength choose_translation_length(const TranslationFacts& facts,
@@ -172,16 +175,17 @@ void set_network(const TranslationFacts& facts, const TransformerChoice& network
   recipe.set("model.encoder_layers", network.size.layers);
   recipe.set("model.decoder_layers", network.size.layers);
   recipe.set("model.feed_forward", network.size.feed_forward);
-  recipe.set("model.dropout", choose_dropout(length.epochs),
-             fmt::format("The pairs are seen {} times: 0.1 below 8 (the short runs of Multi30k "
-                         "in docs/experiments.md), 0.2 below 30 (configs/translation/"
-                         "multi30k.toml), then 0.3 (Sennrich and Zhang 2019, for small sets).",
-                         times_text(length.epochs)));
+  recipe.set(
+      "model.dropout", choose_dropout(length.epochs),
+      fmt::format("The pairs are seen {} times: 0.1 below 8 (the short runs of Multi30k "
+                  "in benchmarks/notes/2026-11-multi30k.md), 0.2 below 30 (configs/translation/"
+                  "multi30k.toml), then 0.3 (Sennrich and Zhang 2019, for small sets).",
+                  times_text(length.epochs)));
   recipe.set("loss.label_smoothing", 0.1, "Vaswani et al. 2017, section 5.4.");
   recipe.set("batch.tokens", length.tokens,
              fmt::format(
                  "Target tokens of a step, all ranks together: {} steps an epoch. Halving "
-                 "Multi30k's 2,048 changed little (docs/experiments.md).",
+                 "Multi30k's 2,048 changed little (benchmarks/notes/2026-11-multi30k.md).",
                  with_commas(std::max<int64_t>(
                      1, std::llround(target_pieces(facts) / static_cast<double>(length.tokens))))));
 }
@@ -194,10 +198,11 @@ void set_training(const TransformerSize& size, const TranslationLength& length,
              base                  ? 7e-4
              : size.d_model == 256 ? 2e-3
                                    : 2.5e-3,
-             base ? "The peak, as in configs/translation/transformer-base.toml."
-                  : "The peak: 2e-3 for width 256 with a line down to 0 at the last step, which "
-                    "made 34.2 BLEU of Multi30k in 1,350 steps where the slower decay made 32.0 "
-                    "(docs/experiments.md). Narrower networks take a little more.");
+             base
+                 ? "The peak, as in configs/translation/transformer-base.toml."
+                 : "The peak: 2e-3 for width 256 with a line down to 0 at the last step, which "
+                   "made 34.2 BLEU of Multi30k in 1,350 steps where the slower decay made 32.0 "
+                   "(benchmarks/notes/2026-11-multi30k.md). Narrower networks take a little more.");
   recipe.set("schedule.name", "linear");
   recipe.set("schedule.warmup_steps", length.warmup);
   recipe.set("training.steps", length.steps,

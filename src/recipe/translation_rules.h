@@ -1,5 +1,5 @@
 // What a translation run of these data on this machine should be: each rule a function of facts, on
-// what was measured (docs/experiments.md) or published.
+// what was measured (benchmarks/notes) or published.
 #pragma once
 
 #include <string>

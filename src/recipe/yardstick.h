@@ -1,5 +1,5 @@
 // How fast training is likely to be on a machine, from runs that were measured on another one
-// (docs/experiments.md) and from how fast both compute matrix products. An estimate to choose a
+// (benchmarks/notes) and from how fast both compute matrix products. An estimate to choose a
 // length by: `lockstep plan` measures.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The measuring machine of most of docs/experiments.md, 2 cores of an AMD EPYC (Zen 4), in bf16 and
+// The measuring machine of most of benchmarks/notes, 2 cores of an AMD EPYC (Zen 4), in bf16 and
 // fp32 by train/parts/machine_speed.h.
 inline constexpr double kYardstickProducts = 400e9, kYardstickFp32 = 190e9;
 

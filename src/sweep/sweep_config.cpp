@@ -247,8 +247,8 @@ void SweepNetwork::describe(Fields& f) {
 
 void SweepHosts::describe(Fields& f) {
   f("list", &list, Any{}, "real hosts, as launch -H takes them: a,b,user@c");
-  f("file", &file, Any{}, "a file of hosts (docs/cluster.md)");
-  f("instances", &instances, Any{}, "a cloud's list of instances (docs/cluster.md)");
+  f("file", &file, Any{}, "a file of hosts (docs/launch.md)");
+  f("instances", &instances, Any{}, "a cloud's list of instances (docs/launch.md)");
   f("options", &options, Any{}, "further words for launch, as \"--interface\", \"eth0\"");
 }
 

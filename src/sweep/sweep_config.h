@@ -1,4 +1,5 @@
-// What a sweep's file says (docs/sweep.md), read and checked as far as that goes without its base.
+// What a sweep's file says (docs/report.md#lockstep-sweep), read and checked as far as that goes
+// without its base.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // An image classifier as a folder that others use: torchvision, timm, transformers
-// (docs/image-models.md).
+// (docs/export.md#images).
 #pragma once
 
 #include <string>

@@ -108,7 +108,7 @@ class Task {
   virtual bool counts_top5() const { return false; }  // LossParts::top5 is there
   // Whether only all ranks together can take a step: none may compute by itself (local steps).
   virtual bool computes_together() const { return false; }
-  // The benchmark of MLPerf Training that is nearest: "resnet" (docs/mlperf.md).
+  // The benchmark of MLPerf Training that is nearest: "resnet" (docs/run-folder.md#mlperf-logs).
   virtual const char* mlperf_benchmark() const = 0;
   virtual int64_t shown_samples() const { return 3; }  // by default, after an evaluation
 

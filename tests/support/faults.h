@@ -115,7 +115,7 @@ class Job {
         hosts_.run(host_of(rank), fmt::format("kill -{} {}", signal, process_of(rank)));
     ASSERT_EQ(code, 0) << text;
   }
-  // The processes of lockstep that a host has: ranks, agents, wardens.
+  // The processes of lockstep that a host has: ranks, agents, orphan killers.
   std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
     // By what they run; the one that looks is a shell. What it says of a process that ends while it
     // looks is not part of the answer.
@@ -136,7 +136,7 @@ class Job {
   std::unique_ptr<HostProgram> launcher_;
 };
 
-// What one fault cost; a line of the table in docs/reliability.md.
+// What one fault cost; a line of the table in docs/launch.md#what-a-failure-costs.
 struct FaultRecord {
   std::string event;
   double detection = -1, next_step = -1;  // seconds since the fault

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// That of docs/experiments.md: 2 cores, 24 GB, bf16.
+// That of benchmarks/notes: 2 cores, 24 GB, bf16.
 inline MachineFacts measured_machine() {
   return {.cores = 2,
           .memory_bytes = int64_t{24} << 30,

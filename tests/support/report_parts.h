@@ -1,4 +1,4 @@
-// Findings and answers of a report's JSON (docs/report.md, "report.json").
+// Findings and answers of a report's JSON (docs/report.md#reportjson).
 #pragma once
 
 #include <gtest/gtest.h>

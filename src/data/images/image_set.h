@@ -1,5 +1,5 @@
 // The images of one split as encoded files with labels: a plain folder SPLIT/CLASS/FILE, or shards
-// that `lockstep prepare images` made (docs/formats.md "Image shard"). Both have the same order
+// that `lockstep prepare images` made (docs/formats.md#image-shards). Both have the same order
 // (classes sorted, then files sorted, by bytes), so an index means the same image in both.
 #pragma once
 

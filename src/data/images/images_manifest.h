@@ -1,5 +1,5 @@
 // manifest.json of prepared images. Written last: a folder that has one is complete.
-// docs/image-data.md describes the fields.
+// docs/images.md#data describes the fields.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // manifest.json of prepared labelled texts. Written last: a folder that has one is complete.
-// docs/text-data.md describes the fields.
+// docs/text.md#data-lockstep-prepare-labelled describes the fields.
 #pragma once
 
 #include <cstdint>

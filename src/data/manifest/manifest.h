@@ -1,5 +1,5 @@
 // manifest.json: what a prepared corpus is and how it was made. It is written last, so a folder
-// that has one is complete. docs/data.md describes the fields.
+// that has one is complete. docs/translation.md#the-folder describes the fields.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The folder of a prepared corpus: subword model, token files, plain text, manifest (docs/data.md).
+// The folder of a prepared corpus: subword model, token files, plain text, manifest
+// (docs/translation.md#the-folder).
 // Nothing that exists is overwritten, and what was interrupted can be done again.
 #pragma once
 

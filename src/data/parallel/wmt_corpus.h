@@ -1,5 +1,6 @@
 // WMT16 English-German from the publishers' archives to a prepared corpus: what OpenSeq2Seq's
-// scripts/get_en_de.sh does, in stages that can be interrupted (docs/data.md).
+// scripts/get_en_de.sh does, in stages that can be interrupted
+// (docs/translation.md#lockstep-prepare-wmt16-en-de).
 #pragma once
 
 #include <string>

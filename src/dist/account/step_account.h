@@ -1,5 +1,5 @@
 // Where the time of this rank's steps goes: its phases, as RankProgress marks them, and how much of
-// the exchanges with other ranks they hide. docs/metrics.md, "Times of every rank", says what each
+// the exchanges with other ranks they hide. docs/run-folder.md#times-of-every-rank says what each
 // figure means and what it does not.
 //
 // Phases are marked by the rank's own thread, exchanges end on any. A step costs a dozen marks and

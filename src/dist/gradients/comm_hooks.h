@@ -2,7 +2,7 @@
 // compression. Hooks are decorators: each wraps the next, the last is the plain all-reduce.
 //
 // "powersgd+bf16" names them in the order in which gradients pass: PowerSGD makes small factors of
-// them, which go over the wire as bf16. docs/slow-links.md says which to use when.
+// them, which go over the wire as bf16. docs/launch.md#slow-links says which to use when.
 #pragma once
 
 #include <torch/types.h>

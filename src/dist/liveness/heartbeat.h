@@ -1,7 +1,7 @@
 // The ranks' signs of life: every rank tells rank 0 twice a second where it stands, over a TCP
 // connection of its own, and rank 0 answers. So a rank that ended, stands still or hangs is named
 // within seconds, by every rank alike, with what it did last - which neither Gloo nor a broken
-// connection tells (docs/launch.md, "When a rank is lost").
+// connection tells (docs/launch.md#when-a-rank-is-lost).
 //
 // One thread a process, and one that samples the use of the host (base/host_sampler.h). The verdict
 // is final: whatever fails after it follows from it.

@@ -1,7 +1,7 @@
 // Which rank this process is, and where the others meet, as its launcher's variables say. Knows
 // lockstep's own launcher, Open MPI 4 and 5, MPICH and Intel MPI (Hydra), MVAPICH2, torchrun,
-// horovodrun and Slurm; without any of them the process is the only rank. docs/launch.md has the
-// table.
+// horovodrun and Slurm; without any of them the process is the only rank.
+// docs/launch.md#under-another-launcher has the table.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // `lockstep doctor`: looks at the hosts of a run before the run, and says of each thing that could
-// fail it or slow it what was seen, what was expected and what to do (docs/doctor.md).
+// fail it or slow it what was seen, what was expected and what to do
+// (docs/before-a-run.md#lockstep-doctor).
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // The machines of a job, however a person names them: -H a:2,b:2 as mpirun takes it, a file with a
-// line a host, or the list of instances that a cloud prints. docs/cluster.md has the grammars.
+// line a host, or the list of instances that a cloud prints. docs/launch.md#which-hosts has the
+// grammars.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // The launcher's own words: a line with the time on the console, and launch.jsonl beside the run
-// (docs/run-folder.md): starts, failures, hosts lost and back, how long recovery took.
+// (docs/run-folder.md#launchjsonl): starts, failures, hosts lost and back, how long recovery took.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
-// How many ranks `lockstep launch -n auto` starts on a machine, and why (docs/launch.md). The
-// choice is a function of what the machine says of itself (launch/probe/probe.h), here or through
-// ssh.
+// How many ranks `lockstep launch -n auto` starts on a machine, and why (docs/launch.md#-n-auto).
+// The choice is a function of what the machine says of itself (launch/probe/probe.h), here or
+// through ssh.
 #pragma once
 
 #include <nlohmann/json.hpp>

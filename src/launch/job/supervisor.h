@@ -1,6 +1,6 @@
 // What is done when hosts come and go, ranks fail and signals arrive: when an attempt starts and on
 // which hosts, when all ranks stop, whether they start again and after how long. Policy alone: it
-// has no clock, starts nothing and is told everything (docs/launch.md, "When something fails").
+// has no clock, starts nothing and is told everything (docs/launch.md#what-the-launcher-does).
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ struct Attempt {
   int ranks = 0;
 };
 
-// Something worth a line, and a line of launch.jsonl (docs/run-folder.md).
+// Something worth a line, and a line of launch.jsonl (docs/run-folder.md#launchjsonl).
 struct LaunchEvent {
   std::string event;  // "start", "failure", "host_lost", ...
   std::string text;   // for a person; empty: not worth telling

@@ -1,5 +1,5 @@
 // A plan: what a run will take, from measurements, and what other choices would change. Kept as
-// plan.json (docs/plan.md), which the run compares with what it measures
+// plan.json (docs/before-a-run.md#planjson), which the run compares with what it measures
 // (train/listeners/plan_check.h).
 #pragma once
 

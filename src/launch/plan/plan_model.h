@@ -1,6 +1,6 @@
 // Predicts a run's steps from measured compute and a measured network, before the run. Pure
-// functions on figures; docs/plan.md derives every formula. Latency and bandwidth of a link are
-// those of the whole path - kernel, sums, link - because they are fitted on it.
+// functions on figures; docs/before-a-run.md#the-model derives every formula. Latency and bandwidth
+// of a link are those of the whole path - kernel, sums, link - because they are fitted on it.
 #pragma once
 
 #include <cstdint>

@@ -19,9 +19,9 @@ void serve_probe(const std::map<std::string, ProbeAnswer>& answers);
 
 // What this machine is and has: versions, processors, memory, disks, interfaces, GPUs, settings of
 // the network, hashes. The request may name: "folder" to change into, "config" (a file to hash),
-// "corpus" (a folder made by prepare), "disks" (paths whose disks are wanted). docs/doctor.md lists
-// the fields (the version of libtorch and what it computes on are added by the command). Never
-// throws for what is missing: the field then says so.
+// "corpus" (a folder made by prepare), "disks" (paths whose disks are wanted). docs/before-a-run.md
+// lists the fields (the version of libtorch and what it computes on are added by the command).
+// Never throws for what is missing: the field then says so.
 nlohmann::ordered_json probe_facts(const nlohmann::ordered_json& request);
 
 }  // namespace lockstep

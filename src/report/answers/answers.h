@@ -34,7 +34,7 @@ struct NotMeasured {
   std::string what, why, how;  // how: to measure it next time
 };
 
-// For programs: what is worth knowing about the run. Ids are in docs/report.md.
+// For programs: what is worth knowing about the run. Ids are in docs/report.md#reportjson.
 struct Finding {
   std::string id;
   std::string text;

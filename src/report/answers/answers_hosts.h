@@ -1,6 +1,6 @@
 // What the samples of every host (report/run/host_history.h) say about questions 4 and 5 and about
 // energy: each function adds its part to an answer, or says that it was not measured.
-// docs/report.md has the limits of the findings.
+// docs/report.md#reportjson has the limits of the findings.
 #pragma once
 
 #include <string>

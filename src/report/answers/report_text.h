@@ -1,4 +1,4 @@
-// A report as Markdown and as JSON. docs/report.md describes the JSON.
+// A report as Markdown and as JSON. docs/report.md#reportjson describes the JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -24,7 +24,7 @@ void finish(PlotPanel& panel);
 void add_figure(std::vector<Figure>& out, Figure figure);
 // Letters, digits and '-'.
 std::string file_name(const std::string& text);
-// With the unit that the tasks' metrics have (docs/metrics.md).
+// With the unit that the tasks' metrics have (docs/run-folder.md#tags).
 std::string metric_title(const std::string& metric);
 PlotAxis from_zero(std::string title);
 

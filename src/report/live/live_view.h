@@ -1,4 +1,4 @@
-// RUN/live.json (docs/run-folder.md) as a table for people, 100 columns wide.
+// RUN/live.json (docs/run-folder.md#livejson) as a table for people, 100 columns wide.
 #pragma once
 
 #include <nlohmann/json.hpp>

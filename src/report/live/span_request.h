@@ -1,5 +1,6 @@
 // Asks a run that is under way for the spans of its next steps: RUN/trace/request.json, which rank
-// 0 sees, has all ranks record, and removes when the file of spans is there (docs/trace.md).
+// 0 sees, has all ranks record, and removes when the file of spans is there
+// (docs/report.md#lockstep-trace).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The lines of the event `host` of metrics.jsonl (docs/metrics.md) as rows of each host: what every
-// machine of a run did over the whole run.
+// The lines of the event `host` of metrics.jsonl (docs/run-folder.md#hosts) as rows of each host:
+// what every machine of a run did over the whole run.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Units as in docs/metrics.md. NaN: the line does not say.
+// Units as in docs/run-folder.md#hosts. NaN: the line does not say.
 struct GpuRow {
   double use, memory_bytes, memory_used_bytes, watts, joules, temperature;
   double sm_megahertz, most_sm_megahertz, slowed, capped;

@@ -127,7 +127,7 @@ LengthFacts lengths_of(const std::string& name, std::vector<double> lengths) {
 // Lengths of all pairs; ids of the first ones, in a file that `prepare` shuffled.
 void add_tokens(const fs::path& path, DataFacts& out) {
   constexpr int64_t kMostRead = 200'000;
-  constexpr int32_t kUnknown = 3;  // docs/data.md: <pad>, </s>, <s>, <unk>
+  constexpr int32_t kUnknown = 3;  // docs/translation.md: <pad>, </s>, <s>, <unk>
   const TokenFile file(path);
   std::vector<double> source, target;
   for (int64_t i = 0; i < file.pairs(); ++i) {

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Seconds, bytes and counts as docs/metrics.md defines them; NaN: the line does not say.
+// Seconds, bytes and counts as docs/run-folder.md#tags defines them; NaN: the line does not say.
 struct StepRow {
   int64_t step = 0, epoch = 0;
   double time = 0;  // when it ended, seconds since 1970

@@ -1,5 +1,5 @@
 // What a sweep leaves of itself for others to read: which cells it has (sweep.json) and how each
-// stands (cells/NAME/cell.json). docs/sweep.md has the layout.
+// stands (cells/NAME/cell.json). docs/report.md#the-folder has the layout.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

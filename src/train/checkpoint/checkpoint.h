@@ -1,4 +1,5 @@
-// Checkpoints: everything that a run needs to go on (docs/run-folder.md), saved and restored.
+// Checkpoints: everything that a run needs to go on (docs/run-folder.md#checkpoints), saved and
+// restored.
 #pragma once
 
 #include <torch/types.h>

@@ -1,6 +1,6 @@
 // The folder of a run's checkpoints: each is written aside, synced and renamed; DONE is written
 // last and lists every file with its size and hash, so that a checkpoint is whole or passed over
-// (docs/run-folder.md).
+// (docs/run-folder.md#checkpoints).
 #pragma once
 
 #include <cstdint>

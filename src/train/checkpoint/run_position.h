@@ -1,4 +1,4 @@
-// Where a run stands, and how a checkpoint's state.json says it (docs/run-folder.md).
+// Where a run stands, and how a checkpoint's state.json says it (docs/run-folder.md#checkpoints).
 #pragma once
 
 #include <cstdint>

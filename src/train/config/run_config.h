@@ -72,7 +72,8 @@ struct LoggingSection {
   void describe(Fields& f);
 };
 
-// What the lines of logging.mlperf say of who runs what (docs/mlperf.md); names are MLPerf's.
+// What the lines of logging.mlperf say of who runs what (docs/run-folder.md#mlperf-logs); names are
+// MLPerf's.
 struct MlperfSection {
   std::string submission_org = "not submitted";
   std::string submission_platform = "auto";

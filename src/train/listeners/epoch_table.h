@@ -1,5 +1,5 @@
 // epochs.csv of a run folder: a line an epoch with what training and the evaluation at its end
-// gave (docs/run-folder.md). The same as an event of metrics.jsonl.
+// gave (docs/run-folder.md#epochscsv). The same as an event of metrics.jsonl.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// TensorBoard: the same numbers under the same tags as metrics.jsonl (docs/metrics.md).
+// TensorBoard: the same numbers under the same tags as metrics.jsonl (docs/run-folder.md#tags).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // What the machines of a run did in the last seconds, out of the samples that their heartbeats
-// bring: means over these seconds, as metrics.jsonl and TensorBoard get them (docs/metrics.md,
-// event `host`).
+// bring: means over these seconds, as metrics.jsonl and TensorBoard get them
+// (docs/run-folder.md#hosts).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // RUN/live.json: what every rank does right now, written by rank 0 about once a second and read by
-// `lockstep watch` (docs/run-folder.md). The last one says how the run ended.
+// `lockstep watch` (docs/run-folder.md#livejson). The last one says how the run ended.
 #pragma once
 
 #include <condition_variable>

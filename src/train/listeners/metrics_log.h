@@ -1,5 +1,5 @@
 // metrics.jsonl: one JSON object a line for every step, evaluation and checkpoint
-// (docs/metrics.md).
+// (docs/run-folder.md#tags).
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The log of a run as MLPerf Training wants it (docs/mlperf.md): lines `:::MLLOG {...}` of its
-// start, epochs, evaluations and end, as mlperf_logging's mllog writes them and its
+// The log of a run as MLPerf Training wants it (docs/run-folder.md#mlperf-logs): lines `:::MLLOG
+// {...}` of its start, epochs, evaluations and end, as mlperf_logging's mllog writes them and its
 // compliance_checker reads them (github.com/mlcommons/logging).
 #pragma once
 

@@ -1,5 +1,5 @@
 // Predicted against measured: a run that `lockstep plan` was asked about says at its end how well
-// the plan fits, by part (docs/plan.md).
+// the plan fits, by part (docs/before-a-run.md#predicted-against-measured).
 #pragma once
 
 #include <optional>

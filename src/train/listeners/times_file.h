@@ -1,5 +1,5 @@
-// RUN/times/attempt_N.bin: the times of every rank's steps (docs/metrics.md, "Times of every
-// rank").
+// RUN/times/attempt_N.bin: the times of every rank's steps
+// (docs/run-folder.md#times-of-every-rank).
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // Steps without the others: groups of ranks train on their own and meet every H steps. Local SGD
 // (Stich 2019; Lin et al. 2020, "Don't Use Large Mini-Batches, Use Local SGD") takes the mean of
 // the weights; DiLoCo (Douillard et al. 2023, algorithm 1) takes what the mean moved by as the
-// gradient of an outer SGD with Nesterov momentum. docs/slow-links.md: when to use which.
+// gradient of an outer SGD with Nesterov momentum. docs/launch.md#slow-links: when to use which.
 //
 // What holds: after a meeting that nothing overlaps all ranks have the same weights, bit by bit.
 // Weights are evaluated, checked and saved only then. When groups meet follows from the

@@ -1,6 +1,6 @@
 // Which steps' spans are recorded: some of each attempt, and more when `lockstep trace RUN --live`
 // asks for them while the run goes on. All ranks record the same steps; then rank 0 gathers what
-// they have and writes RUN/trace/steps_A-B.json (docs/metrics.md, "Spans").
+// they have and writes RUN/trace/steps_A-B.json (docs/run-folder.md#spans).
 #pragma once
 
 #include <cstdint>

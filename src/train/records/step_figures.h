@@ -1,5 +1,5 @@
-// The figures of a step under their tags (docs/metrics.md), in the order of metrics.jsonl: the one
-// list for every log.
+// The figures of a step under their tags (docs/run-folder.md#tags), in the order of metrics.jsonl:
+// the one list for every log.
 #pragma once
 
 #include "metrics/perplexity.h"

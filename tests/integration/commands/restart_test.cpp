@@ -107,7 +107,7 @@ TEST_F(RestartTest, AKilledRankCostsStepsButChangesNoBit) {
   auto first_steps = events("killed", "first_step");
   ASSERT_EQ(first_steps.size(), 2u);
   EXPECT_EQ(first_steps[1].at("attempt"), 1);
-  // Below 2 s on idle cores (docs/reliability.md); busy ones get time.
+  // Below 2 s on idle cores (docs/launch.md#what-a-failure-costs); busy ones get time.
   EXPECT_LT(first_steps[1].at("seconds").get<double>(), 20);
   RecordProperty("seconds_to_next_step", first_steps[1].at("seconds").dump());
   ASSERT_EQ(train("whole", 2, words).exit_code, 0);

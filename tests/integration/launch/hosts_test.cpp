@@ -1,5 +1,6 @@
 // The launcher over several agents: hosts that ssh reaches without leaving this machine, so that
-// every piece can be killed. Real sshd and networks: tests/integration/netlab, docs/reliability.md.
+// every piece can be killed. Real sshd and networks: tests/integration/netlab,
+// docs/launch.md#what-a-failure-costs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

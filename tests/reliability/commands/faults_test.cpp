@@ -1,5 +1,6 @@
-// Everything that can be repeated of what happens to machines (docs/reliability.md), done to a real
-// training: four ranks on two virtual hosts over ssh.
+// Everything that can be repeated of what happens to machines
+// (docs/launch.md#what-a-failure-costs), done to a real training: four ranks on two virtual hosts
+// over ssh.
 #include <signal.h>
 
 #include <algorithm>

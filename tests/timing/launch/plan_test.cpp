@@ -93,7 +93,7 @@ TEST_P(PlanOverALink, PredictsAStep) {
 }
 
 // At 100 ms TCP's windows decide, which open otherwise in a run than in the measurement: predicted
-// too long by up to a third (docs/plan.md).
+// too long by up to a third (docs/before-a-run.md#lockstep-plan).
 INSTANTIATE_TEST_SUITE_P(Sweep, PlanOverALink,
                          ::testing::Values(LinkCase{100, 20}, LinkCase{1000, 5}));
 INSTANTIATE_TEST_SUITE_P(SlowSweep, PlanOverALink,

@@ -81,7 +81,7 @@ TEST_F(Cleaning, DropsOtherLanguagesAndWhatIsNotTranslated) {
   EXPECT_EQ(clean(german, german), german + "/" + german);
 }
 
-// What docs/data.md states, on text that is what it says it is.
+// What docs/translation.md states, on text that is what it says it is.
 TEST(LanguageCheck, PassesNearlyAllRealTextAndFindsMostOfTheOther) {
   fs::path data = fs::path(LOCKSTEP_SHARED) / "data";
   if (!fs::exists(data / "wmt-newstest")) GTEST_SKIP() << "no real data in " << data;

@@ -8,7 +8,8 @@
 namespace lockstep {
 namespace {
 
-// docs/report.md, "R1, question 11": the published figures and what follows from them.
+// docs/report.md#an-example-question-11-for-two-published-runs: the published figures and what
+// follows from them.
 TEST(AnalysisTraffic, TheExampleOfTheDocumentHolds) {
   const double gradients = 60'880'896 * 4.0;
   EXPECT_NEAR(gradients * 1e-6, 243.5, 0.05);
