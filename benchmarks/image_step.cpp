@@ -1,6 +1,6 @@
 // The training step of a network for images on made-up images: forward, loss, backward, exchange
-// between ranks, optimizer - the trainer's own train_step. Prints one JSON line, like the PyTorch
-// peers.
+// between ranks, optimizer - the trainer's own train_step. Prints one JSON line, like its PyTorch
+// peer, benchmarks/peers/images.py; benchmarks/peers/ratio compares the two.
 //
 //   image_step [--model resnet50] [--stem imagenet|cifar] [--size PIXELS] [--batch N]
 //
@@ -65,7 +65,7 @@ class StepTask : public StepOnlyTask {
   std::unique_ptr<ImageModel> model_;
 };
 
-// As the peers: SGD with momentum and decay, AdamW for ViT; a constant rate, no clipping.
+// As the peer: SGD with momentum and decay, AdamW for ViT; a constant rate, no clipping.
 void run(const Options& options) {
   const bool is_vit = options.model.name.rfind("vit", 0) == 0;
   const std::string optimizer =

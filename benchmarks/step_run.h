@@ -1,5 +1,5 @@
 // Times the trainer's own train_step of a task with made-up batches, and prints one JSON line as
-// the PyTorch peers do. Ranks come from the environment, as for lockstep train.
+// the PyTorch peers of benchmarks/peers do. Ranks come from the environment, as for lockstep train.
 //
 // What all these programs take: [--precision bf16|fp32] [--threads N] [--steps N] [--warmup N]
 // [--profile] [--tag TEXT] [key=value ...], the last being settings of a run (comm.hook=bf16,

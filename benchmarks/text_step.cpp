@@ -1,6 +1,6 @@
 // The training step of a BERT that classifies made-up texts: forward, loss, backward, exchange
-// between ranks, optimizer - the trainer's own train_step. Prints one JSON line, like the PyTorch
-// peers.
+// between ranks, optimizer - the trainer's own train_step. Prints one JSON line, like its PyTorch
+// peer, benchmarks/peers/text.py; benchmarks/peers/ratio compares the two.
 //
 //   text_step [--size base|large|minilm] [--batch N] [--length TOKENS] [--lengths FILE]
 //       [--dropout P]

@@ -1,11 +1,11 @@
 // The training step of a Transformer for translation on given sentence lengths: forward, loss,
 // backward, exchange between ranks, optimizer - the trainer's own train_step. Prints one JSON line,
-// like the PyTorch peers that benchmarks/compare runs beside it.
+// like its PyTorch peer, benchmarks/peers/translation.py; benchmarks/peers/ratio compares the two.
 //
 //   transformer_step --lengths FILE [--size base|small]
 //
 // FILE: one batch a line, "source target" lengths of each sentence pair; rank r of n takes lines r,
-// r + n, ... (benchmarks/peer_lengths writes those of the peer). The other options: step_run.h.
+// r + n, ... (benchmarks/peers/lengths.py writes such files). The other options: step_run.h.
 #include <fstream>
 #include <sstream>
 

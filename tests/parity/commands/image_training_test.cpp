@@ -1,5 +1,6 @@
-// lockstep train on images against a loop of PyTorch (benchmarks/peer_images): the same weights and
-// images give the same losses, step after step, and the same accuracy, with one rank and with two.
+// lockstep train on images against a loop of PyTorch (benchmarks/peers/train_images.py): the same
+// weights and images give the same losses, step after step, and the same accuracy, with one rank
+// and with two.
 #include <gtest/gtest.h>
 
 #include "support/python.h"
@@ -22,7 +23,7 @@ const char* const kAlike =
     "[evaluation]\nevery_epochs = 1\n[checkpoint]\nevery = 0\n";
 
 struct Recipe {
-  std::string name, peer;  // options of peer_images
+  std::string name, peer;  // options of train_images.py
   std::string ours;        // keys
 };
 
@@ -53,9 +54,9 @@ class ImageTraining : public ::testing::Test {
 
   void compare(const Recipe& recipe, double tolerance) const {
     const PythonResult made = run_python(
-        fmt::format("'{0}/benchmarks/peer_images' --data {1}/data --model {2} --size 16 --batch 40 "
-                    "--epochs {3} --smoothing 0.1 --fp32 --plain --threads 1 --workers 0 "
-                    "--init {1}/init.safetensors {4}",
+        fmt::format("'{0}/benchmarks/peers/train_images.py' --data {1}/data --model {2} --size 16 "
+                    "--batch 40 --epochs {3} --smoothing 0.1 --dtype fp32 --plain --threads 1 "
+                    "--workers 0 --init {1}/init.safetensors {4}",
                     LOCKSTEP_SOURCE, folder().string(), recipe.name, kEpochs, recipe.peer));
     ASSERT_EQ(made.status, 0) << made.errors;
     const auto last_line = made.output.rfind('{');
