@@ -56,23 +56,8 @@ void time_steps(const StepRun& run, RunConfig config, const Make& make) {
   world_options.shared_memory = config.comm.shared_memory;
   World world(detect_launch_environment(), world_options);
   auto task = make(choose_numerics(config.run));
-  Parameters& parameters = task->parameters();
-  WeightUpdate update(
-      world, parameters, *config.optimizer,
-      {.sharded = config.training.shard_optimizer, .decay_vectors = config.training.decay_vectors});
-  auto hook = make_comm_hook(world, config.comm.hooks);
-  std::vector<ReducedParameter> reduced;
-  for (const ParameterRef& p : parameters.list()) {
-    reduced.push_back({p->value, p->offset, p->numel});
-  }
-  GradientReducer reducer(world, *hook, std::move(reduced), parameters.gradients(), {});
-  FrozenWeights frozen;
-  RunningStatistics statistics(world, parameters, /*average=*/false);
-  StepGuard guard(choose_numerics(config.run), config.loss_scale, config.training.divergence);
-  LocalSteps local({world, parameters, frozen, {}}, {}, {}, int64_t{4} << 20);  // of every step
-  int64_t steps_in_all = run.warmup + run.steps;
-  Engine engine{*task, world, reducer,    update, frozen,
-                guard, local, statistics, config, steps_in_all};
+  TrainingState state(config, *task, world, choose_numerics(config.run));
+  state.total_steps = run.warmup + run.steps;
 
   std::vector<double> times, waits;
   int64_t misses = 0;
@@ -81,7 +66,8 @@ void time_steps(const StepRun& run, RunConfig config, const Make& make) {
     StepBatch batch = task->batch(i, world);
     world.barrier();
     auto start = std::chrono::steady_clock::now();
-    StepRecord record = train_step(engine, batch, i + 1, {}).record;
+    const StepRecord record =
+        train_step(state, {.next_batch = [&] { return std::move(batch); }}).record;
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (run.profile && i + 1 == run.warmup) Profile::start();
     if (i == 0) first_step = wall_clock() - process_start();

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "formats/tensor_file.h"
+#include "train/checkpoint/training_state.h"
 
 namespace lockstep {
 namespace {
@@ -104,55 +105,55 @@ bool restore(World& world, const CheckpointPlace& place, int source, RankState& 
 }
 
 // The optimizer's arrays and what the guard knows, of a group that takes local steps by itself.
-RankState group_state(const RankParts& parts) {
+RankState group_state(TrainingState& training) {
   RankState out;
-  const OptimizerState optimizer = parts.update.gather_state();
+  const OptimizerState optimizer = training.update.gather_state();
   for (const StateArray& a : optimizer.arrays) {
     out.arrays.push_back({"optimizer." + a.name, a.data.view({-1})});
   }
-  out.numbers = parts.guard.state();
+  out.numbers = training.guard.state();
   out.numbers[kOptimizerSteps] = static_cast<double>(optimizer.steps_done);
   return out;
 }
 
 // After its arrays, which are the optimizer's own, were restored.
-void take_group_state(const RankState& state, const RankParts& parts) {
-  OptimizerState optimizer = parts.update.gather_state();
+void take_group_state(const RankState& state, TrainingState& training) {
+  OptimizerState optimizer = training.update.gather_state();
   optimizer.steps_done = static_cast<int64_t>(state.numbers.at(kOptimizerSteps));
-  parts.update.set_state(optimizer);
-  parts.guard.set_state(state.numbers);
+  training.update.set_state(optimizer);
+  training.guard.set_state(state.numbers);
 }
 
-RankState hook_state(const RankParts& parts) {
+RankState hook_state(TrainingState& training) {
   RankState out;
-  for (const HookArray& a : parts.hook.state()) {
+  for (const HookArray& a : training.hook.state()) {
     out.arrays.push_back({"gradients." + a.name, a.data});
   }
-  if (parts.local.hook() == nullptr) return out;
-  for (const HookArray& a : parts.local.hook()->state()) {
+  if (training.local.hook() == nullptr) return out;
+  for (const HookArray& a : training.local.hook()->state()) {
     out.arrays.push_back({"meetings." + a.name, a.data});
   }
   return out;
 }
 
-// Whether this rank's group has an optimizer of its own after `step` steps.
-bool stands_alone(const RankParts& parts, int64_t step) {
-  return parts.local.is_local(step) && parts.local.group_leader() != 0;
+// Whether this rank's group has an optimizer of its own.
+bool stands_alone(TrainingState& training) {
+  return training.local.is_local(training.position.step) && training.local.group_leader() != 0;
 }
 
 }  // namespace
 
-std::vector<RankState> gather_rank_states(const RankParts& parts, int64_t step) {
-  RankState mine = hook_state(parts);
-  const std::vector<HookArray> statistics = parts.statistics.own();  // of all ranks or none
-  if (mine.empty() && parts.local.hook() == nullptr && statistics.empty()) return {};
+std::vector<RankState> gather_rank_states(TrainingState& training) {
+  RankState mine = hook_state(training);
+  const std::vector<HookArray> statistics = training.statistics.own();  // of all ranks or none
+  if (mine.empty() && training.local.hook() == nullptr && statistics.empty()) return {};
   mine.arrays.insert(mine.arrays.end(), statistics.begin(), statistics.end());
-  if (stands_alone(parts, step) && parts.local.group_leader() == parts.world.rank()) {
-    RankState group = group_state(parts);
+  if (stands_alone(training) && training.local.group_leader() == training.world.rank()) {
+    RankState group = group_state(training);
     mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
     mine.numbers = group.numbers;
   }
-  return gather(parts.world, mine);
+  return gather(training.world, mine);
 }
 
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states) {
@@ -174,25 +175,25 @@ void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>&
   }
 }
 
-void restore_rank_states(const RankParts& parts, const CheckpointPlace& place, int64_t step) {
+void restore_rank_states(TrainingState& training, const CheckpointPlace& place) {
   // Where there are none, all ranks go on with the means that were read with the weights.
-  RankState statistics{parts.statistics.empty_own(), {}};
-  if (!statistics.empty() && restore(parts.world, place, parts.world.rank(), statistics)) {
-    parts.statistics.take(statistics.arrays);
+  RankState statistics{training.statistics.empty_own(), {}};
+  if (!statistics.empty() && restore(training.world, place, training.world.rank(), statistics)) {
+    training.statistics.take(statistics.arrays);
   }
-  RankState hooks = hook_state(parts);
-  if (hooks.empty() && parts.local.hook() == nullptr) return;
-  if (restore(parts.world, place, parts.world.rank(), hooks)) {
-    parts.hook.restored();
-    if (parts.local.hook() != nullptr) parts.local.hook()->restored();
+  RankState hooks = hook_state(training);
+  if (hooks.empty() && training.local.hook() == nullptr) return;
+  if (restore(training.world, place, training.world.rank(), hooks)) {
+    training.hook.restored();
+    if (training.local.hook() != nullptr) training.local.hook()->restored();
   } else if (!hooks.empty()) {
     log_info("{} holds no errors that comm.hook fed back on these ranks: they begin anew",
              place.path.string());
   }
-  const bool alone = stands_alone(parts, step);
-  RankState group = alone ? group_state(parts) : RankState{};
-  if (restore(parts.world, place, parts.local.group_leader(), group)) {
-    take_group_state(group, parts);
+  const bool alone = stands_alone(training);
+  RankState group = alone ? group_state(training) : RankState{};
+  if (restore(training.world, place, training.local.group_leader(), group)) {
+    take_group_state(group, training);
   } else if (alone) {
     log_info("{} holds no optimizer of this group of ranks: it goes on with that of the first one",
              place.path.string());

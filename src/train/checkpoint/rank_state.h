@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "base/file.h"
-#include "dist/collectives/world.h"
 #include "dist/gradients/comm_hooks.h"
-#include "train/parts/local_steps.h"
-#include "train/parts/running_statistics.h"
-#include "train/parts/step_guard.h"
-#include "train/parts/weight_update.h"
 
 namespace lockstep {
+
+class TrainingState;
 
 struct RankState {
   std::vector<HookArray> arrays;          // flat, fp32 or int64; shared with their owners
@@ -24,19 +21,9 @@ struct RankState {
   bool empty() const { return arrays.empty() && numbers.empty(); }
 };
 
-// The parts of a rank that have such a state; all outlive it.
-struct RankParts {
-  World& world;
-  CommHook& hook;  // of the gradients
-  LocalSteps& local;
-  WeightUpdate& update;
-  StepGuard& guard;
-  RunningStatistics& statistics;
-};
-
-// The states of all ranks after `step` steps, by rank, on rank 0; none where no rank has anything
-// of its own, as in the usual run. Collective.
-std::vector<RankState> gather_rank_states(const RankParts& parts, int64_t step);
+// The states of all ranks, by rank, on rank 0; none where no rank has anything of its own, as in
+// the usual run. Collective.
+std::vector<RankState> gather_rank_states(TrainingState& training);
 
 // CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states);
@@ -47,7 +34,8 @@ struct CheckpointPlace {
   int holder = 0;  // a rank
 };
 // Restores what write_rank_states() wrote; what is not there, or of other ranks, begins anew, and
-// the run says so. Collective. Throws DataError, on the holder, for a damaged file.
-void restore_rank_states(const RankParts& parts, const CheckpointPlace& place, int64_t step);
+// the run says so. training.position is that of the checkpoint. Collective. Throws DataError, on
+// the holder, for a damaged file.
+void restore_rank_states(TrainingState& training, const CheckpointPlace& place);
 
 }  // namespace lockstep

@@ -65,37 +65,6 @@ void Trainer::add_observer(std::unique_ptr<Observer> observer) {
   observers_.push_back(std::move(observer));
 }
 
-// On the prefetch thread.
-StepBatch Trainer::make_step() {
-  const auto begin = StepAccount::Clock::now();
-  if (planned_.step_in_epoch == task_.steps_in_epoch(planned_.epoch)) {
-    ++planned_.epoch;
-    planned_.step_in_epoch = 0;
-  }
-  const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
-  int64_t parts = ranks * task_.accumulate();
-  StepBatch out{.epoch = planned_.epoch,
-                .step_in_epoch = planned_.step_in_epoch,
-                .steps_in_epoch = task_.steps_in_epoch(planned_.epoch),
-                .targets = task_.targets_in_step(planned_.epoch, planned_.step_in_epoch)};
-  for (int64_t part = world_.rank(); part < parts; part += ranks) {
-    auto batch = task_.make_batch({planned_.epoch, planned_.step_in_epoch, part, parts});
-    if (batch) out.micro_batches.push_back(std::move(batch));
-  }
-  ++planned_.step_in_epoch;
-  out.ends_epoch = planned_.step_in_epoch == task_.steps_in_epoch(planned_.epoch);
-  world_.progress().account().background("batch", begin, StepAccount::Clock::now());
-  return out;
-}
-
-void Trainer::advance(const StepBatch& batch, bool counts) {
-  if (counts) ++position_.step;
-  position_.epoch = batch.epoch;
-  position_.step_in_epoch = batch.step_in_epoch + 1;
-  position_.targets_seen += batch.targets;
-  epoch_done_ = batch.ends_epoch;
-}
-
 void Trainer::check_weights() {
   world_.check_equal("the weights", fingerprint(task_.parameters().values()));
 }
@@ -115,19 +84,20 @@ std::string Trainer::end_reason(const StopWish& stop) const {
   const TrainingSection& training = config_.training;
   if (stop.interrupted) return "signal";
   if (options_.benchmark_steps > 0) {
-    return position_.step >= options_.benchmark_steps ? "steps" : "";
+    return state_->position.step >= options_.benchmark_steps ? "steps" : "";
   }
-  if (training.steps > 0 && position_.step >= training.steps) return "steps";
-  int64_t epochs_done = position_.epoch + (epoch_done_ ? 1 : 0);
+  if (training.steps > 0 && state_->position.step >= training.steps) return "steps";
+  int64_t epochs_done = state_->position.epoch + (state_->epoch_done ? 1 : 0);
   if (training.epochs > 0 && epochs_done >= training.epochs) return "epochs";
-  if (patience_is_over(position_.validation, config_.validation_rules())) return "patience";
+  if (patience_is_over(state_->position.validation, config_.validation_rules())) return "patience";
   return stop.out_of_time ? "minutes" : "";
 }
 
 // Whether a multiple of `every` lies between the last time that all ranks had the same weights and
 // now: with local steps it may have passed in between.
 bool Trainer::is_due(int64_t every) const {
-  return options_.benchmark_steps == 0 && every > 0 && position_.step / every > equal_step_ / every;
+  return options_.benchmark_steps == 0 && every > 0 &&
+         state_->position.step / every > equal_step_ / every;
 }
 
 bool Trainer::is_any_due() const {
@@ -138,31 +108,29 @@ bool Trainer::is_any_due() const {
 // The step that was taken last was the last of an epoch after which is evaluated.
 bool Trainer::ends_evaluated_epoch() const {
   const int64_t every = config_.evaluation.every_epochs;
-  return options_.benchmark_steps == 0 && every > 0 && epoch_done_ &&
-         (position_.epoch + 1) % every == 0;
+  return options_.benchmark_steps == 0 && every > 0 && state_->epoch_done &&
+         (state_->position.epoch + 1) % every == 0;
 }
 
 // After a step that counts: the groups of local steps meet when it is time. Returns whether all
 // ranks have the same weights.
-bool Trainer::meet(StepOutcome& outcome, double data_seconds) {
+bool Trainer::meet(StepOutcome& outcome) {
   const bool last = !end_reason({}).empty();
   const bool equal =
-      local_->after_step(outcome.left, {.last = last, .due = is_any_due()}, outcome.stop);
-  const std::optional<MeetingRecord>& meeting = local_->meeting();
+      state_->local.after_step(outcome.left, {.last = last, .due = is_any_due()}, outcome.stop);
+  const std::optional<MeetingRecord>& meeting = state_->local.meeting();
   if (outcome.updated) {
-    outcome.record.data_seconds = data_seconds;
-    outcome.record.seconds += data_seconds;
     if (meeting) outcome.record.seconds += meeting->seconds;
     if (meeting) outcome.record.wait_seconds += meeting->seconds;
     world_.progress().end_step({.steps = 1,
                                 .targets = outcome.record.targets,
                                 .compute_seconds = outcome.record.compute_seconds,
                                 .wait_seconds = outcome.record.wait_seconds,
-                                .data_seconds = data_seconds});
+                                .data_seconds = outcome.record.data_seconds});
     for (auto& o : observers_) o->on_step(outcome.record);
     if (world_.is_leader() && !first_told_) {
       first_told_ = true;
-      tell_launcher(fmt::format("first_step {}", position_.step));
+      tell_launcher(fmt::format("first_step {}", state_->position.step));
     }
   }
   if (meeting) {
@@ -178,8 +146,8 @@ void Trainer::look_after_weights(const StopWish& stop) {
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
   if (!stop.interrupted && evaluates) evaluate();
   if (is_due(config_.checkpoint.every)) save();
-  equal_step_ = position_.step;
-  if (windows_) windows_->after_step(position_.step, stop.trace_steps);
+  equal_step_ = state_->position.step;
+  if (windows_) windows_->after_step(state_->position.step, stop.trace_steps);
 }
 
 // Of the step before the one under way, by rank.
@@ -203,34 +171,23 @@ void Trainer::tell_last_times() {
 }
 
 int Trainer::run() {
-  Engine engine{task_,   world_,       *reducer_, *update_,     frozen_,          *guard_,
-                *local_, *statistics_, config_,   total_steps_, histograms_.get()};
-  for (auto& o : observers_) o->on_start(position_.step + 1, total_steps_);
+  for (auto& o : observers_) o->on_start(state_->position.step + 1, state_->total_steps);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
   // A signal may have come between a step and its evaluation.
   const int64_t every = config_.evaluation.every;
-  const bool was_due = every > 0 && position_.step % every == 0;
-  if (writes && position_.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
+  const bool was_due = every > 0 && state_->position.step % every == 0;
+  if (writes && state_->position.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
   std::string reason = end_reason({});
-  RankProgress& progress = world_.progress();
+  const StepInputs inputs{.next_batch = [this] { return batches_->next(); },
+                          .wish = [&] { return stop_wish(run_watch.seconds()); }};
   while (reason.empty()) {
-    progress.begin_step(position_.step + 1, position_.epoch);
-    progress.enter(Phase::kData);
-    Stopwatch data_watch;
-    StepBatch batch = batches_->next();
-    const double data_seconds = data_watch.seconds();
-    progress.enter(Phase::kOther);
-
-    const int64_t step = position_.step + 1;
-    hook_->set_reach(local_->reach(step));
-    StepOutcome outcome = train_step(engine, batch, step, stop_wish(run_watch.seconds()));
+    StepOutcome outcome = train_step(*state_, inputs);
     tell_times(outcome.times_before);
-    advance(batch, outcome.counts);
     if (outcome.counts) {
-      if (!meet(outcome, data_seconds)) continue;
+      if (!meet(outcome)) continue;
       look_after_weights(outcome.stop);
-    } else if (ends_evaluated_epoch() && equal_step_ == position_.step) {
+    } else if (ends_evaluated_epoch() && equal_step_ == state_->position.step) {
       evaluate();  // the epoch's last step was skipped
     }
     reason = end_reason(outcome.stop);
@@ -240,13 +197,13 @@ int Trainer::run() {
     if (reason != "signal" && config_.evaluation.is_on()) evaluate();
     save();
     check_weights();
-    windows_->finish(position_.step);
+    windows_->finish(state_->position.step);
   }
-  progress.enter(Phase::kEnding);
+  world_.progress().enter(Phase::kEnding);
   for (auto& o : observers_) o->on_end(reason);
   if (reason == "patience") {
     log_info("no improvement in {} evaluations: {}", config_.evaluation.patience,
-             best_text(position_.validation));
+             best_text(state_->position.validation));
   }
   if (reason != "signal") return 0;
   int signal = stop_signal.load();
@@ -254,15 +211,16 @@ int Trainer::run() {
 }
 
 void Trainer::evaluate() {
-  if (position_.evaluated_step == position_.step) return;
-  position_.evaluated_step = position_.step;
+  if (state_->position.evaluated_step == state_->position.step) return;
+  state_->position.evaluated_step = state_->position.step;
   world_.progress().enter(Phase::kEvaluation);
   const EvaluationSection& section = config_.evaluation;
   Stopwatch watch;
   Evaluation result;
   {
-    update_->gather_average();
-    UseForEvaluation use(task_.parameters(), update_->average(), statistics_->for_evaluation());
+    state_->update.gather_average();
+    UseForEvaluation use(task_.parameters(), state_->update.average(),
+                         state_->statistics.for_evaluation());
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
@@ -270,10 +228,10 @@ void Trainer::evaluate() {
                                      .confusion = config_.logging.pictures,
                                      .pictures = config_.logging.pictures});
   }
-  Verdict verdict = note_evaluation(position_.validation, position_.step, result, task_.metrics(),
-                                    config_.validation_rules());
-  EvaluationRecord record{.step = position_.step,
-                          .epoch = position_.epoch,
+  Verdict verdict = note_evaluation(state_->position.validation, state_->position.step, result,
+                                    task_.metrics(), config_.validation_rules());
+  EvaluationRecord record{.step = state_->position.step,
+                          .epoch = state_->position.epoch,
                           .seconds = watch.seconds(),
                           .improved = verdict.improved,
                           .result = &result};
@@ -283,33 +241,19 @@ void Trainer::evaluate() {
 }
 
 void Trainer::save() {
-  if (saved_step_ == position_.step) return;
-  saved_step_ = position_.step;
+  if (saved_step_ == state_->position.step) return;
+  saved_step_ = state_->position.step;
   world_.progress().enter(Phase::kCheckpoint);
-  update_->gather_average();
-  OptimizerState optimizer = update_->gather_state();
-  const RunningStatistics::Means statistics = statistics_->means();
-  std::vector<RankState> ranks = gather_rank_states(rank_parts(), position_.step);
+  const WrittenCheckpoint written = state_->save(folder_.checkpoints(), keeps_folder_);
   if (keeps_folder_) {
-    Stopwatch watch;
-    CheckpointContent content{.position = position_,
-                              .parameters = &task_.parameters(),
-                              .average = update_->average(),
-                              .buffers = statistics.now,
-                              .average_buffers = statistics.average,
-                              .optimizer = std::move(optimizer),
-                              .guard = guard_->state(),
-                              .outer = local_->outer_state(),
-                              .ranks = std::move(ranks)};
-    int64_t bytes = save_checkpoint(folder_.checkpoints(), content);
     remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
-                           best_steps(position_.validation));
-    CheckpointRecord record{.step = position_.step,
-                            .seconds = watch.seconds(),
-                            .bytes = bytes,
-                            .name = checkpoint_name(position_.step)};
+                           best_steps(state_->position.validation));
+    CheckpointRecord record{.step = state_->position.step,
+                            .seconds = written.seconds,
+                            .bytes = written.bytes,
+                            .name = checkpoint_name(state_->position.step)};
     for (auto& o : observers_) o->on_checkpoint(record);
-    if (world_.is_leader()) tell_launcher(fmt::format("saved {}", position_.step));
+    if (world_.is_leader()) tell_launcher(fmt::format("saved {}", state_->position.step));
   }
   world_.barrier();  // nobody runs ahead into a timeout while a slow disk is written
 }

@@ -5,15 +5,13 @@
 #include <memory>
 
 #include "base/prefetcher.h"
-#include "dist/gradients/comm_hooks.h"
-#include "dist/gradients/gradient_reducer.h"
 #include "train/checkpoint/checkpoint_sharing.h"
+#include "train/checkpoint/training_state.h"
 #include "train/config/run_config.h"
 #include "train/config/run_folder.h"
 #include "train/listeners/mlperf_log.h"
 #include "train/loop/train_step.h"
 #include "train/parts/bucket_clock.h"
-#include "train/parts/frozen_weights.h"
 #include "train/parts/trace_windows.h"
 #include "train/parts/weight_histograms.h"
 #include "train/records/run_measurement.h"
@@ -59,18 +57,13 @@ class Trainer {
  private:
   void open_folder();
   std::optional<SharedCheckpoint> choose_checkpoint();
-  void build_network(const std::optional<SharedCheckpoint>& checkpoint);
-  void build_communication();
-  void restore(const SharedCheckpoint& checkpoint);
-  RankParts rank_parts() { return {world_, *hook_, *local_, *update_, *guard_, *statistics_}; }
+  void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void start_observers();
   void start_batches();
-  StepBatch make_step();
-  void advance(const StepBatch& batch, bool counts);
   bool is_due(int64_t every) const;
   bool is_any_due() const;
   bool ends_evaluated_epoch() const;
-  bool meet(StepOutcome& outcome, double data_seconds);
+  bool meet(StepOutcome& outcome);
   void look_after_weights(const StopWish& stop);
   void tell_times(const std::vector<RankTimes>& ranks);
   void tell_last_times();
@@ -86,20 +79,10 @@ class Trainer {
   World& world_;
   RunFolder folder_;
   TrainerOptions options_;
-  bool keeps_folder_ =
-      false;  // this rank writes checkpoints (train/checkpoint/checkpoint_sharing.h)
+  bool keeps_folder_ = false;  // this rank writes checkpoints (checkpoint_sharing.h)
   bool stop_told_ = false, first_told_ = false;  // to the launcher: a signal, the first step
   Task& task_;
-  FrozenWeights frozen_;
-  std::unique_ptr<RunningStatistics> statistics_;
-  std::unique_ptr<WeightUpdate> update_;
-  std::unique_ptr<StepGuard> guard_;
-  std::unique_ptr<ReachHook> hook_;
-  std::unique_ptr<GradientReducer> reducer_;
-  std::unique_ptr<LocalSteps> local_;
-  RunPosition position_;
-  bool epoch_done_ = false;  // position_ is at the end of its epoch
-  int64_t total_steps_ = 0;  // of the run; with epochs, about
+  std::unique_ptr<TrainingState> state_;
   int64_t saved_step_ = -1;
   int64_t equal_step_ = 0;  // all ranks had the same weights then, for the last time but now
   int64_t told_step_ = 0;   // whose times were told to observers
@@ -107,7 +90,6 @@ class Trainer {
   CacheClear caches_cleared_;                     // for the MLPerf log
   std::unique_ptr<WeightHistograms> histograms_;  // rank 0 only, if asked for
   Observers observers_;                           // rank 0 only
-  RunPosition planned_;                           // of the next step that the prefetch thread makes
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
 };
 

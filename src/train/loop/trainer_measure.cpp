@@ -91,18 +91,12 @@ RunMeasurement Trainer::measure() {
 }
 
 void Trainer::time_checkpoint(RunMeasurement& out) {
-  update_->gather_average();
-  OptimizerState optimizer = update_->gather_state();
-  if (world_.is_leader()) {
-    FolderBeside folder(folder_.path());
-    auto start = std::chrono::steady_clock::now();
-    out.checkpoint_bytes = save_checkpoint(folder.path(), {.position = position_,
-                                                           .parameters = &task_.parameters(),
-                                                           .average = update_->average(),
-                                                           .optimizer = std::move(optimizer),
-                                                           .guard = guard_->state()});
-    out.checkpoint_seconds = seconds_since(start);
-  }
+  std::optional<FolderBeside> folder;
+  if (world_.is_leader()) folder.emplace(folder_.path());
+  const WrittenCheckpoint written =
+      state_->save(folder ? folder->path() : fs::path(), world_.is_leader());
+  out.checkpoint_bytes = written.bytes;
+  out.checkpoint_seconds = written.seconds;
   world_.barrier();
 }
 

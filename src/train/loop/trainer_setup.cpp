@@ -29,20 +29,26 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   if (options_.benchmark_steps == 0) open_folder();
   std::optional<SharedCheckpoint> checkpoint;
   if (options_.resume) checkpoint = choose_checkpoint();
-  build_network(checkpoint);
-  if (checkpoint) restore(*checkpoint);
-  position_.validation = watch_metrics(position_.validation, config_.evaluation.metrics);
+  build_state(checkpoint);
+  if (checkpoint) {
+    state_->restore(*checkpoint);
+    saved_step_ = state_->position.step;
+    log_info("resumed from {}{}", checkpoint->path,
+             checkpoint->holder == 0 ? "" : fmt::format(" of rank {}", checkpoint->holder));
+  }
+  Validation& validation = state_->position.validation;
+  validation = watch_metrics(validation, config_.evaluation.metrics);
   check_weights();
   if (config_.training.fit_memory) {
-    fit_to_memory(task_, world_, *reducer_, config_.training.fit_megabytes * 1e6);
+    fit_to_memory(task_, world_, state_->reducer, config_.training.fit_megabytes * 1e6);
   }
-  local_->begin(position_.step);
-  equal_step_ = position_.step;
+  state_->local.begin(state_->position.step);
+  equal_step_ = state_->position.step;
   start_observers();
   start_batches();
 }
 
-void Trainer::build_network(const std::optional<SharedCheckpoint>& checkpoint) {
+void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   const LaunchEnvironment& environment = world_.environment();
   const bool fresh = !checkpoint;
   TaskContext context;
@@ -64,45 +70,12 @@ void Trainer::build_network(const std::optional<SharedCheckpoint>& checkpoint) {
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_);
   }
-  statistics_ = std::make_unique<RunningStatistics>(world_, task_.parameters(),
-                                                    config_.training.average_decay > 0);
-  frozen_ = FrozenWeights(task_.parameters(), config_.training.freeze);
-  Parameters& parameters = task_.parameters();
-  update_ =
-      std::make_unique<WeightUpdate>(world_, parameters, *config_.optimizer,
-                                     UpdateOptions{.average = config_.training.average_decay > 0,
-                                                   .sharded = config_.training.shard_optimizer,
-                                                   .decay_vectors = config_.training.decay_vectors,
-                                                   .no_decay = config_.training.no_decay});
-  guard_ = std::make_unique<StepGuard>(context.numerics, config_.loss_scale,
-                                       config_.training.divergence);
-  build_communication();
-  log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}", with_commas(parameters.count()),
-           config_.task_name, precision, world_.size(), world_.size() == 1 ? "" : "s",
-           at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s", context.device.str());
-}
-
-void Trainer::build_communication() {
-  Parameters& parameters = task_.parameters();
-  const CommSection& comm = config_.comm;
-  std::vector<ReducedParameter> reduced;
-  for (const ParameterRef& p : parameters.list()) {
-    reduced.push_back({p->value, p->offset, p->numel});
-  }
-  ReducerOptions options;
-  options.bucket_bytes = static_cast<int64_t>(comm.bucket_megabytes * 1e6);
-  options.whole_parameters = comm.hooks.needs_whole_parameters();
-  auto hook = make_comm_hook(world_, comm.hooks, gradient_shapes(parameters));
-  if (options_.bucket_clock != nullptr) {
-    hook = time_buckets(std::move(hook), *options_.bucket_clock);
-    options.even_alone = true;
-  }
-  hook_ = std::make_unique<ReachHook>(world_, std::move(hook));
-  reducer_ = std::make_unique<GradientReducer>(world_, *hook_, std::move(reduced),
-                                               parameters.gradients(), options);
-  local_ = std::make_unique<LocalSteps>(
-      LocalSteps::Parts{world_, parameters, frozen_, update_->average()}, comm.local, comm.hooks,
-      options.bucket_bytes);
+  state_ = std::make_unique<TrainingState>(config_, task_, world_, context.numerics,
+                                           options_.bucket_clock);
+  log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}",
+           with_commas(task_.parameters().count()), config_.task_name, precision, world_.size(),
+           world_.size() == 1 ? "" : "s", at::get_num_threads(),
+           at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 
 // Rank 0's is there already (commands/train.cpp).
@@ -132,34 +105,11 @@ std::optional<SharedCheckpoint> Trainer::choose_checkpoint() {
   return chosen;
 }
 
-void Trainer::restore(const SharedCheckpoint& checkpoint) {
-  CheckpointContent content{.parameters = &task_.parameters(),
-                            .average = update_->average(),
-                            .buffers = statistics_->now(),
-                            .average_buffers = statistics_->average(),
-                            .optimizer = update_->gather_state(),
-                            .outer = local_->outer_state()};
-  try {
-    position_ = load_from_holder(world_, checkpoint, content);
-  } catch (Error& error) {
-    error.add_context("resuming from " + checkpoint.path);
-    throw;
-  }
-  update_->set_state(content.optimizer);
-  guard_->set_state(content.guard);
-  task_.parameters().refresh_low();
-  frozen_.remember();
-  restore_rank_states(rank_parts(), {checkpoint.path, checkpoint.holder}, position_.step);
-  saved_step_ = position_.step;
-  log_info("resumed from {}{}", checkpoint.path,
-           checkpoint.holder == 0 ? "" : fmt::format(" of rank {}", checkpoint.holder));
-}
-
 void Trainer::start_observers() {
   if (keeps_folder_) task_.save_assets(folder_.path());
   if (options_.benchmark_steps == 0) {
-    windows_ =
-        std::make_unique<TraceWindows>(world_, folder_.trace(), config_.trace, position_.step);
+    windows_ = std::make_unique<TraceWindows>(world_, folder_.trace(), config_.trace,
+                                              state_->position.step);
   }
   if (!world_.is_leader()) return;
   const std::string style = config_.log_style();
@@ -181,6 +131,7 @@ void Trainer::start_observers() {
   if (config_.logging.histograms_every > 0) {
     histograms_ =
         std::make_unique<WeightHistograms>(task_.parameters(), config_.logging.histograms_every);
+    state_->histograms = histograms_.get();
   }
   auto events = std::make_unique<EventObserver>(folder_.events(),
                                                 EventContent{.config = config_.to_toml(),
@@ -209,12 +160,14 @@ void Trainer::start_observers() {
 }
 
 void Trainer::start_batches() {
-  int64_t steps = task_.steps_in_epoch(position_.epoch);
-  epoch_done_ = position_.step_in_epoch == steps;
-  total_steps_ =
+  const RunPosition& position = state_->position;
+  const int64_t steps = task_.steps_in_epoch(position.epoch);
+  state_->epoch_done = position.step_in_epoch == steps;
+  state_->total_steps =
       config_.training.steps > 0 ? config_.training.steps : config_.training.epochs * steps;
-  planned_ = position_;
-  batches_ = std::make_unique<Prefetcher<StepBatch>>([this] { return make_step(); });
+  const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
+  StepMaker maker(task_, world_, position, ranks);
+  batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); });
 }
 
 }  // namespace lockstep

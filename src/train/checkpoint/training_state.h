@@ -1,0 +1,67 @@
+// The state of a run's training on one rank: all that a step changes and a checkpoint holds. A step
+// (train/loop/train_step.h) takes it from one moment to the next; save() and restore() are the one
+// way to a checkpoint and back.
+#pragma once
+
+#include <cstdint>
+
+#include "dist/collectives/world.h"
+#include "dist/gradients/comm_hooks.h"
+#include "dist/gradients/gradient_reducer.h"
+#include "tasks/task.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_sharing.h"
+#include "train/config/run_config.h"
+#include "train/parts/bucket_clock.h"
+#include "train/parts/frozen_weights.h"
+#include "train/parts/local_steps.h"
+#include "train/parts/running_statistics.h"
+#include "train/parts/step_guard.h"
+#include "train/parts/weight_histograms.h"
+#include "train/parts/weight_update.h"
+
+namespace lockstep {
+
+struct WrittenCheckpoint {  // zeros on a rank that wrote none
+  int64_t bytes = 0;
+  double seconds = 0;  // of writing
+};
+
+class TrainingState {
+ public:
+  // From the present weights of `task`, which is open. The arguments outlive this; `clock`, where
+  // there is one, is told of every bucket of gradients. Collective.
+  TrainingState(const RunConfig& config, Task& task, World& world, const Numerics& numerics,
+                BucketClock* clock = nullptr);
+  TrainingState(const TrainingState&) = delete;
+  TrainingState& operator=(const TrainingState&) = delete;
+
+  // Collects what the ranks hold, and writes FOLDER/step_N on those that `writes`. All ranks hold
+  // equal weights. Collective. Throws MachineError when the disk refuses.
+  WrittenCheckpoint save(const fs::path& folder, bool writes);
+
+  // Goes on from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
+  // DataError for a damaged one or one of another network.
+  void restore(const SharedCheckpoint& checkpoint);
+
+  const RunConfig& config;
+  Task& task;
+  World& world;
+
+  RunPosition position;     // of the steps that were taken
+  bool epoch_done = false;  // position is at the end of its epoch
+  int64_t total_steps = 0;  // of the run, for the schedule; with epochs, about
+  RunningStatistics statistics;
+  FrozenWeights frozen;
+  WeightUpdate update;
+  StepGuard guard;
+  ReachHook hook;
+  GradientReducer reducer;
+  LocalSteps local;
+  WeightHistograms* histograms = nullptr;  // takes the gradients of its steps; of rank 0 or null
+
+ private:
+  CheckpointContent content();
+};
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+// The books of a step: what is measured and noted while it is taken. Nothing here changes a weight.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "train/checkpoint/training_state.h"
+#include "train/loop/step_maker.h"
+#include "train/records/observers.h"
+
+namespace lockstep {
+
+// Where a step's batch comes from, and what this rank wishes to happen after it.
+struct StepInputs {
+  std::function<StepBatch()> next_batch;
+  std::function<StopWish()> wish = [] { return StopWish(); };  // asked once the batch is there
+};
+
+// Sums over micro-batches and ranks. All are doubles, so that they travel as one small message.
+struct StepTotals {
+  double loss = 0, nll = 0, correct = 0, top5 = 0;
+  double sources = 0, items = 0, targets = 0;
+  double out_of_time = 0, interrupted = 0, trace_steps = 0;  // StopWish
+
+  void add(const LossParts& parts, const Batch& batch);
+  void add(const StopWish& wish);
+  StopWish wish() const;
+};
+
+// One forward and backward pass over the batch of a step, and what the ranks added up of it.
+struct StepPass {
+  Numerics numerics;                 // that it computed in
+  std::optional<double> loss_scale;  // in fp16
+  StepTotals own, totals;            // of this rank; of all that took part
+  std::vector<double> message;       // the totals, then the times of the ranks' last steps
+  ReduceTimings reduced;
+  double wait_seconds = 0;  // for the ranks' sums
+  StepSigns signs;
+  StepVerdict verdict = StepVerdict::kSkip;
+  StepSize size;             // of an update
+  double average_decay = 1;  // of the moving average of the weights, of an update
+};
+
+struct StepOutcome {
+  // False: fp16 gradients overflowed, or a group of local steps had no target; the batch is lost.
+  bool updated = true;
+  // False: the step is still due. A local step that was lost is taken: all groups count alike.
+  bool counts = true;
+  StepRecord record;  // of an updated step
+  LocalStep left;     // of any step that counts
+  StopWish stop;      // of any rank of the group; equal on every one
+  // Of the step before, by rank; on rank 0 (rank_times.h).
+  std::vector<RankTimes> times_before;
+};
+
+class StepBooks {
+ public:
+  // Opens those of the step after state.position.
+  explicit StepBooks(TrainingState& state);
+
+  // The batch of the step. How long it was waited for is noted, and the wish.
+  StepBatch fetch(const StepInputs& inputs);
+
+  // The message by which the ranks add up a pass's totals; what it became.
+  void write_message(StepPass& pass) const;
+  void read_message(StepPass& pass) const;
+
+  StepOutcome close(const StepBatch& batch, const StepPass& pass) const;
+
+ private:
+  struct Account {  // what the rank's account says at one moment
+    RankTimes times;
+    int64_t sent = 0, received = 0;
+  };
+  Account account() const;
+  StepRecord record(const StepBatch& batch, const StepPass& pass) const;
+
+  TrainingState& state_;
+  StopWish wish_;  // of this rank
+  int64_t step_;
+  double data_seconds_ = 0;
+  std::chrono::steady_clock::time_point start_;  // of the first pass
+  Account before_;                               // then
+};
+
+}  // namespace lockstep

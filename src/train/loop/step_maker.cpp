@@ -1,0 +1,36 @@
+#include "train/loop/step_maker.h"
+
+#include "dist/account/progress.h"
+
+namespace lockstep {
+
+StepMaker::StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks)
+    : task_(task),
+      world_(world),
+      ranks_(ranks),
+      epoch_(position.epoch),
+      step_in_epoch_(position.step_in_epoch) {}
+
+StepBatch StepMaker::next() {
+  const auto begin = StepAccount::Clock::now();
+  if (step_in_epoch_ == task_.steps_in_epoch(epoch_)) {
+    ++epoch_;
+    step_in_epoch_ = 0;
+  }
+  const int64_t steps = task_.steps_in_epoch(epoch_);
+  StepBatch out{.epoch = epoch_,
+                .step_in_epoch = step_in_epoch_,
+                .steps_in_epoch = steps,
+                .targets = task_.targets_in_step(epoch_, step_in_epoch_),
+                .ends_epoch = step_in_epoch_ + 1 == steps};
+  const int64_t parts = ranks_ * task_.accumulate();
+  for (int64_t part = world_.rank(); part < parts; part += ranks_) {
+    auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
+    if (batch) out.micro_batches.push_back(std::move(batch));
+  }
+  ++step_in_epoch_;
+  world_.progress().account().background("batch", begin, StepAccount::Clock::now());
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// Makes this rank's share of one step after another, ahead of their use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dist/collectives/world.h"
+#include "tasks/task.h"
+#include "train/checkpoint/run_position.h"
+
+namespace lockstep {
+
+// This rank's share of a step.
+struct StepBatch {
+  int64_t epoch = 0, step_in_epoch = 0, steps_in_epoch = 0;
+  int64_t targets = 0;                                // of the whole step, over all ranks
+  bool ends_epoch = false;                            // it is the last of its epoch
+  std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, empty ones left out
+};
+
+class StepMaker {
+ public:
+  // The first step is the one after `position`. A step is split among `ranks` ranks, of which those
+  // of the world take their shares. `task` and `world` outlive this.
+  StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks);
+
+  // Called on the prefetch thread. Throws what Task::make_batch() throws.
+  StepBatch next();
+
+ private:
+  Task& task_;
+  World& world_;
+  int64_t ranks_;
+  int64_t epoch_, step_in_epoch_;  // of the step that next() makes
+};
+
+}  // namespace lockstep
