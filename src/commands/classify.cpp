@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "commands/classify_texts.h"
 #include "commands/process_setup.h"
-#include "tasks/image_classification.h"
+#include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
@@ -55,13 +55,12 @@ struct ReadImage {
   std::string error;
 };
 
-std::vector<ReadImage> read_images(const ImageClassification& task,
-                                   std::span<const fs::path> files) {
+std::vector<ReadImage> read_images(const ImageUse& model, std::span<const fs::path> files) {
   std::vector<ReadImage> out(files.size());
   at::parallel_for(0, std::ssize(files), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       try {
-        out[i].image = task.read_image(files[i]);
+        out[i].image = model.read_image(files[i]);
       } catch (const Error& error) {
         out[i].error = fmt::format("{}: {}", files[i].string(), error.what());
       }
@@ -86,16 +85,16 @@ void print_json(const fs::path& file, const std::vector<ClassProbability>& class
 }
 
 // Prints what the files show; the number of those that are no images.
-int64_t classify_files(const ImageClassification& task, std::span<const fs::path> files,
+int64_t classify_files(const ImageUse& model, std::span<const fs::path> files,
                        const ClassifyArguments& arguments) {
   int64_t broken = 0;
   std::vector<torch::Tensor> images;
-  const std::vector<ReadImage> read = read_images(task, files);
+  const std::vector<ReadImage> read = read_images(model, files);
   for (const ReadImage& r : read) {
     if (r.error.empty()) images.push_back(r.image);
   }
   std::vector<std::vector<ClassProbability>> found;
-  if (!images.empty()) found = task.classify(torch::cat(images), arguments.top);
+  if (!images.empty()) found = model.classify(torch::cat(images), arguments.top);
   for (std::size_t i = 0, next = 0; i < read.size(); ++i) {
     if (read[i].error.empty()) {
       (arguments.json ? print_json : print_text)(files[i], found[next++]);
@@ -113,12 +112,12 @@ int64_t classify_files(const ImageClassification& task, std::span<const fs::path
 }
 
 // Prints what all the images show. DataError when some are none.
-void classify_images(const ImageClassification& task, const ClassifyArguments& a) {
+void classify_images(const ImageUse& model, const ClassifyArguments& a) {
   const std::vector<fs::path> files = files_of(a.words);
   int64_t broken = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += kImagesTogether) {
     const std::size_t count = std::min<std::size_t>(kImagesTogether, files.size() - begin);
-    broken += classify_files(task, std::span(files).subspan(begin, count), a);
+    broken += classify_files(model, std::span(files).subspan(begin, count), a);
   }
   if (broken > 0) {
     throw DataError("{} of {} file{} cannot be decoded as an image", broken, files.size(),
@@ -152,12 +151,12 @@ int classify(const Arguments& arguments) {
 
   prepare_process({});
   SavedRun run = open_saved_run(name, a.run);
-  Task* task = run.config.task.get();
-  if (auto* texts = dynamic_cast<TextClassification*>(task)) {
+  Task& task = *run.config.task;
+  if (const TextUse* texts = task.classifying_texts()) {
     classify_texts(*texts, {a.words, a.file, a.pairs, a.top, a.json});
     return kExitOk;
   }
-  auto* images = dynamic_cast<ImageClassification*>(task);
+  const ImageUse* images = task.classifying_images();
   if (images == nullptr) {
     throw ConfigError("{}: its task is {}, not images or text", name, run.config.task_name);
   }

@@ -92,7 +92,7 @@ void print_classes(const TextPair& text, const std::vector<ClassProbability>& cl
 
 }  // namespace
 
-void classify_texts(const TextClassification& task, const TextsToClassify& wanted) {
+void classify_texts(const TextUse& model, const TextsToClassify& wanted) {
   const std::vector<Line> lines = read_texts(wanted);
   if (lines.empty()) throw ConfigError("classify: expected a run and at least one text");
   for (std::size_t begin = 0; begin < lines.size(); begin += kTextsTogether) {
@@ -100,13 +100,13 @@ void classify_texts(const TextClassification& task, const TextsToClassify& wante
     for (std::size_t i = begin; i < std::min(lines.size(), begin + kTextsTogether); ++i) {
       texts.push_back(pair_of(lines[i], wanted.pairs));
     }
-    if (task.bert().regression) {
-      const torch::Tensor values = task.score(texts);
+    if (model.predicts_values()) {
+      const torch::Tensor values = model.score(texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
         print_value(texts[i], values[static_cast<int64_t>(i)][0].item<double>(), wanted.json);
       }
     } else {
-      const auto found = task.classify(texts, wanted.top);
+      const auto found = model.classify(texts, wanted.top);
       for (std::size_t i = 0; i < texts.size(); ++i) print_classes(texts[i], found[i], wanted.json);
     }
     std::fflush(stdout);

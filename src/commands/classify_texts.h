@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/text_classification.h"
+#include "tasks/uses.h"
 
 namespace lockstep {
 
@@ -18,6 +18,6 @@ struct TextsToClassify {
 
 // Prints the most probable classes of each text, or the value that is predicted. ConfigError: no
 // texts. DataError, with the line: not UTF-8, or not a pair.
-void classify_texts(const TextClassification& task, const TextsToClassify& wanted);
+void classify_texts(const TextUse& model, const TextsToClassify& wanted);
 
 }  // namespace lockstep

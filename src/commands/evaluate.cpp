@@ -9,7 +9,7 @@
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "report/compare/confusion_picture.h"
-#include "tasks/translation.h"
+#include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
@@ -25,13 +25,13 @@ struct EvaluateArguments {
 };
 
 // BLEU and chrF of a pair of files; rank 0 prints.
-void evaluate_files(World& world, Translation& task, const EvaluateArguments& a) {
+void evaluate_files(World& world, const TranslationUse& model, const EvaluateArguments& a) {
   std::vector<std::string> source = read_lines(a.source), reference = read_lines(a.reference);
   if (source.size() != reference.size()) {
     throw DataError("{} has {} lines, {} has {}: expected one reference for each line", a.source,
                     source.size(), a.reference, reference.size());
   }
-  std::vector<std::string> output = task.translate_shared(world, source);
+  std::vector<std::string> output = model.translate_shared(world, source);
   if (!world.is_leader()) return;
   Bleu bleu;
   Chrf chrf;
@@ -112,9 +112,9 @@ int evaluate(const Arguments& arguments) {
   configure_log({.console = world.is_leader()});
   SavedRun run = open_saved_run(a.words.front(), a.run);
   if (!a.source.empty()) {
-    auto task = dynamic_cast<Translation*>(run.config.task.get());
-    if (task == nullptr) throw ConfigError("evaluate: --source is for translation runs");
-    evaluate_files(world, *task, a);
+    const TranslationUse* model = run.config.task->translating();
+    if (model == nullptr) throw ConfigError("evaluate: --source is for translation runs");
+    evaluate_files(world, *model, a);
     return kExitOk;
   }
   Task& task = *run.config.task;

@@ -9,11 +9,9 @@
 #include "commands/host_arguments.h"
 #include "commands/process_setup.h"
 #include "config/source.h"
-#include "data/manifest/manifest.h"
 #include "launch/job/rank_layout.h"
 #include "launch/plan/plan.h"
 #include "launch/plan/plan_measure.h"
-#include "tasks/image_classification.h"
 #include "train/config/run_config.h"
 #include "train/listeners/plan_check.h"
 
@@ -51,18 +49,11 @@ void check(const PlanArguments& a, const HostList& hosts) {
   }
 }
 
-// How many items an evaluation decodes: the limit, or all of the split that the corpus has.
-int64_t evaluated_items(RunConfig& config, const std::string& corpus) {
-  if (config.evaluation.limit > 0) return config.evaluation.limit;
-  if (auto images = dynamic_cast<ImageClassification*>(config.task.get())) {
-    const std::string& data = images->config().images.data;
-    if (data.empty() || !config.evaluation.is_on()) return 0;
-    return open_image_set(data, config.evaluation.split)->size();
-  }
-  if (corpus.empty() || !config.evaluation.is_on()) return 0;
-  const Manifest manifest = read_manifest(corpus);
-  const SplitRecord* split = manifest.find_split(config.evaluation.split);
-  return split != nullptr ? split->pairs : 0;
+// How many items an evaluation decodes: the limit, or all of the split.
+int64_t evaluated_items(const RunConfig& config) {
+  const EvaluationSection& evaluation = config.evaluation;
+  if (evaluation.limit > 0 || !evaluation.is_on()) return evaluation.limit;
+  return config.task->configured_items(evaluation.split);
 }
 
 std::vector<std::string> names_of(const HostList& hosts, int assumed) {
@@ -199,9 +190,7 @@ int plan(const Arguments& arguments) {
   configure_log({});
   settle_slots(hosts, parsed.hosts.remote, {.gpus = config.run.device != "cpu"});
   inputs.ranks_per_host = ranks_per_host(hosts, parsed.hosts);
-  std::string corpus =
-      ConfigSource::from_text(config.to_toml(), "config").name_at("data.corpus", "");
-  inputs.evaluated_items = evaluated_items(config, corpus);
+  inputs.evaluated_items = evaluated_items(config);
 
   measure_steps(parsed, hosts, inputs);
   find_link(parsed, hosts, inputs);

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "commands/process_setup.h"
 #include "metrics/perplexity.h"
-#include "tasks/translation.h"
+#include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
@@ -50,13 +50,13 @@ int score_pairs_command(const Arguments& arguments) {
 
   prepare_process({});
   SavedRun run = open_saved_run(words.front(), options);
-  auto task = dynamic_cast<Translation*>(run.config.task.get());
-  if (task == nullptr) {
+  const TranslationUse* model = run.config.task->translating();
+  if (model == nullptr) {
     throw ConfigError("{}: its task is {}, not translation", words.front(), run.config.task_name);
   }
   double sum = 0;
   int64_t count = 0;
-  for (const ScoredPair& pair : task->score(source, target)) {
+  for (const ScoredPair& pair : model->score(source, target)) {
     print_pair(pair, tokens);
     sum += std::accumulate(pair.log_probability.begin(), pair.log_probability.end(), 0.0);
     count += std::ssize(pair.log_probability);

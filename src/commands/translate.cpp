@@ -9,7 +9,8 @@
 
 #include "base/log.h"
 #include "commands/process_setup.h"
-#include "tasks/translation.h"
+#include "tasks/translator.h"
+#include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
@@ -28,9 +29,9 @@ struct TranslateArguments {
 class LineTranslator {
  public:
   // ConfigError when more translations are asked for than the beam holds.
-  LineTranslator(Translation& task, const TranslateArguments& arguments)
-      : task_(task),
-        translator_(task.translator()),
+  LineTranslator(const TranslationUse& model, const TranslateArguments& arguments)
+      : model_text_(model.model_text()),
+        translator_(model.translator()),
         chunk_(static_cast<std::size_t>(arguments.chunk)),
         n_best_(arguments.n_best),
         file_(arguments.output) {
@@ -99,19 +100,13 @@ class LineTranslator {
     return fmt::format("{} ||| {} ||| {:.6f}\n", done_, text, hypothesis.score);
   }
 
-  void greet() {
-    const TranslationConfig& config = task_.config();
-    fmt::print(stderr,
-               "{} weights, {}+{} layers of width {}, beam of {}; a sentence a line, Ctrl-D ends\n",
-               with_commas(task_.parameters().count()), config.model.encoder_layers,
-               config.model.decoder_layers, config.model.d_model, config.decoding.beam_size);
-  }
+  void greet() const { fmt::print(stderr, "{}; a sentence a line, Ctrl-D ends\n", model_text_); }
 
   void prompt() const {
     if (interactive_) fmt::print(stderr, "> ");
   }
 
-  Translation& task_;
+  std::string model_text_;
   std::unique_ptr<Translator> translator_;
   std::size_t chunk_;
   int64_t n_best_;
@@ -146,11 +141,11 @@ int translate(const Arguments& arguments) {
 
   prepare_process({});
   SavedRun run = open_saved_run(a.words.front(), a.run);
-  auto task = dynamic_cast<Translation*>(run.config.task.get());
-  if (task == nullptr) {
+  const TranslationUse* model = run.config.task->translating();
+  if (model == nullptr) {
     throw ConfigError("{}: its task is {}, not translation", a.words.front(), run.config.task_name);
   }
-  LineTranslator translator(*task, a);
+  LineTranslator translator(*model, a);
   if (a.input.empty()) {
     translator.run_standard_input();
   } else {

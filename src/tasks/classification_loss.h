@@ -8,6 +8,8 @@
 
 #include "tasks/task.h"
 
+#include "tasks/uses.h"
+
 namespace lockstep {
 
 struct ClassTargets {
@@ -28,10 +30,6 @@ LossParts classification_loss(const torch::Tensor& logits, const ClassTargets& t
 // its logit is not a number. logits: fp32 [n, classes], labels: int64 [n].
 torch::Tensor label_ranks(const torch::Tensor& logits, const torch::Tensor& labels);
 
-struct ClassProbability {
-  std::string name;
-  double probability = 0;
-};
 // Of probabilities [n, classes] the `most` most probable classes of each row, most probable first.
 std::vector<std::vector<ClassProbability>> most_probable(const torch::Tensor& probabilities,
                                                          const std::vector<std::string>& classes,

@@ -15,6 +15,7 @@
 #include "models/image_model.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"
+#include "tasks/uses.h"
 
 namespace lockstep {
 
@@ -58,7 +59,7 @@ struct ImageBatch : Batch {
   bool is_probe = false;
 };
 
-class ImageClassification : public Task {
+class ImageClassification : public Task, public ModelFolderUse, public ImageUse {
  public:
   void describe(Fields& f) override;
   void open(const TaskContext& context) override;
@@ -90,19 +91,25 @@ class ImageClassification : public Task {
   const std::vector<MetricKind>& metrics() const override;
   Evaluation evaluate(World& world, const EvaluationRequest& request) override;
   void save_assets(const fs::path& run_folder) override;
+  int64_t configured_items(const std::string& split) const override;
+
+  ModelFolderUse* model_folders() override { return this; }
+  int64_t write_folder(const ModelFolderOptions& options) override;
+  bool recognizes_folder(const fs::path& folder) const override;
+  std::vector<std::pair<std::string, std::string>> folder_settings(
+      const fs::path& folder) const override;
+  void load_folder(const fs::path& folder) override;
+
+  ImageUse* classifying_images() override { return this; }
+  torch::Tensor read_image(const fs::path& file) const override;
+  std::vector<std::vector<ClassProbability>> classify(const torch::Tensor& images,
+                                                      int64_t most) const override;
 
   const ImageClassificationConfig& config() const { return config_; }
   const std::vector<std::string>& classes() const { return classes_; }
   const ImageModel& model() const { return *model_; }
   // Pixels of a side in evaluation.
   int64_t evaluation_size() const;
-
-  // A file as evaluation sees it: [1, 3, size, size]. DataError, with its name, for what is no
-  // image.
-  torch::Tensor read_image(const fs::path& file) const;
-  // For images [n, 3, size, size] the `most` most probable classes, most probable first.
-  std::vector<std::vector<ClassProbability>> classify(const torch::Tensor& images,
-                                                      int64_t most) const;
 
  private:
   // What is evaluated on.

@@ -118,6 +118,11 @@ Numerics ImageClassification::use_numerics() const {
   return numerics;
 }
 
+int64_t ImageClassification::configured_items(const std::string& name) const {
+  const std::string& data = config_.images.data;
+  return data.empty() ? 0 : open_image_set(data, name)->size();
+}
+
 ImageClassification::Split& ImageClassification::split(const std::string& name) {
   auto found = splits_.find(name);
   if (found != splits_.end()) return found->second;

@@ -84,6 +84,11 @@ struct Evaluation {
   std::optional<Confusion> confusion;
 };
 
+class ModelFolderUse;
+class TranslationUse;
+class ImageUse;
+class TextUse;
+
 // Which items a probe of memory is made of.
 enum class ProbeItems { kShortest, kLongest };
 
@@ -150,6 +155,15 @@ class Task {
 
   // Copies into the run folder what using the model needs besides its weights.
   virtual void save_assets(const fs::path& run_folder) = 0;
+
+  // Items of a split by what the configuration alone says of the data, before open(); 0: not known.
+  virtual int64_t configured_items(const std::string& split) const { return 0; }
+
+  // What the trained model can be used for (tasks/uses.h); null: not for that.
+  virtual ModelFolderUse* model_folders() { return nullptr; }
+  virtual TranslationUse* translating() { return nullptr; }
+  virtual ImageUse* classifying_images() { return nullptr; }
+  virtual TextUse* classifying_texts() { return nullptr; }
 };
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "models/bert_weights.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"
+#include "tasks/uses.h"
 
 namespace lockstep {
 
@@ -53,13 +54,7 @@ struct TextBatch : Batch {
   PackedTexts texts;
 };
 
-// A text, or a pair of them.
-struct TextPair {
-  std::string text;
-  std::optional<std::string> pair = {};
-};
-
-class TextClassification : public Task {
+class TextClassification : public Task, public ModelFolderUse, public TextUse {
  public:
   void describe(Fields& f) override;
   void open(const TaskContext& context) override;
@@ -86,16 +81,24 @@ class TextClassification : public Task {
   const std::vector<MetricKind>& metrics() const override;
   Evaluation evaluate(World& world, const EvaluationRequest& request) override;
   void save_assets(const fs::path& run_folder) override;
+  int64_t configured_items(const std::string& split) const override;
+
+  ModelFolderUse* model_folders() override { return this; }
+  int64_t write_folder(const ModelFolderOptions& options) override;
+  bool recognizes_folder(const fs::path& folder) const override;
+  std::vector<std::pair<std::string, std::string>> folder_settings(
+      const fs::path& folder) const override;
+  void load_folder(const fs::path& folder) override;
+
+  TextUse* classifying_texts() override { return this; }
+  bool predicts_values() const override { return bert_.regression; }
+  torch::Tensor score(const std::vector<TextPair>& texts) const override;
+  std::vector<std::vector<ClassProbability>> classify(const std::vector<TextPair>& texts,
+                                                      int64_t most) const override;
 
   const BertConfig& bert() const { return bert_; }
   const Bert& model() const { return *model_; }
   const BertTokenizer& tokenizer() const { return *tokenizer_; }
-
-  // fp32 [texts, labels], cut to what the network takes. DataError: not valid UTF-8.
-  torch::Tensor score(const std::vector<TextPair>& texts) const;
-  // The `most` most probable classes of each text, most probable first. Not of regression.
-  std::vector<std::vector<ClassProbability>> classify(const std::vector<TextPair>& texts,
-                                                      int64_t most) const;
 
  private:
   // What is evaluated on.
@@ -136,10 +139,5 @@ class TextClassification : public Task {
 };
 
 std::unique_ptr<Task> make_text_classification();
-
-// The model as transformers loads it, tokenizer and all. Returns the bytes of the weights.
-// ConfigError: the folder holds a model.
-int64_t export_text_classifier(TextClassification& task, const fs::path& folder,
-                               const std::string& precision);
 
 }  // namespace lockstep

@@ -62,6 +62,11 @@ Numerics TextClassification::use_numerics() const {
   return numerics;
 }
 
+int64_t TextClassification::configured_items(const std::string& name) const {
+  const std::string& data = config_.texts.data;
+  return data.empty() ? 0 : TextSet(data, name).size();
+}
+
 TextClassification::Split& TextClassification::split(const std::string& name) {
   const auto found = splits_.find(name);
   if (found != splits_.end()) return found->second;
@@ -235,13 +240,6 @@ torch::Tensor TextClassification::score(const std::vector<TextPair>& texts) cons
 std::vector<std::vector<ClassProbability>> TextClassification::classify(
     const std::vector<TextPair>& texts, int64_t most) const {
   return most_probable(score(texts).softmax(1), bert_.labels, most);
-}
-
-int64_t export_text_classifier(TextClassification& task, const fs::path& folder,
-                               const std::string& precision) {
-  const int64_t bytes = write_bert_folder(folder, task.bert(), task.parameters(), precision);
-  task.tokenizer().save(folder);
-  return bytes;
 }
 
 }  // namespace lockstep

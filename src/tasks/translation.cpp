@@ -154,6 +154,13 @@ int64_t Translation::items_of(const std::string& split) {
   return TokenFile(fs::path(config_.corpus) / (split + ".tokens")).pairs();
 }
 
+int64_t Translation::configured_items(const std::string& split) const {
+  if (config_.corpus.empty()) return 0;
+  const Manifest manifest = read_manifest(config_.corpus);
+  const SplitRecord* record = manifest.find_split(split);
+  return record == nullptr ? 0 : record->pairs;
+}
+
 double Translation::items_per_step() {
   if (config_.batch.sentences > 0) return static_cast<double>(config_.batch.sentences);
   return static_cast<double>(train_items()) / static_cast<double>(steps_in_epoch(0));

@@ -14,6 +14,7 @@
 #include "nn/cross_entropy.h"
 #include "tasks/task.h"
 #include "tasks/translator.h"
+#include "tasks/uses.h"
 
 namespace lockstep {
 
@@ -31,13 +32,7 @@ struct TranslationBatch : Batch {
   torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left, ends in </s>
 };
 
-// A given translation, piece by piece, </s> the last.
-struct ScoredPair {
-  std::vector<std::string> pieces;
-  std::vector<float> log_probability;  // natural
-};
-
-class Translation : public Task {
+class Translation : public Task, public ModelFolderUse, public TranslationUse {
  public:
   void describe(Fields& f) override;
   void open(const TaskContext& context) override;
@@ -61,18 +56,24 @@ class Translation : public Task {
   Evaluation evaluate(World& world, const EvaluationRequest& request) override;
   std::string data_identity() const override;
   void save_assets(const fs::path& run_folder) override;
+  int64_t configured_items(const std::string& split) const override;
 
+  ModelFolderUse* model_folders() override { return this; }
+  int64_t write_folder(const ModelFolderOptions& options) override;
+  bool recognizes_folder(const fs::path& folder) const override;
+  std::vector<std::pair<std::string, std::string>> folder_settings(
+      const fs::path& folder) const override;
+  void load_folder(const fs::path& folder) override;
+
+  TranslationUse* translating() override { return this; }
+  std::unique_ptr<Translator> translator() const override;
+  std::vector<std::string> translate_shared(World& world,
+                                            const std::vector<std::string>& lines) const override;
+  std::vector<ScoredPair> score(const std::vector<std::string>& sources,
+                                const std::vector<std::string>& targets) const override;
+  std::string model_text() const override;
   // One translation a line; empty lines stay empty.
   std::vector<std::string> translate(const std::vector<std::string>& lines) const;
-  // How probable each given translation of a line is (tasks/scoring.h). REQUIRES as many targets.
-  std::vector<ScoredPair> score(const std::vector<std::string>& sources,
-                                const std::vector<std::string>& targets) const;
-  // With the weights as they are now; valid as long as this task and no training goes on.
-  std::unique_ptr<Translator> translator() const;
-  // Sharded over the ranks, result on every rank in the order of the lines. Which sentences are
-  // decoded together does not depend on the number of ranks, so neither does the result.
-  std::vector<std::string> translate_shared(World& world,
-                                            const std::vector<std::string>& lines) const;
 
   const TranslationConfig& config() const { return config_; }
   const Transformer& model() const { return *model_; }

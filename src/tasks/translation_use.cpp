@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "tasks/scoring.h"
@@ -69,6 +70,13 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
     std::size_t at = i * output.size() / samples;
     out.samples.push_back({source[at], reference[at], output[at]});
   }
+}
+
+std::string Translation::model_text() const {
+  return fmt::format("{} weights, {}+{} layers of width {}, beam of {}",
+                     with_commas(parameters_.count()), config_.model.encoder_layers,
+                     config_.model.decoder_layers, config_.model.d_model,
+                     config_.decoding.beam_size);
 }
 
 std::unique_ptr<Translator> Translation::translator() const {

@@ -1,10 +1,12 @@
 #include "train/checkpoint/saved_run.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "data/fetch/hub.h"
-#include "models/hugging_face.h"
+#include "tasks/catalogue.h"
+#include "tasks/uses.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/exported_model.h"
 #include "train/config/precision.h"
 
 namespace lockstep {
@@ -22,14 +24,39 @@ TaskContext context_of(RunConfig& config, const fs::path& folder, const SavedRun
   return context;
 }
 
+// The name of the task that knows the model in a folder with a config.json. The catalogue's first,
+// translation, takes what no other knows, to say what is wrong with it.
+std::string task_of(const fs::path& folder) {
+  const auto& items = tasks().items();
+  const auto known = std::find_if(items.rbegin(), items.rend(), [&](const auto& item) {
+    const std::unique_ptr<Task> task = item.entry();
+    return task->model_folders() != nullptr && task->model_folders()->recognizes_folder(folder);
+  });
+  return known == items.rend() ? items.front().name : known->name;
+}
+
+// A model that `lockstep export` wrote, or others: architecture, number format and use (decoding,
+// what is done to an image) by its config.json; key=value `words` go over them.
+RunConfig exported_config(const fs::path& folder, const std::vector<std::string>& words) {
+  const std::string name = (folder / "config.json").string(), task = task_of(folder);
+  ConfigSource source = ConfigSource::from_text("", name);
+  source.set("task.name", task, name);
+  const std::unique_ptr<Task> closed = tasks().get(task)();
+  for (const auto& [key, value] : closed->model_folders()->folder_settings(folder)) {
+    source.set(key, value, name);
+  }
+  for (const std::string& word : words) source.override_with(word);
+  return read_run_config(std::move(source));
+}
+
 }  // namespace
 
 SavedRun open_saved_run(const fs::path& given, const SavedRunOptions& options) {
   const fs::path folder = hub_reference(given.string()) ? find_model(given.string()) : given;
-  if (is_hugging_face_folder(folder)) {
+  if (fs::exists(folder / "config.json")) {
     SavedRun saved{.config = exported_config(folder, options.words), .checkpoint = folder};
     saved.config.task->open(context_of(saved.config, folder, options));
-    load_exported_weights(folder, *saved.config.task);
+    saved.config.task->model_folders()->load_folder(folder);
     log_info("{}", folder.string());
     return saved;
   }

@@ -1,9 +1,12 @@
-#include "tasks/translation_export.h"
+// A translation model as a folder that others use: transformers, CTranslate2, and `lockstep
+// translate` on a machine that has nothing else of the run (docs/export.md).
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "models/hugging_face.h"
+#include "tasks/translation.h"
 
 namespace lockstep {
 namespace {
@@ -88,25 +91,28 @@ void make_folder(const fs::path& folder) {
 
 }  // namespace
 
-int64_t export_translation(Translation& task, const ExportOptions& options) {
-  const TransformerConfig& config = task.config().model;
+// config.json is written last: a folder that has one is complete.
+int64_t Translation::write_folder(const ModelFolderOptions& options) {
+  if (options.format != "huggingface") {
+    throw ConfigError("--format {}: for images only; expected huggingface", options.format);
+  }
+  const TransformerConfig& config = config_.model;
   check_exportable(config);
   const Languages languages = languages_of(options.run_folder);
-  const Subword& subword = task.subword();
   const ExportedIds ids =
-      exported_ids(config, task.model().vocabulary(), subword.bos_id(), subword.eos_id());
+      exported_ids(config, model_->vocabulary(), subword_->bos_id(), subword_->eos_id());
   make_folder(options.folder);
   auto file = [&](const char* name) { return options.folder / name; };
-  write_hugging_face_weights(file("model.safetensors"), task.model(), task.parameters(), ids,
+  write_hugging_face_weights(file("model.safetensors"), *model_, parameters_, ids,
                              options.precision);
-  const std::string pieces = subword.serialized();
+  const std::string pieces = subword_->serialized();
   write_file(file(kExportedSubword), pieces);
   write_file(file("target.spm"), pieces);
-  write_json(file("vocab.json"), vocabulary_json(subword, ids));
-  write_json(file("tokenizer_config.json"), tokenizer_json(subword, ids, languages));
-  write_json(file("generation_config.json"), generation_json(subword, ids, task.config().decoding));
+  write_json(file("vocab.json"), vocabulary_json(*subword_, ids));
+  write_json(file("tokenizer_config.json"), tokenizer_json(*subword_, ids, languages));
+  write_json(file("generation_config.json"), generation_json(*subword_, ids, config_.decoding));
   Json json = hugging_face_config(config, ids, options.precision);
-  const BeamOptions& decoding = task.config().decoding;
+  const BeamOptions& decoding = config_.decoding;
   json["lockstep"]["decoding"] = {{"beam_size", decoding.beam_size},
                                   {"length_penalty", decoding.length_penalty}};
   write_json(file("config.json"), json);
@@ -115,6 +121,39 @@ int64_t export_translation(Translation& task, const ExportOptions& options) {
     if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
   }
   return bytes;
+}
+
+// Of any model that no other task knows: reading it says what is wrong.
+bool Translation::recognizes_folder(const fs::path& folder) const {
+  return is_hugging_face_folder(folder);
+}
+
+std::vector<std::pair<std::string, std::string>> Translation::folder_settings(
+    const fs::path& folder) const {
+  const HuggingFaceModel model = read_hugging_face_config(folder);
+  const TransformerConfig& c = model.config;
+  std::vector<std::pair<std::string, std::string>> out = {
+      {"model.d_model", fmt::to_string(c.d_model)},
+      {"model.heads", fmt::to_string(c.heads)},
+      {"model.encoder_layers", fmt::to_string(c.encoder_layers)},
+      {"model.decoder_layers", fmt::to_string(c.decoder_layers)},
+      {"model.feed_forward", fmt::to_string(c.feed_forward)},
+      {"model.dropout", fmt::to_string(c.dropout)},
+      {"model.attention_dropout", fmt::to_string(c.attention_dropout)},
+      {"model.relu_dropout", fmt::to_string(c.relu_dropout)},
+      {"model.norm", c.norm},
+      {"model.activation", c.activation},
+      {"model.positions", c.positions},
+      {"model.vocabulary_multiple", fmt::to_string(c.vocabulary_multiple)},
+      {"run.precision", model.precision == "bf16" ? "bf16" : "fp32"},
+      {"decoding.beam_size", fmt::to_string(model.beam_size)},
+      {"decoding.length_penalty", fmt::to_string(model.length_penalty)}};
+  if (model.precision == "int8") out.emplace_back("decoding.precision", "int8");
+  return out;
+}
+
+void Translation::load_folder(const fs::path& folder) {
+  read_hugging_face_weights(folder, parameters_);
 }
 
 }  // namespace lockstep
