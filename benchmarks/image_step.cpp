@@ -57,7 +57,6 @@ class StepTask : public StepOnlyTask {
     torch::Tensor loss = at::cross_entropy_loss(logits, b.labels, {}, at::Reduction::Sum);
     return {loss, loss.detach(), logits.argmax(1).eq(b.labels).sum()};
   }
-  int64_t width() const override { return 1; }
   const char* unit() const override { return "img"; }
 
  private:

@@ -25,7 +25,6 @@ class StepOnlyTask : public Task {
   void describe(Fields&) override {}
   void open(const TaskContext&) override {}
   Parameters& parameters() override { return parameters_; }
-  int64_t accumulate() const override { return 1; }
   void compute_with(const Numerics& numerics) override { numerics_ = numerics; }
   int64_t steps_in_epoch(int64_t) override { return 0; }
   int64_t targets_in_step(int64_t, int64_t) override { return 0; }
@@ -33,14 +32,9 @@ class StepOnlyTask : public Task {
   int64_t train_items() const override { return 0; }
   int64_t items_of(const std::string&) override { return 0; }
   double items_per_step() override { return 0; }
-  const char* mlperf_benchmark() const override { return ""; }
-  int64_t largest_step_load() override { return 0; }
-  std::unique_ptr<Batch> make_probe(int64_t, ProbeItems) override { return nullptr; }
-  void set_accumulate(int64_t) override {}
   const std::vector<MetricKind>& metrics() const override { return metrics_; }
   Evaluation evaluate(World&, const EvaluationRequest&) override { return {}; }
   std::string data_identity() const override { return "made up"; }
-  void save_assets(const fs::path&) override {}
 
  protected:
   Numerics numerics_;

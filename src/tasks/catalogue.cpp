@@ -6,8 +6,10 @@
 
 namespace lockstep {
 
-const Catalogue<TaskMaker>& tasks() {
-  static const Catalogue<TaskMaker> catalogue = [] {
+namespace {
+
+Catalogue<TaskMaker>& all_tasks() {
+  static Catalogue<TaskMaker> catalogue = [] {
     Catalogue<TaskMaker> c("task");
     c.add("translation", make_translation, "sentences to sentences with a Transformer");
     c.add("images", make_image_classification, "images to classes with a ResNet or a ViT");
@@ -15,6 +17,14 @@ const Catalogue<TaskMaker>& tasks() {
     return c;
   }();
   return catalogue;
+}
+
+}  // namespace
+
+const Catalogue<TaskMaker>& tasks() { return all_tasks(); }
+
+void add_task(const std::string& name, TaskMaker maker, const std::string& help) {
+  all_tasks().add(name, maker, help);
 }
 
 }  // namespace lockstep

@@ -11,4 +11,7 @@ namespace lockstep {
 using TaskMaker = std::unique_ptr<Task> (*)();
 const Catalogue<TaskMaker>& tasks();
 
+// For a program that brings a task of its own, before the first configuration is read.
+void add_task(const std::string& name, TaskMaker maker, const std::string& help);
+
 }  // namespace lockstep

@@ -65,7 +65,6 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   void open(const TaskContext& context) override;
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
-  int64_t width() const override { return 512; }  // what [schedule] assumes; images have none
   int64_t accumulate() const override { return config_.batch.accumulate; }
   const char* unit() const override { return "img"; }
   const char* mlperf_benchmark() const override { return "resnet"; }

@@ -105,8 +105,8 @@ class Task {
   virtual std::string data_identity() const = 0;
 
   virtual Parameters& parameters() = 0;
-  virtual int64_t width() const = 0;       // of the model, for the noam schedule
-  virtual int64_t accumulate() const = 0;  // micro-batches a rank adds up in one step
+  virtual int64_t width() const { return 512; }  // of the model, for the noam schedule
+  virtual int64_t accumulate() const { return 1; }  // micro-batches a rank adds up in one step
   virtual const char* unit() const = 0;    // of targets, short: "tok", "img"
   // The style of the console's lines: "lockstep", "imagenet".
   virtual const char* log_style() const { return "lockstep"; }
@@ -114,7 +114,7 @@ class Task {
   // Whether only all ranks together can take a step: none may compute by itself (local steps).
   virtual bool computes_together() const { return false; }
   // The benchmark of MLPerf Training that is nearest: "resnet" (docs/run-folder.md#mlperf-logs).
-  virtual const char* mlperf_benchmark() const = 0;
+  virtual const char* mlperf_benchmark() const { return "none"; }
   virtual int64_t shown_samples() const { return 3; }  // by default, after an evaluation
 
   virtual int64_t steps_in_epoch(int64_t epoch) = 0;
@@ -130,12 +130,12 @@ class Task {
   virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
 
   // For fitting micro-batches to memory (train/parts/memory_fit.h). Load is what splits a step into
-  // equal parts: source and target tokens, images.
-  virtual int64_t largest_step_load() = 0;
+  // equal parts: source and target tokens, images. 0: steps of this task are not fitted.
+  virtual int64_t largest_step_load() { return 0; }
   virtual int64_t smallest_load() const { return 64; }  // that a first trial takes
   // At least `load` of training data's shortest or longest items, again and again if need be.
-  virtual std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) = 0;
-  virtual void set_accumulate(int64_t micro_batches) = 0;  // before the first batch is made
+  virtual std::unique_ptr<Batch> make_probe(int64_t load, ProbeItems items) { return nullptr; }
+  virtual void set_accumulate(int64_t micro_batches) {}  // before the first batch is made
 
   // From now on; as opened before. A step that 16 bits were not enough for is repeated in fp32.
   virtual void compute_with(const Numerics& numerics) = 0;
@@ -154,7 +154,7 @@ class Task {
   virtual Evaluation evaluate(World& world, const EvaluationRequest& request) = 0;
 
   // Copies into the run folder what using the model needs besides its weights.
-  virtual void save_assets(const fs::path& run_folder) = 0;
+  virtual void save_assets(const fs::path& run_folder) {}
 
   // Items of a split by what the configuration alone says of the data, before open(); 0: not known.
   virtual int64_t configured_items(const std::string& split) const { return 0; }

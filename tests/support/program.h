@@ -19,18 +19,24 @@ struct ProgramResult {
   std::string output, errors;
 };
 
-// `lockstep ARGUMENTS` through the shell; ended after `seconds` at the latest (exit code 124).
+// `PROGRAM ARGUMENTS` through the shell; ended after `seconds` at the latest (exit code 124).
 // `before` goes in front, as "OMP_NUM_THREADS=1".
-inline ProgramResult run_lockstep(const std::string& arguments, const std::string& before = "",
-                                  int seconds = 120) {
+inline ProgramResult run_program(const std::string& program, const std::string& arguments,
+                                 const std::string& before = "", int seconds = 120) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
   std::string command = fmt::format("{} timeout -k 5 {} '{}' {} >'{}' 2>'{}' </dev/null", before,
-                                    seconds, LOCKSTEP_PROGRAM, arguments, output, errors);
+                                    seconds, program, arguments, output, errors);
   int status = std::system(command.c_str());
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .output = read_file(output),
           .errors = read_file(errors)};
+}
+
+// The same with the built lockstep.
+inline ProgramResult run_lockstep(const std::string& arguments, const std::string& before = "",
+                                  int seconds = 120) {
+  return run_program(LOCKSTEP_PROGRAM, arguments, before, seconds);
 }
 
 // The lines of metrics.jsonl of one kind: "step", "evaluation", ...

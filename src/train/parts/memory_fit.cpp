@@ -113,6 +113,9 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
 }
 
 void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double limit_bytes) {
+  if (task.largest_step_load() == 0) {
+    throw ConfigError("training.fit_memory: not for this task, whose steps are not fitted");
+  }
   const int64_t first = task.smallest_load();
   constexpr double kUneven = 1.1;  // parts of a step differ, and epochs' largest steps
   const DeviceMemory memory(task.parameters().values().device());
