@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 
@@ -114,25 +115,9 @@ void sync_folder(const fs::path& folder) {
 }
 
 void write_file(const fs::path& path, std::string_view content) {
-  fs::path temporary = path;
-  temporary += ".tmp";
-  auto fail = [&](const char* what) {
-    std::string reason = why();
-    ::unlink(temporary.c_str());
-    throw MachineError("{}: cannot be {}: {}", path.string(), what, reason);
-  };
-  {
-    Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (fd.get() < 0) fail("created");
-    for (std::size_t done = 0; done < content.size();) {
-      ssize_t n = ::write(fd.get(), content.data() + done, content.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("written");
-      done += static_cast<std::size_t>(n);
-    }
-    if (::fsync(fd.get()) != 0) fail("written");
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail("renamed into place");
+  OutputFile file(path);
+  file.write(content);
+  file.finish();
 }
 
 MappedFile::MappedFile(const fs::path& path) {

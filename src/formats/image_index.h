@@ -12,7 +12,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
-#include "formats/output_file.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 

@@ -29,6 +29,10 @@ struct RankTimes {
 };
 inline constexpr int kRankTimesFields = 10;
 
+// A rank that computes and reads this many times as long as the median of the others is slow: what
+// the run warns of, `lockstep watch` shows and `lockstep report` finds (docs/run-folder.md).
+inline constexpr double kSlowRankFactor = 1.15;
+
 struct StepTimes {
   int64_t step = 0;
   double begin = 0;              // seconds since 1970, by rank 0's clock: when rank 0 began it

@@ -1,13 +1,10 @@
 #include "formats/tensor_file.h"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -74,48 +72,6 @@ std::optional<std::size_t> bytes_of(DType dtype, const std::vector<int64_t>& sha
 
 // ---- writing ----
 
-// A file that appears under its name only when whole; without commit() it vanishes.
-class PendingFile {
- public:
-  explicit PendingFile(const fs::path& path) : path_(path), temporary_(path.string() + ".tmp") {
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail("created");
-  }
-  ~PendingFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!done_) ::unlink(temporary_.c_str());
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("written");
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-  }
-
-  void commit() {
-    if (::fsync(fd_) != 0) fail("written");
-    int fd = std::exchange(fd_, -1);
-    if (::close(fd) != 0) fail("written");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("renamed into place");
-    done_ = true;
-    sync_folder(path_.parent_path());
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) {
-    throw MachineError("{}: cannot be {}: {}", path_.string(), what, std::strerror(errno));
-  }
-
-  fs::path path_, temporary_;
-  int fd_ = -1;
-  bool done_ = false;
-};
-
 void check_entries(const std::vector<TensorEntry>& entries) {
   std::set<std::string_view> names;
   for (const TensorEntry& entry : entries) {
@@ -171,11 +127,12 @@ void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& ent
   });
   std::string header = header_of(ordered, metadata);
   auto length = static_cast<uint64_t>(header.size());
-  PendingFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(std::as_bytes(std::span(header)));
-  for (const TensorEntry* entry : ordered) file.write(entry->data);
-  file.commit();
+  OutputFile file(path);
+  file.write(&length, sizeof length);
+  file.write(header);
+  for (const TensorEntry* entry : ordered) file.write(entry->data.data(), entry->data.size());
+  file.finish();
+  sync_folder(path.parent_path());
 }
 
 // ---- reading ----

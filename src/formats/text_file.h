@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "formats/output_file.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "formats/output_file.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 

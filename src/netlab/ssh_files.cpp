@@ -1,14 +1,10 @@
 #include "netlab/ssh_files.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/program.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -25,16 +21,12 @@ void need_program(const char* path, const char* package) {
 void make_key(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
-  std::string file = path.string();
-  const char* words[] = {"ssh-keygen",      "-q", "-t",         "ed25519", "-N", "", "-C",
-                         "lockstep-netlab", "-f", file.c_str(), nullptr};
-  pid_t pid = -1;
-  int status = -1;
-  int failed = ::posix_spawnp(&pid, words[0], nullptr, nullptr, const_cast<char**>(words), environ);
-  if (failed != 0) throw MachineError("cannot run ssh-keygen: {}", std::strerror(failed));
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  const ProgramEnd end = run_to_end({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
+                                     "lockstep-netlab", "-f", path.string()});
+  if (end.status != 0) {
+    throw MachineError("ssh-keygen made no key in {}: {}", path.parent_path().string(),
+                       trim(end.said));
   }
-  if (status != 0) throw MachineError("ssh-keygen made no key in {}", path.parent_path().string());
 }
 
 constexpr const char* kServer =

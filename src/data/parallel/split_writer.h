@@ -9,7 +9,7 @@
 #include "data/manifest/manifest.h"
 #include "data/parallel/sentence_pairs.h"
 #include "data/tokenize/word_encoder.h"
-#include "formats/output_file.h"
+#include "base/output_file.h"
 #include "formats/token_file.h"
 
 namespace lockstep {

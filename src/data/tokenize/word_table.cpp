@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "formats/output_file.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 

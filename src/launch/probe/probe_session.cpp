@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "launch/processes/child_process.h"
 #include "launch/processes/descriptor.h"
 
 namespace lockstep {
@@ -21,53 +21,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Steady = std::chrono::steady_clock;
 
-struct Pipe {
-  Descriptor read, write;
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw MachineError("no pipe: {}", std::strerror(errno));
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
-  }
-};
-
-// In a process group of its own: Ctrl-C in the terminal ends us, and closes its pipes.
-pid_t spawn(const std::vector<std::string>& command, int in, int out, int err) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in, 0);
-  posix_spawn_file_actions_adddup2(&actions, out, 1);
-  posix_spawn_file_actions_adddup2(&actions, err, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  sigset_t heard;  // we ignore it, the child does not
-  sigemptyset(&heard);
-  sigaddset(&heard, SIGPIPE);
-  posix_spawnattr_setsigdefault(&attributes, &heard);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  pid_t pid = -1;
-  const int failed = ::posix_spawnp(&pid, words[0], &actions, &attributes, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0)
-    throw MachineError("{} cannot be started: {}", command[0], std::strerror(failed));
-  return pid;
-}
-
 }  // namespace
 
 ProbeSession::ProbeSession(Host host, const RemoteOptions& options) : host_(std::move(host)) {
   std::signal(SIGPIPE, SIG_IGN);  // a host that is gone is told by write's result
-  Pipe in, out, err;
+  Pipe in = open_pipe(), out = open_pipe(), err = open_pipe();
   const std::string text = lockstep_text(options, {"probe"});
-  pid_ = spawn(host_command(host_, options, text), in.read.get(), out.write.get(), err.write.get());
-  to_ = std::move(in.write);
-  from_ = std::move(out.read);
-  errors_ = std::move(err.read);
+  pid_ = start_process(host_command(host_, options, text), in.read_end.get(), out.write_end.get(),
+                       err.write_end.get());
+  to_ = std::move(in.write_end);
+  from_ = std::move(out.read_end);
+  errors_ = std::move(err.read_end);
   ::fcntl(from_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
 }

@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "base/program.h"
 
 namespace lockstep {
 
@@ -24,18 +22,9 @@ Pipe open_pipe() {
 }
 
 std::string find_program(const std::string& name) {
-  auto runs = [](const std::string& path) {
-    return ::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path);
-  };
-  if (name.find('/') != std::string::npos) {
-    if (runs(name)) return name;
+  if (std::optional<std::string> found = find_in_path(name)) return *found;
+  if (name.find('/') != std::string::npos)
     throw ConfigError("{}: no program that can be run", name);
-  }
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : split(path ? path : "/usr/bin:/bin", ':')) {
-    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (runs(candidate)) return candidate;
-  }
   throw ConfigError("no program \"{}\" in PATH", name);
 }
 

@@ -2,25 +2,9 @@
 
 #include <algorithm>
 
-#include "base/statistics.h"
-
 namespace lockstep {
 
-std::vector<WhatIf> what_if(double step_seconds, double wait_seconds) {
-  const double compute = step_seconds - wait_seconds;
-  const double all = step_seconds / compute, half = step_seconds / (compute + wait_seconds / 2);
-  const double twice = 2 * step_seconds / (2 * compute + wait_seconds);
-  const double four = 4 * step_seconds / (4 * compute + wait_seconds);
-  return {{"a network without cost", "the wait goes, computing stays", 1, all},
-          {"bf16 on the wire", "half the bytes; at least half of the wait goes", half, all},
-          {"accumulation of 2", "one exchange for twice the batch; changes what is learned", twice,
-           twice},
-          {"accumulation of 4", "one exchange for four times the batch; changes what is learned",
-           four, four}};
-}
-
-std::vector<WhatIf> what_if_measured(double step_seconds, double exposed, double hidden,
-                                     bool halved) {
+std::vector<WhatIf> what_if(double step_seconds, double exposed, double hidden, bool halved) {
   const double compute = step_seconds - exposed;
   const double half_most = exposed / 2, half_least = std::max(0.0, (exposed - hidden) / 2);
   const auto speed_up = [&](double left) { return step_seconds / (compute + left); };
@@ -40,21 +24,6 @@ std::vector<WhatIf> what_if_measured(double step_seconds, double exposed, double
                  twice, twice});
   out.push_back({"accumulation of 4",
                  "one exchange for four times the batch; changes what is learned", four, four});
-  return out;
-}
-
-std::optional<WaitSplit> split_wait(const std::vector<RankLoad>& ranks) {
-  if (ranks.size() < 2) return std::nullopt;
-  auto least = std::min_element(ranks.begin(), ranks.end(),
-                                [](const auto& a, const auto& b) { return a.wait < b.wait; });
-  WaitSplit out{.exchange = least->wait, .of_first = ranks.front().wait, .slowest = least->rank};
-  std::vector<double> others;
-  for (const RankLoad& r : ranks) {
-    out.for_others += (r.wait - least->wait) / static_cast<double>(ranks.size());
-    if (r.rank != least->rank) others.push_back(r.compute + r.data);
-  }
-  const double usual = median(others);
-  if (usual > 0) out.factor = (least->compute + least->data) / usual;
   return out;
 }
 

@@ -19,14 +19,6 @@ namespace lockstep {
 
 namespace {
 
-std::optional<WaitSplit> wait_split(const Run& run) {
-  std::vector<RankLoad> times;
-  for (const RankLive& r : ranks_of(run.facts)) {
-    times.push_back({r.rank, r.step, r.compute, r.wait, r.data});
-  }
-  return split_wait(times);
-}
-
 TextTable rank_table(const std::vector<RankLive>& ranks) {
   TextTable table{
       {"rank", "host", "step", "compute", "wait", "data", "cores busy", "machine busy", "memory"},
@@ -46,13 +38,9 @@ std::string slow_text(const SlowRankRow& row) {
                      row.factor, row.guess);
 }
 
-// By the times of the whole run, else by what the run noticed, else by its newest 20 seconds.
+// By the times of the whole run; where they were lost, by what the run noticed.
 void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
   const std::vector<SlowRankRow>& noticed = run.history.slow_ranks;
-  const ReadJson slowest = run.facts.live.is_object()
-                               ? run.facts.live.value("slowest", ReadJson(nullptr))
-                               : ReadJson(nullptr);
-  constexpr double kSlow = 1.15;  // as docs/run-folder.md
   std::string text;
   if (run.times) text = slow_rank_text(run, out).value_or("");
   if (!noticed.empty()) {
@@ -61,17 +49,6 @@ void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
     out.evidence.push_back(fmt::format(
         "The run warned {} time{} of a slow rank; the newest, at step {}: {}.", noticed.size(),
         noticed.size() == 1 ? "" : "s", with_commas(newest.step), slow_text(newest)));
-  } else if (run.times) {
-    // What the whole run's times say counts, not its newest 20 seconds.
-  } else if (slowest.is_object() && number(slowest, "factor") >= kSlow) {
-    text =
-        fmt::format("rank {} is {:.2f} times as slow as the others: {}", slowest.value("rank", -1),
-                    number(slowest, "factor"), slowest.value("guess", "no cause known"));
-    out.evidence.push_back("In the newest 20 seconds " + text + ".");
-  } else if (auto split = wait_split(run); split && split->factor >= kSlow) {
-    text =
-        fmt::format("rank {} is {:.2f} times as slow as the others", split->slowest, split->factor);
-    out.evidence.push_back("In the newest 20 seconds " + text + ".");
   }
   out.facts["slow_rank"] = !text.empty();
   if (!text.empty()) findings.push_back({"slow_rank", text});
@@ -199,26 +176,17 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.facts["bottleneck"] = false;
     return out;
   }
-  const StepDurations t = step_durations(run.history);
-  const auto split = wait_split(run);
-  // Of what rank 0 waited over the run, the part that the slowest rank waits as well.
-  double exchange = t.wait, step = t.mean, waited = t.wait;
-  if (run.times) {
-    const ExchangeFigures e = exchange_figures(*run.times);
-    exchange = e.exposed;
-    step = e.step;
-    waited = e.exposed + e.peers;
-    add_exchange(run, link_of(run, options), out);
-  } else if (split) {
-    const double of_first = split->of_first > 0 ? split->exchange / split->of_first : 1;
-    if (split->factor >= 1.15) exchange = t.wait * of_first;
-    out.evidence.push_back(fmt::format(
-        "In the newest 20 seconds the shortest wait of any rank was {} a step: so much is the "
-        "exchange itself. On average ranks waited {} longer than that, for the slowest (rank {}).",
-        milliseconds(split->exchange), milliseconds(split->for_others), split->slowest));
-    out.facts["exchange_wait_seconds"] = split->exchange;
-    out.facts["wait_for_slowest_seconds"] = split->for_others;
+  if (!run.times) {
+    out.verdict = "Not measured: the times of its steps (times/) are not in the run folder.";
+    out.facts["bottleneck"] = nullptr;
+    out.not_measured.push_back({"what ranks waited for", "there is no times/",
+                                "keep the whole run folder of rank 0; a run that ended within its "
+                                "first steps has none"});
+    return out;
   }
+  const ExchangeFigures e = exchange_figures(*run.times);
+  const double exchange = e.exposed, step = e.step, waited = e.exposed + e.peers;
+  add_exchange(run, link_of(run, options), out);
   constexpr double kMuch = 0.15;
   const double share = step > 0 ? waited / step : 0;
   const bool bound = exchange > kMuch * step;
@@ -267,8 +235,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
   }
   if (exchange > 0 && exchange < step) {
     TextTable table{{"if", "because", "speed-up"}, {}, "llr"};
-    const std::vector<WhatIf> choices = run.times ? measured_choices(run) : what_if(step, exchange);
-    for (const WhatIf& w : choices) {
+    for (const WhatIf& w : measured_choices(run)) {
       table.rows.push_back({w.name, w.reason,
                             w.high - w.low < 0.005
                                 ? fmt::format("{:.2f} x", w.high)
@@ -276,8 +243,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
       out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
     }
     out.evidence.emplace_back(
-        run.times ? "What other choices could give, from exposed and hidden communication:"
-                  : "What other choices could give, as bounds from compute and wait alone:");
+        "What other choices could give, from exposed and hidden communication:");
     out.tables.push_back(table);
   }
   if (run.facts.value("comm.strategy", "every_step") != "every_step") {
@@ -286,21 +252,12 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
                     run.facts.value("comm.local_steps"), run.facts.value("comm.strategy"),
                     short_duration(run.history.meeting_seconds)));
   }
-  if (!run.times) {
-    out.not_measured.push_back(
-        {"communication hidden behind the backward pass",
-         "the run has no times/: it records only what computing does not hide",
-         "train with this version; `lockstep plan` predicts it"});
-  }
   add_timeline(run, out);
   if (hosts > 1) add_link_use(run, options, out, findings);
   out.method = fmt::format(
-      "{} Above {} of a "
-      "step it counts as a bottleneck; where a rank is slower than the others by "
-      "15 % or more, what the others wait for it is taken off first.",
-      run.times ? "Waiting until the last rank had come is for peers, the rest of it is exposed "
-                  "communication; times are means over ranks and steps, from times/."
-                : "Waiting begins when the backward pass has ended, on rank 0.",
+      "Waiting until the last rank had come is for peers, the rest of it is exposed communication; "
+      "times are means over ranks and steps, from times/. Above {} of a step it counts as a "
+      "bottleneck.",
       percent(kMuch));
   return out;
 }

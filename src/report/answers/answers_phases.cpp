@@ -205,7 +205,7 @@ std::vector<WhatIf> measured_choices(const Run& run) {
   const std::string hook = run.facts.value("comm.hook");
   const bool halved =
       hook.find("16") != std::string::npos || hook.find("powersgd") != std::string::npos;
-  return what_if_measured(e.step, e.exposed, e.hidden, halved);
+  return what_if(e.step, e.exposed, e.hidden, halved);
 }
 
 void add_timeline(const Run& run, Answer& out) {

@@ -14,7 +14,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMostBins = 200, kMostSamples = 4096;
-constexpr double kSlow = 1.15;  // as docs/run-folder.md
 constexpr int64_t kFewSteps = 20, kShortStretch = 50;
 
 // The name of a phase and where it is; the order is that of a step.
@@ -193,7 +192,7 @@ std::optional<SlowRank> slow_stretch(const RunTimes& times) {
     std::vector<RankPhases> means;
     for (const RankPhases& rank : bin.ranks) means.push_back(rank.mean());
     const auto [rank, factor] = slowest_of(means);
-    if (factor < kSlow) {
+    if (factor < kSlowRankFactor) {
       steps = 0;
       continue;
     }
@@ -293,7 +292,7 @@ void for_each_counted_step(const fs::path& folder, const std::function<void(cons
 std::optional<SlowRank> find_slow_rank(const RunTimes& times) {
   if (times.ranks() < 2 || times.steps() < kFewSteps) return std::nullopt;
   const auto [rank, factor] = slowest_of(times.steady);
-  if (factor < kSlow) return slow_stretch(times);
+  if (factor < kSlowRankFactor) return slow_stretch(times);
   return SlowRank{.rank = rank,
                   .factor = factor,
                   .first = times.covered.front().first,

@@ -4,6 +4,7 @@
 
 #include "base/statistics.h"
 #include "base/text.h"
+#include "formats/step_times.h"
 
 namespace lockstep {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 constexpr std::chrono::seconds kWindow{20}, kPersists{30}, kSilence{600};
 constexpr int64_t kFewSteps = 5;  // say little: the window is then as long as it takes
 constexpr std::size_t kMostMoments = 600;
-constexpr double kSlower = 1.15;
 
 // Median over all ranks but one.
 template <typename Figure>
@@ -72,7 +72,7 @@ std::optional<Straggler> StragglerWatch::find() const {
     double factor = usual > 0 ? all[r].busy_seconds() / usual : 1;
     if (factor > out.factor) out = {.rank = static_cast<int>(r), .factor = factor};
   }
-  if (out.factor < kSlower) return {};
+  if (out.factor < kSlowRankFactor) return {};
 
   const std::size_t slow = static_cast<std::size_t>(out.rank);
   out.host = ranks_[slow].identity.host;

@@ -23,7 +23,6 @@ struct InventedStep {
 
 struct InventedRun {
   int steps = 200, every = 20, hosts = 2;
-  double slow_rank = 1;  // rank 1's compute over rank 0's
   InventedStep step;
   int warned_at = 0;  // the run noticed a slow rank; 0: never
   int killed_at = 0;  // resumed from the evaluation before; 0: never
@@ -128,7 +127,7 @@ class ReportTest : public ::testing::Test {
     Json ranks = Json::array();
     const double step = run.step.compute + run.step.wait + run.step.data;
     for (int rank = 0; rank < 2; ++rank) {
-      const double compute = run.step.compute * (rank == 1 ? run.slow_rank : 1);
+      const double compute = run.step.compute;
       ranks.push_back(
           {{"rank", rank},
            {"host", rank < run.hosts ? std::string(1, static_cast<char>('a' + rank)) : "a"},
@@ -158,7 +157,7 @@ TEST_F(ReportTest, AHealthyRunHasNoFindings) {
   EXPECT_EQ(findings_of(report), std::set<std::string>{});
   EXPECT_EQ(answer_of(report, "trained")["facts"]["trend"], "level");
   EXPECT_EQ(answer_of(report, "overfitting")["facts"]["overfitting"], "none");
-  EXPECT_EQ(answer_of(report, "network")["facts"]["bottleneck"], false);
+  EXPECT_EQ(answer_of(report, "network")["facts"]["bottleneck"], nullptr) << "it has no times/";
   EXPECT_EQ(report["answers"].size(), 16u);
   EXPECT_EQ(report["answers"][10]["number"], 11);
 }
@@ -173,13 +172,6 @@ TEST_F(ReportTest, AKilledAndResumedRunSaysSo) {
               1e-6);
 }
 
-TEST_F(ReportTest, ASlowRankIsNotTakenForTheNetwork) {
-  const Json report =
-      report_of(make({.slow_rank = 1.6, .step = {.compute = 0.5, .wait = 0.32, .data = 0.01}}));
-  EXPECT_TRUE(findings_of(report).contains("slow_rank"));
-  EXPECT_FALSE(findings_of(report).contains("network_bound"));
-}
-
 TEST_F(ReportTest, ASlowRankThatTheRunNoticedIsTold) {
   const Json report = report_of(make({.warned_at = 120}));
   EXPECT_EQ(findings_of(report), std::set<std::string>{"slow_rank"});
@@ -188,13 +180,6 @@ TEST_F(ReportTest, ASlowRankThatTheRunNoticedIsTold) {
                           "machine computes more slowly"),
             std::string::npos)
       << evidence;
-}
-
-TEST_F(ReportTest, ASlowNetworkIsTheBottleneck) {
-  const Json report = report_of(make({.step = {.compute = 0.4, .wait = 0.6, .data = 0.01}}));
-  EXPECT_EQ(findings_of(report), std::set<std::string>{"network_bound"});
-  const Json facts = answer_of(report, "network")["facts"];
-  EXPECT_NEAR(facts["what_if"]["a network without cost"]["high"].get<double>(), 1.01 / 0.41, 1e-6);
 }
 
 TEST_F(ReportTest, TheRingFormulaStandsBesideTheMeasuredBytes) {

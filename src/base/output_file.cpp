@@ -1,4 +1,4 @@
-#include "formats/output_file.h"
+#include "base/output_file.h"
 
 #include <unistd.h>
 
@@ -41,12 +41,19 @@ void OutputFile::rewrite(int64_t offset, const void* data, std::size_t size) {
 void OutputFile::finish() {
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("written");
   if (std::fclose(file_) != 0) {
+    const int cause = errno;
     file_ = nullptr;
     ::unlink(temporary_.c_str());
+    errno = cause;
     fail("written");
   }
   file_ = nullptr;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("renamed into place");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int cause = errno;
+    ::unlink(temporary_.c_str());
+    errno = cause;
+    fail("renamed into place");
+  }
 }
 
 }  // namespace lockstep
