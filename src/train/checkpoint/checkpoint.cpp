@@ -31,7 +31,7 @@ Json state_json(const CheckpointContent& content) {
   Json json = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
   json.update(to_json(content.position));
   json["optimizer_steps"] = content.optimizer.steps_done;
-  if (!content.guard.empty()) json["guard"] = content.guard;
+  json["guard"] = content.guard;
   return json;
 }
 
@@ -101,7 +101,7 @@ void read_state(const std::string& text, const fs::path& place, CheckpointConten
     Json json = Json::parse(text);
     content.position = position_from_json(json);
     content.optimizer.steps_done = json.at("optimizer_steps");
-    if (json.contains("guard")) content.guard = json.at("guard");
+    content.guard = json.at("guard");
   } catch (const Json::exception& error) {
     throw DataError("{}: {}", place.string(), error.what());
   }

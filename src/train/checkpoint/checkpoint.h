@@ -27,7 +27,7 @@ struct CheckpointContent {
   // Undefined: the parameters' own; none for the average.
   torch::Tensor buffers, average_buffers;
   OptimizerState optimizer;             // its arrays [total] are read into
-  std::map<std::string, double> guard;  // StepGuard::state(); empty in older checkpoints
+  std::map<std::string, double> guard;  // StepGuard::state()
   std::vector<StateArray> outer;        // of local steps: arrays [total] that are read into
   std::vector<RankState> ranks;         // what differs by rank; restore_rank_state() reads it
 };

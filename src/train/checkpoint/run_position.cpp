@@ -37,12 +37,8 @@ RunPosition position_from_json(const Json& json) {
   RunPosition p{.step = json.at("step"),
                 .epoch = json.at("epoch"),
                 .step_in_epoch = json.at("step_in_epoch"),
-                .targets_seen = json.at("targets_seen")};
-  p.evaluated_step = json.value("evaluated_step", p.step);
-  if (json.contains("best_metric")) {
-    p.validation = {{.metric = "bleu", .best = {{json.at("best_step"), json.at("best_metric")}}}};
-  }
-  if (!json.contains("validation")) return p;
+                .targets_seen = json.at("targets_seen"),
+                .evaluated_step = json.at("evaluated_step")};
   for (const Json& history : json.at("validation")) {
     p.validation.push_back(history_from_json(history));
   }

@@ -19,8 +19,7 @@ struct RunPosition {
 };
 
 nlohmann::ordered_json to_json(const RunPosition& position);
-// Throws nlohmann::json::exception for what to_json() did not write. Reads the first format too,
-// which knew one metric.
+// Throws nlohmann::json::exception for what to_json() did not write.
 RunPosition position_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace lockstep

@@ -96,16 +96,5 @@ TEST(RunPosition, ComesBackFromItsJson) {
   EXPECT_EQ(back.evaluated_step, 10);
 }
 
-TEST(RunPosition, ReadsTheFirstFormat) {
-  auto json = nlohmann::ordered_json::parse(
-      R"({"step": 7, "epoch": 0, "step_in_epoch": 7, "targets_seen": 1, "best_step": 5,
-          "best_metric": 31.5})");
-  RunPosition p = position_from_json(json);
-  ASSERT_EQ(p.validation.size(), 1u);
-  EXPECT_EQ(p.validation[0].metric, "bleu");
-  EXPECT_EQ(steps_of(p.validation[0]), (std::vector<int64_t>{5}));
-  EXPECT_EQ(p.evaluated_step, 7);
-}
-
 }  // namespace
 }  // namespace lockstep
