@@ -120,7 +120,8 @@ class Job {
     // By what they run; the one that looks is a shell. What it says of a process that ends while it
     // looks is not part of the answer.
     std::string script = fmt::format(
-        "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || continue; "
+        "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || "
+        "continue; "
         "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
         fs::canonical(LOCKSTEP_PROGRAM).string(), of);
     std::vector<int> out;

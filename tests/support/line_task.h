@@ -1,0 +1,103 @@
+// A task that only tests have: a line through made-up points, by least squares.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/numerics.h"
+#include "tasks/task.h"
+
+namespace lockstep {
+
+struct PointsConfig {  // section [points]
+  int64_t train = 64, dev = 16, batch = 8;
+
+  void describe(Fields& f) {
+    f("train", &train, AtLeast{1}, "points to learn from");
+    f("dev", &dev, AtLeast{1}, "points to evaluate on");
+    f("batch", &batch, AtLeast{1}, "points of a step, all ranks together");
+  }
+};
+
+struct PointsBatch : Batch {
+  torch::Tensor x, y;  // fp32 [items]
+};
+
+// y = slope * x + offset.
+class LineTask : public Task {
+ public:
+  void describe(Fields& f) override { f.section("points", config_, "what it learns from"); }
+  void open(const TaskContext& context) override {
+    slope_ = parameters_.add("slope", {1}, zeros());
+    offset_ = parameters_.add("offset", {1}, zeros());
+    parameters_.allocate(context.device, context.numerics.compute, context.seed);
+  }
+  std::string data_identity() const override { return fmt::format("{} points", config_.train); }
+  Parameters& parameters() override { return parameters_; }
+  const char* unit() const override { return "pt"; }
+  int64_t steps_in_epoch(int64_t) override {
+    return (config_.train + config_.batch - 1) / config_.batch;
+  }
+  int64_t targets_in_step(int64_t, int64_t step) override {
+    return std::min(config_.batch, config_.train - step * config_.batch);
+  }
+  int64_t train_items() const override { return config_.train; }
+  int64_t items_of(const std::string&) override { return config_.dev; }
+  double items_per_step() override { return static_cast<double>(config_.batch); }
+
+  std::unique_ptr<Batch> make_batch(const BatchPosition& at) override {
+    const int64_t first = at.step_in_epoch * config_.batch;
+    const int64_t points = targets_in_step(at.epoch, at.step_in_epoch);
+    return points_from(first + points * at.part / at.parts,
+                       first + points * (at.part + 1) / at.parts);
+  }
+
+  void compute_with(const Numerics&) override {}
+  LossParts loss(const Batch& batch, int64_t) override {
+    const auto& points = static_cast<const PointsBatch&>(batch);
+    const torch::Tensor error = slope_->value * points.x + offset_->value - points.y;
+    const torch::Tensor squares = error.square().sum();
+    return {squares, squares.detach(), (error.detach().abs() < 0.1).sum()};
+  }
+
+  const std::vector<MetricKind>& metrics() const override {
+    static const std::vector<MetricKind> kinds = {{"loss", false}};
+    return kinds;
+  }
+  Evaluation evaluate(World& world, const EvaluationRequest& request) override {
+    torch::NoGradGuard no_grad;
+    std::vector<double> squares(static_cast<std::size_t>(config_.dev));  // by point
+    for (int64_t i = world.rank(); i < config_.dev; i += world.size()) {
+      const auto point = points_from(config_.train + i, config_.train + i + 1);
+      squares[static_cast<std::size_t>(i)] = loss(*point, 0).loss.item<double>();
+    }
+    world.all_reduce_sum(std::span<double>(squares));
+    Evaluation out;
+    out.metrics["loss"] = std::accumulate(squares.begin(), squares.end(), 0.0) / config_.dev;
+    out.summary = fmt::format("{} loss {:.6f}", request.split, out.metrics["loss"]);
+    return out;
+  }
+
+ private:
+  // The points from `first` up to `last`: on a line but for a little, the same on every machine.
+  static std::unique_ptr<PointsBatch> points_from(int64_t first, int64_t last) {
+    if (first == last) return nullptr;
+    auto out = std::make_unique<PointsBatch>();
+    const torch::Tensor number = torch::arange(first, last, torch::kFloat32);
+    out->x = (number * 12.9898F).sin();
+    out->y = out->x * 3 - 2 + (number * 78.233F).sin() * 0.01F;
+    out->items = out->targets = last - first;
+    return out;
+  }
+
+  PointsConfig config_;
+  Parameters parameters_;
+  ParameterRef slope_, offset_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+#include "train/checkpoint/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+
+namespace lockstep {
+namespace {
+
+struct Network {
+  Parameters parameters;
+  torch::Tensor moment, average;
+  explicit Network(uint64_t seed, int64_t width = 4) {
+    parameters.add("weight", {3, width}, normal(1));
+    parameters.add("bias", {width}, zeros());
+    parameters.add_buffer("norm.running_mean", {5}, static_cast<float>(seed));
+    parameters.allocate(torch::kCPU, torch::kFloat, seed);
+    moment = parameters.values() * 2;
+    average = parameters.values() * 3;
+  }
+  CheckpointContent content(int64_t step = 0) {
+    return {.position = {.step = step, .epoch = 1, .step_in_epoch = 2, .targets_seen = 70},
+            .parameters = &parameters,
+            .average = average,
+            .optimizer = {.arrays = {{"moment", moment}}, .steps_done = step},
+            .guard = {{"loss_scale.scale", 512}}};
+  }
+};
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  fs::path saved(Network& network, int64_t step = 7) {
+    save_checkpoint(folder_.path(), network.content(step));
+    return folder_.path() / fmt::format("step_{}", step);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(CheckpointTest, BringsBackEverythingBitByBit) {
+  Network before(1), after(2);
+  const fs::path checkpoint = saved(before);
+  CheckpointContent content = after.content();
+  content.guard.clear();
+  const RunPosition position = load_checkpoint(checkpoint, content);
+  EXPECT_EQ(position.step, 7);
+  EXPECT_EQ(position.epoch, 1);
+  EXPECT_EQ(position.targets_seen, 70);
+  EXPECT_TRUE(torch::equal(after.parameters.values(), before.parameters.values()));
+  EXPECT_TRUE(torch::equal(after.parameters.buffers(), before.parameters.buffers()));
+  EXPECT_TRUE(torch::equal(after.moment, before.moment));
+  EXPECT_TRUE(torch::equal(after.average, before.average));
+  EXPECT_EQ(content.optimizer.steps_done, 7);
+  EXPECT_EQ(content.guard.at("loss_scale.scale"), 512);
+}
+
+TEST_F(CheckpointTest, TheAverageIsWhatIsUsed) {
+  Network before(1), after(2);
+  load_weights_for_use(saved(before), after.parameters);
+  EXPECT_TRUE(torch::equal(after.parameters.values(), before.average));
+}
+
+TEST_F(CheckpointTest, OfAnotherNetworkNamesTheWeightAndBothShapes) {
+  Network narrow(1, 4), wide(1, 6);
+  const fs::path checkpoint = saved(narrow);
+  CheckpointContent content = wide.content();
+  EXPECT_ERROR(load_checkpoint(checkpoint, content), DataError, "weight");
+  EXPECT_ERROR(load_checkpoint(checkpoint, content), DataError, "[3, 6]");
+  EXPECT_ERROR(load_checkpoint(checkpoint, content), DataError, "[3, 4]");
+}
+
+TEST_F(CheckpointTest, OfWeightsAloneIsNotOneToGoOnFrom) {
+  Network network(1);
+  const float bytes[3] = {1, 2, 3};
+  save_weights(folder_.path(), 4, {{"weight", DType::kF32, {3}, std::as_bytes(std::span(bytes))}});
+  CheckpointContent content = network.content();
+  EXPECT_THROW(load_checkpoint(folder_.path() / "step_4", content), DataError);
+}
+
+TEST_F(CheckpointTest, ADamagedStateIsToldWithItsFile) {
+  Network network(1);
+  const fs::path checkpoint = saved(network);
+  write_file(state_file(checkpoint), "{\"step\": ");
+  CheckpointContent content = network.content();
+  EXPECT_ERROR(load_checkpoint(checkpoint, content), DataError, "step_7/state.json");
+}
+
+TEST_F(CheckpointTest, ReplacesAnIncompleteOneAndLeavesOthers) {
+  Network network(1);
+  saved(network, 5);
+  const fs::path checkpoint = folder_.path() / "step_7";
+  fs::create_directories(checkpoint);
+  write_file(checkpoint / "weights.safetensors", "half");
+  saved(network, 7);
+  EXPECT_EQ(newest_complete_checkpoint(folder_.path()), checkpoint);
+  Network other(2);
+  CheckpointContent content = other.content();
+  EXPECT_EQ(load_checkpoint(checkpoint, content).step, 7);
+  EXPECT_TRUE(fs::exists(folder_.path() / "step_5" / "DONE"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#include "train/config/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "tasks/catalogue.h"
+
+namespace lockstep {
+namespace {
+
+RunConfig read(const std::vector<std::string>& words, const std::string& toml = "") {
+  ConfigSource source = ConfigSource::from_text(toml, "run.toml");
+  for (const std::string& word : words) source.override_with(word);
+  return read_run_config(std::move(source));
+}
+
+// What a run folder keeps is the whole configuration: it gives the same one again.
+TEST(RunConfigText, ReadsBackAsItWasForEveryTaskAndOptimizer) {
+  for (const char* task : {"translation", "images", "text"}) {
+    for (const char* optimizer : {"adam", "adamw", "lazy_adam", "novograd", "sgd"}) {
+      RunConfig config =
+          read({fmt::format("task.name={}", task), fmt::format("optimizer.name={}", optimizer),
+                "run.seed=7", "training.freeze=head.*,stem.*"});
+      const std::string text = config.to_toml();
+      EXPECT_EQ(read({}, text).to_toml(), text) << task << " " << optimizer;
+    }
+  }
+}
+
+TEST(RunConfigText, WordsGoOverTheFile) {
+  const RunConfig config = read({"training.steps=5"}, "[training]\nsteps = 9\nclip_norm = 2.0\n");
+  EXPECT_EQ(config.training.steps, 5);
+  EXPECT_EQ(config.training.clip_norm, 2);
+}
+
+TEST(RunConfigText, DefaultsAreThoseOfTheTask) {
+  EXPECT_EQ(read({}).evaluation.split, "dev");
+  EXPECT_EQ(read({"task.name=images"}).evaluation.split, "val");
+  EXPECT_EQ(read({"task.name=text"}).evaluation.split, "validation");
+  EXPECT_EQ(read({"task.name=images"}).evaluation.metrics, std::vector<std::string>{"acc1"});
+  EXPECT_EQ(read({"task.name=images"}).log_style(), "imagenet");
+}
+
+TEST(RunConfigText, EpochsTakeThePlaceOfSteps) {
+  const RunConfig config = read({"training.epochs=3"});
+  EXPECT_EQ(config.training.epochs, 3);
+  EXPECT_EQ(config.training.steps, 0);
+  EXPECT_ERROR(read({"training.epochs=3", "training.steps=9"}), ConfigError,
+               "would end after 3 epochs or 9 steps");
+  EXPECT_ERROR(read({"training.steps=0"}), ConfigError, "0 steps and 0 epochs");
+}
+
+TEST(RunConfigText, EveryErrorIsToldWithItsPlaceAndTheNearestName) {
+  try {
+    read({}, "[training]\nstepps = 9\nclip_norm = \"much\"\n[optimizer]\nname = \"adm\"\n");
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    const std::string text = error.describe();
+    EXPECT_NE(text.find("run.toml:2"), std::string::npos) << text;
+    EXPECT_NE(text.find("training.steps"), std::string::npos) << text;
+    EXPECT_NE(text.find("run.toml:3"), std::string::npos) << text;
+    EXPECT_NE(text.find("did you mean adam?"), std::string::npos) << text;
+  }
+}
+
+TEST(RunConfigText, WhatDoesNotGoTogetherIsRefused) {
+  EXPECT_ERROR(read({"evaluation.patience=2", "evaluation.every=0"}), ConfigError,
+               "evaluation.patience");
+  EXPECT_ERROR(read({"training.freeze=("}), ConfigError, "training.freeze");
+  EXPECT_ERROR(read({"logging.style=imagenet"}), ConfigError, "Acc@5");
+  EXPECT_ERROR(read({"evaluation.metrics=blue"}), ConfigError, "bleu");
+  EXPECT_ERROR(read({"logging.mlperf=true", "evaluation.every=0"}), ConfigError, "logging.mlperf");
+}
+
+}  // namespace
+}  // namespace lockstep
