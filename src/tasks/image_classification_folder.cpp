@@ -1,5 +1,5 @@
 // An image classifier as a folder that others use: torchvision, timm, transformers
-// (docs/image-models.md).
+// (docs/export.md).
 #include <fmt/ranges.h>
 
 #include "base/error.h"
