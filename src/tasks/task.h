@@ -105,9 +105,9 @@ class Task {
   virtual std::string data_identity() const = 0;
 
   virtual Parameters& parameters() = 0;
-  virtual int64_t width() const { return 512; }  // of the model, for the noam schedule
+  virtual int64_t width() const { return 512; }     // of the model, for the noam schedule
   virtual int64_t accumulate() const { return 1; }  // micro-batches a rank adds up in one step
-  virtual const char* unit() const = 0;    // of targets, short: "tok", "img"
+  virtual const char* unit() const = 0;             // of targets, short: "tok", "img"
   // The style of the console's lines: "lockstep", "imagenet".
   virtual const char* log_style() const { return "lockstep"; }
   virtual bool counts_top5() const { return false; }  // LossParts::top5 is there

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/output_file.h"
 #include "data/manifest/manifest.h"
 #include "data/parallel/sentence_pairs.h"
 #include "data/tokenize/word_encoder.h"
-#include "base/output_file.h"
 #include "formats/token_file.h"
 
 namespace lockstep {

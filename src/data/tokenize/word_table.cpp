@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "base/output_file.h"
+#include "base/random.h"
 
 namespace lockstep {
 

@@ -17,8 +17,8 @@ constexpr const char* kProgram = "rsvg-convert";
 bool can_rasterise() { return find_in_path(kProgram).has_value(); }
 
 void rasterise(const fs::path& svg, const fs::path& png, double scale) {
-  const ProgramEnd end = run_to_end({kProgram, "--zoom", fmt::format("{}", scale), "--output",
-                                     png.string(), svg.string()});
+  const ProgramEnd end = run_to_end(
+      {kProgram, "--zoom", fmt::format("{}", scale), "--output", png.string(), svg.string()});
   if (end.status != 0) {
     throw MachineError("{}: cannot be drawn: {} says: {}", png.string(), kProgram, trim(end.said));
   }
