@@ -182,6 +182,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.not_measured.push_back({"what ranks waited for", "there is no times/",
                                 "keep the whole run folder of rank 0; a run that ended within its "
                                 "first steps has none"});
+    add_timeline(run, out);
     return out;
   }
   const ExchangeFigures e = exchange_figures(*run.times);

@@ -13,7 +13,7 @@ class OwnTaskTest : public ::testing::Test {
   void SetUp() override {
     write_file(config(),
                "[task]\nname = \"line\"\n[points]\nbatch = 12\n[optimizer]\nname = \"sgd\"\n"
-               "lr = 0.2\n[schedule]\nname = \"fixed\"\n[training]\nsteps = 40\n"
+               "lr = 0.2\nmomentum = 0.0\n[schedule]\nname = \"fixed\"\n[training]\nsteps = 40\n"
                "progress_every = 10\n[evaluation]\nevery = 10\n[checkpoint]\nevery = 10\n"
                "[run]\nprecision = \"fp32\"\n");
   }

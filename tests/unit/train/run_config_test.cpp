@@ -20,7 +20,7 @@ TEST(RunConfigText, ReadsBackAsItWasForEveryTaskAndOptimizer) {
     for (const char* optimizer : {"adam", "adamw", "lazy_adam", "novograd", "sgd"}) {
       RunConfig config =
           read({fmt::format("task.name={}", task), fmt::format("optimizer.name={}", optimizer),
-                "run.seed=7", "training.freeze=head.*,stem.*"});
+                "run.seed=7", "training.freeze=[\"head.*\", \"stem.*\"]"});
       const std::string text = config.to_toml();
       EXPECT_EQ(read({}, text).to_toml(), text) << task << " " << optimizer;
     }
@@ -66,7 +66,7 @@ TEST(RunConfigText, EveryErrorIsToldWithItsPlaceAndTheNearestName) {
 TEST(RunConfigText, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_ERROR(read({"evaluation.patience=2", "evaluation.every=0"}), ConfigError,
                "evaluation.patience");
-  EXPECT_ERROR(read({"training.freeze=("}), ConfigError, "training.freeze");
+  EXPECT_ERROR(read({"training.freeze=[\"(\"]"}), ConfigError, "training.freeze");
   EXPECT_ERROR(read({"logging.style=imagenet"}), ConfigError, "Acc@5");
   EXPECT_ERROR(read({"evaluation.metrics=blue"}), ConfigError, "bleu");
   EXPECT_ERROR(read({"logging.mlperf=true", "evaluation.every=0"}), ConfigError, "logging.mlperf");

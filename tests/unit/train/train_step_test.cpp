@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/expect_error.h"
 #include "support/line_task.h"
 #include "support/ranks.h"
 #include "tasks/catalogue.h"
@@ -122,7 +123,7 @@ TEST(TrainStep, ClipsTheGradientToItsNorm) {
 
 TEST(TrainStep, FrozenWeightsStay) {
   World world({}, {});
-  LineRun run(world, {"training.freeze=slope"});
+  LineRun run(world, {"training.freeze=[\"slope\"]"});
   const StepOutcome outcome = run.step();
   EXPECT_EQ(run.weight("slope"), 0);
   EXPECT_NE(run.weight("offset"), 0);
@@ -223,13 +224,8 @@ TEST(TrainingState, OnlyThoseThatWriteLeaveAFile) {
 TEST(TrainingState, SaysWhichCheckpointItCannotGoOnFrom) {
   World world({}, {});
   LineRun run(world);
-  try {
-    run.state().restore({.path = "/nowhere/step_3", .step = 3});
-    FAIL() << "restored from nothing";
-  } catch (const DataError& error) {
-    EXPECT_NE(error.describe().find("resuming from /nowhere/step_3"), std::string::npos)
-        << error.describe();
-  }
+  const SharedCheckpoint nowhere{.path = "/nowhere/step_3", .step = 3};
+  EXPECT_ERROR(run.state().restore(nowhere), Error, "resuming from /nowhere/step_3");
 }
 
 }  // namespace
