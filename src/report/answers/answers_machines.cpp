@@ -165,53 +165,40 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   return out;
 }
 
-Answer answer_network(const Run& run, const ReportOptions& options, Findings& findings) {
-  Answer out{.id = "network", .question = "Was the network the bottleneck?"};
-  const int ranks = run.facts.ranks(), hosts = run.facts.hosts();
-  out.facts["ranks"] = ranks;
-  out.facts["hosts"] = hosts;
-  if (run.history.steps.empty() || ranks < 2) {
-    out.verdict =
-        ranks < 2 ? "No: there was one rank, so nothing was exchanged." : "No step was recorded.";
-    out.facts["bottleneck"] = false;
-    return out;
-  }
-  if (!run.times) {
-    out.verdict = "Not measured: the times of its steps (times/) are not in the run folder.";
-    out.facts["bottleneck"] = nullptr;
-    out.not_measured.push_back({"what ranks waited for", "there is no times/",
-                                "keep the whole run folder of rank 0; a run that ended within its "
-                                "first steps has none"});
-    add_timeline(run, out);
-    return out;
-  }
+namespace {
+
+constexpr double kMuchWaiting = 0.15;  // of a step: above it the exchange is a bottleneck
+
+// The part of a step that is exposed communication, and whether it is much.
+void judge_exchange(const Run& run, Answer& out, Findings& findings) {
+  const int hosts = run.facts.hosts();
   const ExchangeFigures e = exchange_figures(*run.times);
-  const double exchange = e.exposed, step = e.step, waited = e.exposed + e.peers;
-  add_exchange(run, link_of(run, options), out);
-  constexpr double kMuch = 0.15;
-  const double share = step > 0 ? waited / step : 0;
-  const bool bound = exchange > kMuch * step;
+  const double share = e.step > 0 ? (e.exposed + e.peers) / e.step : 0;
+  const bool bound = e.exposed > kMuchWaiting * e.step;
   out.facts["wait_share"] = share;
   out.facts["bottleneck"] = bound && hosts > 1;
   const char* path = hosts > 1 ? "the network" : "shared memory of the one machine";
   if (bound) {
-    out.verdict = fmt::format(
-        "Yes: {} of a step is communication through {} that computing does "
-        "not hide.",
-        percent(exchange / step), path);
+    out.verdict =
+        fmt::format("Yes: {} of a step is communication through {} that computing does not hide.",
+                    percent(e.exposed / e.step), path);
     findings.push_back({hosts > 1 ? "network_bound" : "exchange_bound", out.verdict});
-  } else if (share > kMuch) {
+  } else if (share > kMuchWaiting) {
     out.verdict =
         fmt::format("No: {} of a step is waiting, but mostly for a slower rank.", percent(share));
   } else {
     out.verdict =
         fmt::format("No: {} of a step is waiting for others and {}.", percent(share), path);
   }
-  if (hosts == 1) {
-    out.evidence.emplace_back(
-        "All ranks ran on one machine and exchanged through its memory; no "
-        "network was in use.");
-  }
+  out.method = fmt::format(
+      "Waiting until the last rank had come is for peers, the rest of it is exposed communication; "
+      "times are means over ranks and steps, from times/. Above {} of a step it counts as a "
+      "bottleneck.",
+      percent(kMuchWaiting));
+}
+
+// Each host's interface as its heartbeats told it last.
+void add_interfaces(const Run& run, Answer& out, Findings& findings) {
   TextTable links{{"host", "interface", "in", "out", "link", "used", "retransmits"}, {}, "llrrrrr"};
   std::vector<std::string> seen;
   for (const RankLive& r : ranks_of(run.facts)) {
@@ -228,25 +215,57 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
                                                      r.host, r.retransmits)});
     }
   }
-  if (hosts > 1 && !links.rows.empty()) {
-    out.evidence.emplace_back(
-        "Used against available over the newest 20 seconds, all programs of the "
-        "machine:");
-    out.tables.push_back(links);
+  if (run.facts.hosts() < 2 || links.rows.empty()) return;
+  out.evidence.emplace_back(
+      "Used against available over the newest 20 seconds, all programs of the machine:");
+  out.tables.push_back(links);
+}
+
+void add_choices(const Run& run, Answer& out) {
+  const ExchangeFigures e = exchange_figures(*run.times);
+  if (e.exposed <= 0 || e.exposed >= e.step) return;
+  TextTable table{{"if", "because", "speed-up"}, {}, "llr"};
+  for (const WhatIf& w : measured_choices(run)) {
+    table.rows.push_back({w.name, w.reason,
+                          w.high - w.low < 0.005
+                              ? fmt::format("{:.2f} x", w.high)
+                              : fmt::format("{:.2f} to {:.2f} x", w.low, w.high)});
+    out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
   }
-  if (exchange > 0 && exchange < step) {
-    TextTable table{{"if", "because", "speed-up"}, {}, "llr"};
-    for (const WhatIf& w : measured_choices(run)) {
-      table.rows.push_back({w.name, w.reason,
-                            w.high - w.low < 0.005
-                                ? fmt::format("{:.2f} x", w.high)
-                                : fmt::format("{:.2f} to {:.2f} x", w.low, w.high)});
-      out.facts["what_if"][w.name] = {{"low", w.low}, {"high", w.high}};
-    }
-    out.evidence.emplace_back(
-        "What other choices could give, from exposed and hidden communication:");
-    out.tables.push_back(table);
+  out.evidence.emplace_back(
+      "What other choices could give, from exposed and hidden communication:");
+  out.tables.push_back(table);
+}
+
+}  // namespace
+
+Answer answer_network(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "network", .question = "Was the network the bottleneck?"};
+  const int ranks = run.facts.ranks(), hosts = run.facts.hosts();
+  out.facts["ranks"] = ranks;
+  out.facts["hosts"] = hosts;
+  if (run.history.steps.empty() || ranks < 2) {
+    out.verdict =
+        ranks < 2 ? "No: there was one rank, so nothing was exchanged." : "No step was recorded.";
+    out.facts["bottleneck"] = false;
+    return out;
   }
+  if (run.times) {
+    add_exchange(run, link_of(run, options), out);
+    judge_exchange(run, out, findings);
+  } else {
+    out.verdict = "Not measured: the times of its steps (times/) are not in the run folder.";
+    out.facts["bottleneck"] = nullptr;
+    out.not_measured.push_back({"what ranks waited for", "there is no times/",
+                                "keep the whole run folder of rank 0; a run that ended within its "
+                                "first steps has none"});
+  }
+  if (hosts == 1) {
+    out.evidence.emplace_back(
+        "All ranks ran on one machine and exchanged through its memory; no network was in use.");
+  }
+  add_interfaces(run, out, findings);
+  if (run.times) add_choices(run, out);
   if (run.facts.value("comm.strategy", "every_step") != "every_step") {
     out.evidence.push_back(
         fmt::format("Ranks met every {} steps only ({}): waits at meetings were {} in all.",
@@ -255,11 +274,6 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
   }
   add_timeline(run, out);
   if (hosts > 1) add_link_use(run, options, out, findings);
-  out.method = fmt::format(
-      "Waiting until the last rank had come is for peers, the rest of it is exposed communication; "
-      "times are means over ranks and steps, from times/. Above {} of a step it counts as a "
-      "bottleneck.",
-      percent(kMuch));
   return out;
 }
 
