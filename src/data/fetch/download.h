@@ -28,7 +28,7 @@ struct Download {
 };
 
 struct DownloadOptions {
-  int attempts = 8;                             // in a row without any progress
+  int attempts = 8;                             // how many in a row may make no progress
   std::chrono::milliseconds first_pause{1000};  // before the second attempt; doubles up to a minute
   std::chrono::seconds connect_timeout{30};     // to reach the server
   std::chrono::seconds stall_timeout{30};       // without a byte, before the transfer is aborted

@@ -198,7 +198,7 @@ void Hub::fetch(const HubReference& model, const std::string& name, const Remote
                   .check = {.bytes = remote.bytes},
                   .headers = headers(),
                   .part = blob.string() + ".incomplete"};
-  if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // for large files
+  if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // so for large ones
   log_info("fetching {} of {}{}", name, model.repository,
            remote.bytes < 0 ? "" : ", " + short_bytes(static_cast<double>(remote.bytes)));
   try {
