@@ -1,5 +1,6 @@
-// A named list of things of one kind, in the order added: the table of contents of a folder.
-// An unknown name gets the same error as an unknown configuration key.
+// A named list of entries of one kind, in the order in which they were added. It serves as the
+// table of contents of a folder of sources. An unknown name is reported like an unknown
+// configuration key.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ class Catalogue {
     Entry entry;
   };
 
-  // `kind` is the word for one of them, as errors say it: "optimizer".
+  // `kind` is the word that errors use for one entry: "optimizer".
   explicit Catalogue(std::string kind) : kind_(std::move(kind)) {}
 
   void add(std::string name, Entry entry, std::string help) {
@@ -43,7 +44,7 @@ class Catalogue {
     return nullptr;
   }
 
-  // `no optimizer "adm"; did you mean adam? (adam, sgd)`
+  // Returns the message `no optimizer "adm"; did you mean adam? (adam, sgd)`.
   std::string unknown(std::string_view name) const {
     return fmt::format("no {} \"{}\"{} ({})", kind_, name, did_you_mean(name, names()),
                        join(names(), ", "));

@@ -23,7 +23,7 @@ CleanupProcess::CleanupProcess(const std::string& name, const std::function<void
   pid_ = ::fork();
   if (pid_ < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
   if (pid_ > 0) return;
-  ::setsid();  // Ctrl-C and a hangup of the terminal are not for it
+  ::setsid();  // it must not receive Ctrl-C or the terminal's hangup
   ::prctl(PR_SET_NAME, name.c_str());
   sigset_t all;
   sigfillset(&all);

@@ -1,6 +1,6 @@
-// A forked process that outlives this one to clean up after it: it waits for the end of a channel
-// that only this process holds, and that the kernel closes however this process dies, by SIGKILL
-// too.
+// A forked process that outlives this one and cleans up after it. It waits for the end of a pipe
+// whose writing end only this process holds: the kernel closes that end however this process dies,
+// even by SIGKILL.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,12 @@ namespace lockstep {
 
 class CleanupProcess {
  public:
-  // Starts it. In it: a session of its own, all signals blocked, no descriptor but the channel's
-  // reading end, which `work` is given; when `work` returns, it ends. REQUIRES: no other thread
-  // runs, or `work` makes async-signal-safe calls only. Throws MachineError.
+  // Starts the process. It runs in its own session, with all signals blocked and no open descriptor
+  // except the reading end of the pipe, which is passed to `work`. It exits when `work` returns.
+  // REQUIRES: no other thread runs, or `work` makes only async-signal-safe calls. Throws
+  // MachineError.
   CleanupProcess(const std::string& name, const std::function<void(int)>& work);
-  // Ends the channel and waits for it.
+  // Closes the pipe and waits for the process to end.
   ~CleanupProcess();
   CleanupProcess(const CleanupProcess&) = delete;
   CleanupProcess& operator=(const CleanupProcess&) = delete;

@@ -1,4 +1,4 @@
-// Times as seconds.
+// Helpers that express times in seconds.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return seconds_of(std::chrono::steady_clock::now() - start);
 }
 
-// Seconds since 1970, to the millisecond.
+// Returns the seconds since 1970, rounded to milliseconds.
 inline double unix_seconds() {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   return std::round(now.count() * 1000) / 1000;

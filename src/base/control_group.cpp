@@ -10,16 +10,17 @@
 namespace lockstep {
 namespace {
 
-// The folder of one of our groups: where its tree is mounted, and its path there.
+// A control group of this process: the mount point of its tree and its path in that tree.
 struct Group {
   int version;
   std::string mount, path;
 };
 
-// From /proc/self/cgroup: "0::/user.slice" is version 2, "4:cpu,cpuacct:/jobs" one tree of version
-// 1, which stands under the name of its controllers or, by a symbolic link, of one of them. A
-// container may see the path that its group has outside, where nothing is; its own limits then
-// stand at the root of what is mounted, which is looked at as well.
+// Reads /proc/self/cgroup. The line "0::/user.slice" belongs to version 2. The line
+// "4:cpu,cpuacct:/jobs" belongs to a tree of version 1, which is mounted under the names of its
+// controllers or, by a symbolic link, under one of them. A container may see the path that its
+// group has on the host, which does not exist inside it. Its limits are then at the root of the
+// mounted tree, which is read as well.
 std::vector<Group> groups_of(const std::string& controller, const std::string& root) {
   std::vector<Group> out;
   for (const std::string& line : split(small_file(root + "/proc/self/cgroup"), '\n')) {
@@ -37,7 +38,7 @@ std::vector<Group> groups_of(const std::string& controller, const std::string& r
   return out;
 }
 
-// Each group from ours up to the root of its tree.
+// Visits each group of this process and its parents up to the root of the tree.
 void each_level(const std::string& controller, const std::string& root,
                 const std::function<void(const Group& level, const std::string& folder)>& visit) {
   for (Group group : groups_of(controller, root)) {
@@ -51,12 +52,12 @@ void each_level(const std::string& controller, const std::string& root,
 double cores_of(int version, const std::string& folder) {
   if (version == 2) return parse_core_limit(small_file(folder + "/cpu.max"));
   const std::string quota(trim(small_file(folder + "/cpu.cfs_quota_us")));
-  if (quota.empty() || quota.front() == '-') return 0;  // -1: none
+  if (quota.empty() || quota.front() == '-') return 0;  // -1: no limit
   return parse_core_limit(quota + " " + small_file(folder + "/cpu.cfs_period_us"));
 }
 
-// The bytes that the group may take and those it has taken, what it caches of files left out.
-// A limit near 2^63 is version 1's "none".
+// The limit of a group and the memory it uses, in bytes, without its page cache of files. Version 1
+// writes a value near 2^63 where there is no limit.
 struct GroupMemory {
   int64_t limit = 0, used = 0;
 };

@@ -12,7 +12,7 @@ CpuEnergy::CpuEnergy(const std::string& root) {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(root + "/sys/class/powercap", none)) {
     const std::string zone = entry.path().filename().string();
-    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it.
+    // intel-rapl:0 is a package, intel-rapl:0:1 is a part of that package.
     if (!zone.starts_with("intel-rapl:") || std::count(zone.begin(), zone.end(), ':') != 1) {
       continue;
     }

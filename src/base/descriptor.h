@@ -1,4 +1,4 @@
-// An open file descriptor with one owner; closed by the destructor.
+// An open file descriptor with a single owner. The destructor closes it.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Digests of bytes, by OpenSSL's libcrypto.
+// Computes digests of bytes with OpenSSL's libcrypto.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ struct evp_md_ctx_st;  // libcrypto's EVP_MD_CTX
 
 namespace lockstep {
 
-// Of bytes that come in parts.
+// Computes the digest of bytes that arrive in parts.
 class Digest {
  public:
   static Digest sha256();  // FIPS 180-4
-  static Digest md5();  // RFC 1321: it finds damage, not fraud. MachineError where it is forbidden.
+  static Digest md5();     // RFC 1321; against damage, not fraud. MachineError if forbidden
 
   void update(const void* data, std::size_t size);
-  std::string hex();  // finishes; call once
+  std::string hex();  // finishes the digest; call it once
 
  private:
   struct Free {

@@ -1,6 +1,6 @@
-// Errors of lockstep: a few types, each with one documented exit code (docs/errors.md).
-// An error is thrown where it is known, enriched on its way up with `add_context`, and caught once,
-// in main.cpp. Programmer errors (TORCH_CHECK, assert) are not of these types and exit with 70.
+// The error types of lockstep. Each has one documented exit code (docs/errors.md). Code throws an
+// error where it detects the problem, callers add context with `add_context`, and main.cpp alone
+// catches it. Programming errors (TORCH_CHECK, assert) are not of these types and exit with 70.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,9 +17,9 @@ enum ExitCode : int {
   kExitConfig = 2,     // the command line or a configuration is wrong; nothing was done
   kExitData = 3,       // an input file is missing, damaged or unusable
   kExitMachine = 4,    // a device, peer, port or disk failed; the launcher may restart
-  kExitDiverged = 5,   // the loss is not a number any more
+  kExitDiverged = 5,   // training diverged, e.g. the loss is not finite
   kExitInternal = 70,  // a bug of lockstep
-};                     // stopped by a signal: 128 + its number
+};                     // a process that a signal stopped exits with 128 + its number
 
 class Error : public std::runtime_error {
  public:
@@ -28,7 +28,7 @@ class Error : public std::runtime_error {
 
   int exit_code() const { return exit_code_; }
 
-  // "while: ..." lines, innermost first: what was being done when it happened.
+  // Adds a "while: ..." line that says what was being done. The innermost comes first.
   Error& add_context(std::string what) {
     context_.push_back(std::move(what));
     return *this;
@@ -42,7 +42,7 @@ class Error : public std::runtime_error {
     return *this;
   }
 
-  // The whole text for a person: "error: ...", then while, because and try lines.
+  // Returns the whole text for the user: the message, then the lines "while", "because" and "try".
   std::string describe() const {
     std::string out = text_;
     for (const std::string& c : context_) out += "\n  while: " + c;
@@ -57,7 +57,7 @@ class Error : public std::runtime_error {
   std::vector<std::string> context_;
 };
 
-// The four kinds. Use: throw DataError("{}:{}: {} columns, expected 2", path, line, n);
+// The four error types. Use: throw DataError("{}:{}: {} columns, expected 2", path, line, n);
 template <int Code>
 class ErrorOf : public Error {
  public:

@@ -62,7 +62,8 @@ std::string read_file(const fs::path& path) {
 void for_each_line(const fs::path& path,
                    const std::function<void(std::string_view, int64_t)>& visit) {
   require_regular(path);
-  // zlib reads plain files as they are and gzip files (also several members) unpacked.
+  // zlib passes plain files through unchanged and unpacks gzip files, also those of several
+  // members.
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw DataError("{}: cannot be read: {}", path.string(), why());
   gzbuffer(file.get(), 1 << 17);

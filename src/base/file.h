@@ -1,5 +1,5 @@
-// Files: whole reads, lines (plain or .gz), memory maps, and writes that are whole or absent.
-// All functions throw DataError for input that cannot be read and MachineError for failed writes.
+// File helpers: reading whole files, reading lines (plain or gzip), memory maps, atomic writes. All
+// functions throw DataError for input that cannot be read and MachineError for failed writes.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,19 @@ namespace fs = std::filesystem;
 
 std::string read_file(const fs::path& path);
 
-// Lines without their LF; a CR before the LF is kept out too. Reads gzip when the name ends in .gz.
-// A last line without LF counts. Streams: `line` is valid during the call only; numbers start at 1.
+// Calls `visit` with each line, without its LF and without a CR before the LF. A last line without
+// LF counts as a line. gzip data are recognized and unpacked. The file is streamed: `line` is valid
+// only during the call. Line numbers start at 1.
 void for_each_line(const fs::path& path,
                    const std::function<void(std::string_view line, int64_t number)>& visit);
 std::vector<std::string> read_lines(const fs::path& path);
 
-// Writes beside the target, syncs, renames: a reader sees the old file or the whole new one.
+// Writes a temporary file beside the target, syncs and renames it: a reader sees the old file or
+// the whole new one.
 void write_file(const fs::path& path, std::string_view content);
-void sync_folder(const fs::path& folder);  // makes renames in it durable
+void sync_folder(const fs::path& folder);  // makes renames in the folder durable
 
-// A read-only memory map of a whole file; unmapped by the destructor.
+// A read-only memory map of a whole file. The destructor unmaps it.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -45,7 +47,7 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// A new folder below the system's temporary folder, removed with its content by the destructor.
+// A new folder in the system's temporary folder. The destructor removes it with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -71,7 +71,7 @@ Functions functions_of(void* library) {
   return f;
 }
 
-// What the function says, or `otherwise` when there is none or it refuses.
+// Returns what the function reports times `scale`, or -1 when the function is missing or fails.
 template <typename Value, typename Function, typename... Args>
 double ask(const Function& function, double scale, Args... args) {
   Value value{};
@@ -92,7 +92,7 @@ struct GpuMonitor::Library {
   Functions call;
   bool begun = false;
   std::vector<Device> devices;
-  std::vector<double> first_joules;  // of the energy counters; below 0: there is none
+  std::vector<double> first_joules;  // the energy counters at the start; below 0: none
   std::vector<GpuFigures> figures;
 
   ~Library() {
@@ -100,7 +100,7 @@ struct GpuMonitor::Library {
     if (handle != nullptr) dlclose(handle);
   }
 
-  // Empty, or what is wrong.
+  // Returns an empty string, or what is wrong.
   std::string open(const std::string& path) {
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return dlerror();

@@ -1,7 +1,7 @@
-// What the GPUs of this machine do, by NVIDIA's management library, which comes with the driver and
-// is loaded at run time: no GPU or no driver means no figures. Names, types and constants are those
-// of the NVML API reference (docs.nvidia.com/deploy/nvml-api), declared here as far as they are
-// used.
+// Reads the state of this machine's GPUs with NVIDIA's management library NVML. The library comes
+// with the driver and is loaded at run time: without a GPU or a driver there are no figures. The
+// names, types and constants that are used are declared here after the NVML API reference
+// (docs.nvidia.com/deploy/nvml-api).
 #pragma once
 
 #include <memory>
@@ -12,22 +12,23 @@
 
 namespace lockstep {
 
-// LOCKSTEP_NVML of the environment: another library file, or "none" (then empty: no GPUs are
-// looked for); else the driver's.
+// Returns the library file that the environment variable LOCKSTEP_NVML names, or else the driver's.
+// The value "none" gives an empty name: then no GPUs are looked for.
 std::string nvml_library();
 
-// For one thread: a driver in trouble may let it wait for seconds.
+// Not thread-safe. Calls may block for seconds when a driver has problems.
 class GpuMonitor {
  public:
-  // Nothing is logged when there is no library or no GPU, except where `library` is a path: then
-  // it was asked for.
+  // Logs nothing when there is no library or no GPU, unless `library` is a path: then the user
+  // asked for it.
   explicit GpuMonitor(const std::string& library);
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
   int count() const;  // at most kMostGpus
-  // `seconds` since the call before: energy is power times time where the GPU has no counter.
+  // `seconds` is the time since the previous call. It is used for GPUs without an energy counter,
+  // whose energy is computed as power times time.
   std::span<const GpuFigures> sample(double seconds);
 
  private:

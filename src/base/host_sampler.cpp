@@ -22,7 +22,7 @@ double cpu_seconds_of_this_thread() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// What is known at once: all but rates.
+// Returns the figures that need no second sample: all except rates.
 HostFigures figures_without_rates(HostUsageOptions options) {
   options.machine = false;
   HostFigures out = HostUsage(std::move(options)).sample();
@@ -36,13 +36,13 @@ HostFigures figures_without_rates(HostUsageOptions options) {
 }  // namespace
 
 struct HostSampler::State {
-  std::mutex mutex;  // of what follows; never held while something is read
+  std::mutex mutex;  // guards the members below; never held while a sample is taken
   std::condition_variable changed;
   HostSample newest;
   bool stopping = false, ended = false;
   std::thread thread;
 
-  // To the end, whatever happens: the run does not need these figures.
+  // Runs until stopped and throws nothing: training does not depend on these figures.
   void run(HostUsageOptions options, std::chrono::milliseconds every) {
     try {
       sample_until_stopped(std::move(options), every);
@@ -72,7 +72,7 @@ struct HostSampler::State {
       cpu_before = cpu_now;
       std::scoped_lock lock(mutex);
       newest = sample;
-      due = std::max(due + every, Clock::now());  // after a standstill samples are not made up for
+      due = std::max(due + every, Clock::now());  // missed samples are not made up for
     }
   }
 };
@@ -80,7 +80,7 @@ struct HostSampler::State {
 HostSampler::HostSampler(HostUsageOptions options, std::chrono::milliseconds every)
     : state_(std::make_shared<State>()) {
   state_->newest.process = figures_without_rates(options);
-  // Signals are for the program's own thread: the new thread inherits a mask that blocks them.
+  // The program's own thread handles signals: the new thread inherits a mask that blocks them all.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

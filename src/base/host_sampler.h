@@ -1,5 +1,6 @@
-// Samples this process and, on one rank of each machine, the machine once a second on a thread of
-// its own: neither the training loop nor the heartbeat waits for files of /proc or for a driver.
+// Samples this process once a second on a thread of its own and, on one rank of each machine, the
+// machine too. So neither the training loop nor the heartbeat waits for files of /proc or for a
+// driver.
 #pragma once
 
 #include <chrono>
@@ -10,21 +11,21 @@
 namespace lockstep {
 
 struct HostSample {
-  HostFigures process;     // samples = 0: none was taken yet; memory and cores are known at once
-  MachineFigures machine;  // samples = 0: none, or not asked for
+  HostFigures process;     // samples = 0: no sample yet; memory and cores are set from the start
+  MachineFigures machine;  // samples = 0: no sample yet, or not requested
 };
 
 class HostSampler {
  public:
-  // The first sample comes after a tenth of `every`, so that there are figures soon.
+  // Takes the first sample after a tenth of `every`, so that figures are available early.
   explicit HostSampler(HostUsageOptions options,
                        std::chrono::milliseconds every = std::chrono::seconds{1});
-  // Returns within two seconds also when a driver does not: its thread is then left alone.
+  // Returns within two seconds even when a driver hangs: the thread is then detached.
   ~HostSampler();
   HostSampler(const HostSampler&) = delete;
   HostSampler& operator=(const HostSampler&) = delete;
 
-  HostSample newest() const;  // never waits for a sample
+  HostSample newest() const;  // returns at once, without taking a sample
 
  private:
   struct State;  // shared with the thread, which may outlive this

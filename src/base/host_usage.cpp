@@ -19,7 +19,7 @@ double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// FNV-1a.
+// The hash FNV-1a.
 uint64_t hash_of(const void* bytes, std::size_t count, uint64_t hash) {
   for (std::size_t i = 0; i < count; ++i) {
     hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3ULL;
@@ -52,7 +52,7 @@ void HostUsage::read_slow_figures() {
   if (limit.cores > 0) cores_id_ = hash_of(limit.group.data(), limit.group.size(), cores_id_);
 }
 
-// What is made of disks (dm, md, loop) and their partitions have no device of their own.
+// Only whole disks have a device in sysfs: partitions and virtual disks (dm, md, loop) have none.
 bool HostUsage::is_whole_disk(std::string_view name) {
   auto found = disks_.find(name);
   if (found == disks_.end()) {
@@ -129,7 +129,8 @@ HostFigures HostUsage::sample() {
   return out;
 }
 
-// `own`: what the same sample says of this process; before_ is still that of the sample before.
+// `own` holds the figures of the same sample for this process. before_ still holds the counters of
+// the previous sample.
 void HostUsage::sample_machine(const HostFigures& own, const Counters& now) {
   MachineFigures& m = machine_;
   auto rate = [&](uint64_t before, uint64_t after) {

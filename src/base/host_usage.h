@@ -1,5 +1,6 @@
-// How much of this machine is used, and by this process: cores, memory, network, disks, power,
-// GPUs. From /proc and /sys of Linux and from NVML; what cannot be read there stays at its default.
+// Measures how much of this machine is used, in total and by this process: cores, memory, network,
+// disks, power, GPUs. The figures come from /proc and /sys of Linux and from NVML. A figure that
+// cannot be read keeps its default.
 #pragma once
 
 #include <chrono>
@@ -16,52 +17,54 @@
 
 namespace lockstep {
 
-// Of every rank. Trivially copyable: it travels between ranks. Rates are means since the sample
-// before.
+// The figures of one rank. Trivially copyable, because ranks send them to each other. Rates are
+// means since the previous sample.
 struct HostFigures {
-  uint64_t samples = 0;         // taken so far
-  double seconds = 0;           // since the sample before
-  double process_cores = 0;     // that this process kept busy: 1.5 is one and a half
-  double machine_share = 0;     // of all cores that anybody kept busy, 0 to 1
+  uint64_t samples = 0;         // how many were taken so far
+  double seconds = 0;           // since the previous sample
+  double process_cores = 0;     // cores that this process kept busy, e.g. 1.5
+  double machine_share = 0;     // share of all cores that any process kept busy, 0 to 1
   int32_t cores = 0;            // of the machine
-  int32_t usable_cores = 0;     // by this process (its CPU mask)
-  double core_limit = 0;        // of its control group, in cores; 0: none
+  int32_t usable_cores = 0;     // by this process, according to its CPU mask
+  double core_limit = 0;        // of its control group, in cores; 0: no limit
   uint64_t cores_id = 0;        // equal for processes that share the same usable cores
   int64_t resident_bytes = 0;   // of this process
-  int64_t available_bytes = 0;  // of the machine: could be had without swapping
+  int64_t available_bytes = 0;  // of the machine: memory available without swapping
   int64_t memory_bytes = 0;     // of the machine
-  char interface[16] = {};      // watched; empty: none
-  double in_bytes_per_second = 0, out_bytes_per_second = 0;        // of the interface
-  double link_bytes_per_second = 0;                                // its speed; 0: it does not say
+  char interface[16] = {};      // the network interface that is measured; empty: none
+  double in_bytes_per_second = 0, out_bytes_per_second = 0;        // through the interface
+  double link_bytes_per_second = 0;                                // of the interface; 0: unknown
   double retransmits_per_second = 0;                               // TCP segments, of the machine
-  double read_bytes_per_second = 0, written_bytes_per_second = 0;  // by this process, of disks
+  double read_bytes_per_second = 0, written_bytes_per_second = 0;  // by this process, on disks
 };
 
 struct HostUsageOptions {
-  std::string interface;              // whose traffic counts ("eth0"), or empty
-  bool machine = true;                // also what MachineFigures has
-  std::string root;                   // in front of /proc and /sys, for tests
-  std::string nvml = nvml_library();  // GpuMonitor's; counts with `machine` only
+  std::string interface;              // the network interface to measure ("eth0"), or empty
+  bool machine = true;                // whether to fill MachineFigures too
+  std::string root;                   // prepended to /proc and /sys, for tests
+  std::string nvml = nvml_library();  // passed to GpuMonitor; used only with `machine`
 };
 
-// For one thread.
+// Not thread-safe.
 class HostUsage {
  public:
-  // With `machine` it loads the GPUs' library, which may take a second.
+  // With `machine` the constructor loads the GPUs' library, which may take a second.
   explicit HostUsage(HostUsageOptions options);
-  // Rates count from the sample before, the first ones from the constructor. Costs some 100 us,
-  // with GPUs some ms; benchmarks/host_sampler.cpp measures it.
+  // Rates cover the time since the previous sample, or since the constructor. A sample costs some
+  // 100 us, with GPUs some ms; benchmarks/host_sampler.cpp measures it.
   HostFigures sample();
 
-  // Of the newest sample; with samples = 0 where the options do not ask for it.
+  // Returns the figures of the newest sample. Their samples = 0 when the options do not ask for
+  // them.
   const MachineFigures& machine() const { return machine_; }
-  // Share of each core that was busy between the two newest samples, 0 to 1, by core number.
+  // Returns the share of time that each core was busy between the two newest samples, 0 to 1, by
+  // core number.
   const std::vector<double>& busy_cores() const { return busy_cores_; }
 
  private:
   struct Counters {
     std::chrono::steady_clock::time_point time;
-    double process_seconds = 0;  // of CPU
+    double process_seconds = 0;  // CPU time
     CpuTicks ticks;
     InterfaceCounters net;
     TcpCounters tcp;
@@ -77,17 +80,17 @@ class HostUsage {
   Counters before_;
   std::vector<double> busy_cores_;
   uint64_t samples_ = 0;
-  // What hardly changes, or is slow to read: every 30 samples.
+  // Figures that rarely change or are slow to read. They are read every 30 samples.
   double link_bytes_per_second_ = 0, core_limit_ = 0;
   uint64_t cores_id_ = 0;
-  std::map<std::string, bool, std::less<>> disks_;  // seen: does it count?
+  std::map<std::string, bool, std::less<>> disks_;  // disks seen so far; whether to count each
   MachineFigures machine_;
   CpuEnergy energy_;
   GpuMonitor gpus_;
 };
 
-// Of the file system that holds `folder`, for this user; -1: not known. May block where that is a
-// network's.
+// Returns the bytes that this user may still write to the file system of `folder`; -1: unknown. It
+// may block on a network file system.
 int64_t free_disk_bytes(const std::string& folder);
 
 }  // namespace lockstep

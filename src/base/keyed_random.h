@@ -1,4 +1,4 @@
-// A sequence of random numbers out of a key: the n-th number is a function of (key, n).
+// A sequence of random numbers from a key: the n-th number is a function of (key, n).
 #pragma once
 
 #include <cmath>
@@ -12,21 +12,22 @@ class KeyedRandom {
  public:
   explicit KeyedRandom(uint64_t key) : key_(key) {}
 
-  // In [0, 1), 53 bits.
+  // Returns a number in [0, 1) with 53 random bits.
   double uniform() { return static_cast<double>(combine_keys(key_, counter_++) >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  // In [0, n), n > 0.
+  // Returns a number in [0, n), n > 0.
   int64_t below(int64_t n) {
     return static_cast<int64_t>(random_below(key_, counter_++, static_cast<uint64_t>(n)));
   }
   bool chance(double probability) { return uniform() < probability; }
 
-  double normal() {  // Box and Muller 1958, one of the two
+  double normal() {  // Box and Muller 1958; one of their two values
     double radius = std::sqrt(-2 * std::log(1 - uniform()));
     return radius * std::cos(6.283185307179586 * uniform());
   }
 
-  // Gamma(shape, 1), shape > 0: Marsaglia and Tsang 2000, with their step for shapes below 1.
+  // Returns a sample of Gamma(shape, 1), shape > 0: Marsaglia and Tsang 2000, with their extra step
+  // for shapes below 1.
   double gamma(double shape) {
     if (shape < 1) {
       double factor = std::pow(1 - uniform(), 1 / shape);
@@ -44,7 +45,7 @@ class KeyedRandom {
 
   double beta(double a, double b) {
     double x = gamma(a), y = gamma(b);
-    return x + y > 0 ? x / (x + y) : 0.5;  // both too small for a double
+    return x + y > 0 ? x / (x + y) : 0.5;  // 0.5: both underflowed
   }
 
  private:

@@ -1,5 +1,6 @@
-// Log: rank 0 to the console, every rank to its own file; libraries never print, they log or throw.
-// One process-wide log, safe to use from any thread.
+// The log of the program: rank 0 writes to the console, every rank writes to its own file.
+// Libraries never print: they log or throw. There is one log per process. All functions are
+// thread-safe.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace lockstep {
 enum class LogLevel { kDebug, kInfo, kWarning };
 
 struct LogOptions {
-  bool console = true;               // also to standard error (rank 0 only, usually)
+  bool console = true;               // write to standard error too (usually on rank 0 only)
   LogLevel level = LogLevel::kInfo;  // less important lines are dropped
   std::filesystem::path file;        // appended to when not empty
 };
@@ -23,9 +24,10 @@ void configure_log(
     const LogOptions& options);  // throws MachineError when the file cannot be opened
 void write_log(LogLevel level, std::string_view text);
 
-// A line that is redrawn in place on a terminal and printed in full elsewhere (rank 0 only).
+// Shows a line that is redrawn in place on a terminal and printed as a new line elsewhere. It goes
+// to the log file too.
 void show_progress(std::string_view line);
-void end_progress();  // keeps what is shown and goes to the next line
+void end_progress();  // keeps the shown line and moves to the next one
 
 template <typename... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,5 +1,5 @@
-// Parts of the program that are libraries of their own, loaded when they are first needed: what
-// they link to (Arrow, CUDA) need not be on every machine.
+// Loads parts of the program that are separate shared libraries when they are first needed. So the
+// libraries they link to (Arrow, CUDA) need not be on every machine.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 namespace lockstep {
 
 struct Module {
-  void* function = nullptr;  // the one that was asked for; null when the module cannot be had
-  std::string why;           // then: the reason, as a clause ("this program was built without it")
+  void* function = nullptr;  // the requested function; null when the module is unavailable
+  std::string why;           // why it is null, as a clause ("this program was built without it")
 };
 
-// The function `function` of the library `file`, which stands beside the program, in the folder lib
-// beside the program's own folder (an installed one), or one folder up (programs of tests). It
-// stays loaded. Safe to call again; every call looks anew.
+// Loads the library `file` and returns its function `function`. The library is looked for beside
+// the program, then in the folder lib beside the program's folder (an installed program), then one
+// folder up (test programs). It stays loaded. The function may be called again; every call searches
+// anew.
 Module load_module(const std::string& file, const char* function);
 
 }  // namespace lockstep

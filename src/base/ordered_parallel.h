@@ -1,4 +1,4 @@
-// Work on numbered blocks with all cores, results in order.
+// Processes numbered blocks on all cores and delivers the results in order.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// Calls read() until it gives nothing (one call at a time, in order), work(item) for what it gave
-// on `threads` threads, and emit(result) in order on the calling thread. At most 4 results a thread
-// wait, so memory is bounded however slow emit is. The first exception of any of them stops
-// everything and is thrown here.
+// Calls read() until it returns nothing (one call at a time, in order), work(item) for each item on
+// `threads` threads, and emit(result) in order on the calling thread. At most 4 results per thread
+// wait for emit, so memory stays bounded however slow emit is. The first exception of any of the
+// three stops everything and is rethrown here.
 template <typename Read, typename Work, typename Emit>
 void ordered_stream(int64_t threads, const Read& read, const Work& work, const Emit& emit) {
   using Item = typename decltype(read())::value_type;
@@ -26,10 +26,10 @@ void ordered_stream(int64_t threads, const Read& read, const Work& work, const E
   std::condition_variable changed;
   std::map<int64_t, Result> ready;
   std::exception_ptr failure;
-  std::mutex reading;  // taken before `mutex`
+  std::mutex reading;  // locked before `mutex`
   int64_t next = 0;
   int64_t emitted = 0;
-  int64_t total = INT64_MAX;  // known when nothing is left to read
+  int64_t total = INT64_MAX;  // known once read() has returned nothing
   auto take = [&]() -> std::optional<std::pair<int64_t, Item>> {
     std::lock_guard turn(reading);
     {
@@ -81,7 +81,7 @@ void ordered_stream(int64_t threads, const Read& read, const Work& work, const E
   if (failure) std::rethrow_exception(failure);
 }
 
-// The same for the numbers of blocks, [0, blocks).
+// Does the same for the block numbers [0, blocks).
 template <typename Work, typename Emit>
 void ordered_parallel(int64_t blocks, int64_t threads, const Work& work, const Emit& emit) {
   int64_t next = 0;

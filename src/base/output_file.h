@@ -1,5 +1,5 @@
-// A file that is written piece by piece and is whole or absent: it grows beside its target and is
-// renamed into place at the end.
+// A file that is written in pieces but appears whole or not at all: it grows under a temporary name
+// beside its target and is renamed at the end.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace lockstep {
 
 class OutputFile {
  public:
-  // Throws MachineError when the file beside the target cannot be created.
+  // Throws MachineError when the temporary file cannot be created.
   explicit OutputFile(const fs::path& path);
-  ~OutputFile();  // removes what was written unless finish() was called
+  ~OutputFile();  // removes the temporary file unless finish() was called
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  void write(const void* data, std::size_t size);  // throws MachineError: disk full, and so on
+  void write(const void* data, std::size_t size);  // throws MachineError, e.g. for a full disk
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // Replaces bytes that were written before; what follows is appended at the end again.
+  // Replaces bytes that were written before. Later writes append at the end again.
   void rewrite(int64_t offset, const void* data, std::size_t size);
-  void finish();  // syncs and renames; nothing may be written after
+  void finish();  // syncs and renames the file; write nothing afterwards
 
  private:
   [[noreturn]] void fail(const char* what);

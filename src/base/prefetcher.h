@@ -1,4 +1,4 @@
-// Makes the next items on a thread of its own while the present one is used.
+// Makes the next items on a thread of its own while the caller uses the current one.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Owns the thread that calls `make` again and again, at most `depth` items ahead. The destructor
-// stops it after the item in work. An exception of `make` is thrown by next() in its turn.
+// Owns a thread that calls `make` repeatedly and keeps at most `depth` items ready. The destructor
+// stops the thread after the current item. An exception of `make` is thrown by next() in its turn.
 template <typename Item>
 class Prefetcher {
  public:
@@ -69,7 +69,7 @@ class Prefetcher {
   std::deque<Item> items_;
   std::exception_ptr failure_;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member, because it uses all those above
 };
 
 }  // namespace lockstep

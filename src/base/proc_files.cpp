@@ -21,7 +21,8 @@ void each_line(std::string_view text, const F& f) {
   }
 }
 
-// Words of the first line that starts with `head`, after it; none when there is no such line.
+// Returns the words after `head` in the first line that starts with it, or none when there is no
+// such line.
 std::vector<std::string_view> words_after(std::string_view text, std::string_view head) {
   std::vector<std::string_view> out;
   each_line(text, [&](std::string_view line) {
@@ -57,7 +58,7 @@ uint64_t parse_number(std::string_view text) {
 CpuTicks parse_cpu_ticks(std::string_view stat) {
   CpuTicks out;
   each_line(stat, [&](std::string_view line) {
-    if (!line.starts_with("cpu")) return false;  // the lines of the cores come first
+    if (!line.starts_with("cpu")) return false;  // the lines of the CPUs come first
     const auto words = split_words(line);
     const std::size_t at = words[0].size() == 3 ? 0 : 1 + parse_number(words[0].substr(3));
     constexpr std::size_t kMost = 1 << 16;
@@ -67,7 +68,7 @@ CpuTicks parse_cpu_ticks(std::string_view stat) {
       out.busy.resize(at + 1);
     }
     uint64_t total = 0, idle = 0;
-    // user nice system idle iowait irq softirq steal; guest time is part of user's.
+    // The columns are user nice system idle iowait irq softirq steal; user includes the guest time.
     for (std::size_t i = 1; i < words.size() && i <= 8; ++i) {
       const uint64_t ticks = parse_number(words[i]);
       total += ticks;
@@ -83,8 +84,8 @@ CpuTicks parse_cpu_ticks(std::string_view stat) {
 InterfaceCounters parse_interface(std::string_view net_dev, const std::string& name) {
   InterfaceCounters out;
   if (name.empty()) return out;
-  // Received: bytes packets errs drop fifo frame compressed multicast; sent: bytes packets errs
-  // drop fifo colls carrier compressed.
+  // Columns received: bytes packets errs drop fifo frame compressed multicast; sent: bytes packets
+  // errs drop fifo colls carrier compressed.
   const auto words = words_after(net_dev, name + ":");
   if (words.size() < 12) return out;
   out.in_bytes = parse_number(words[0]);
@@ -98,7 +99,7 @@ InterfaceCounters parse_interface(std::string_view net_dev, const std::string& n
   return out;
 }
 
-// A line of names and a line of values for each protocol.
+// The file has a line of names and a line of values for each protocol.
 TcpCounters parse_tcp(std::string_view snmp) {
   TcpCounters out;
   constexpr std::string_view kHead = "Tcp: ";
@@ -118,9 +119,9 @@ TcpCounters parse_tcp(std::string_view snmp) {
 DiskCounters parse_disks(std::string_view diskstats,
                          const std::function<bool(std::string_view)>& counts) {
   DiskCounters out;
-  constexpr uint64_t kSector = 512;  // bytes here, whatever the disk's own are
+  constexpr uint64_t kSector = 512;  // bytes; diskstats uses this size for every disk
   each_line(diskstats, [&](std::string_view line) {
-    // major minor name reads merged SECTORS milliseconds writes merged SECTORS ...
+    // Columns: major minor name reads merged SECTORS milliseconds writes merged SECTORS ...
     const auto words = split_words(line);
     if (words.size() < 10 || !counts(words[2])) return true;
     out.read_bytes += parse_number(words[5]) * kSector;

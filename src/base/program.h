@@ -1,4 +1,4 @@
-// Other programs of this machine, found in PATH and run to their end.
+// Finds other programs in PATH and runs them to completion.
 #pragma once
 
 #include <optional>
@@ -7,17 +7,17 @@
 
 namespace lockstep {
 
-// The path of a program: itself when it holds a slash, else the first in PATH. Nothing when there
-// is none that can be run.
+// Returns the path of a program: `name` itself if it contains a slash, else the first match in
+// PATH. Returns nothing when there is no executable file.
 std::optional<std::string> find_in_path(const std::string& name);
 
 struct ProgramEnd {
-  int status = 0;    // as waitpid() gives it: 0 for success
-  std::string said;  // to its standard error
+  int status = 0;    // as waitpid() returns it; 0: success
+  std::string said;  // what it wrote to standard error
 };
 
-// Runs words[0] (a path, or found in PATH) and waits for it; its standard input is empty. Throws
-// MachineError when it cannot be started.
+// Runs words[0] (a path or a name in PATH) with empty standard input and waits for it to end.
+// Throws MachineError when it cannot be started.
 ProgramEnd run_to_end(std::vector<std::string> words);
 
 }  // namespace lockstep

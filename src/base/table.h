@@ -1,4 +1,4 @@
-// Rows of text in columns, for a person at a terminal.
+// Formats rows of text as columns for a terminal.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// Columns two blanks apart, each as wide as its widest cell (in code points); lines end without
-// blanks. `right`: an 'r' for each column that is aligned to the right, anything else to the left.
-// Rows may be shorter than others.
+// Returns the table. Columns are two blanks apart and as wide as their widest cell (in code
+// points); lines have no trailing blanks. `right` has one character per column: 'r' aligns the
+// column to the right, anything else to the left. Rows may have fewer cells than others.
 std::string format_table(const std::vector<std::vector<std::string>>& rows,
                          std::string_view right = "");
 

@@ -15,7 +15,7 @@ bool is_space(char c) {
 
 char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Length of the valid UTF-8 sequence that starts at `at`, or 0.
+// Returns the length of the valid UTF-8 sequence that starts at `at`, or 0.
 std::size_t utf8_length_at(std::string_view text, std::size_t at) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char first = byte(at);

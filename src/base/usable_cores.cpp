@@ -13,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-// The numbers of the NUMA nodes: folders node0, node1, ... Memory without cores is a node too.
+// Returns the numbers of the NUMA nodes: folders node0, node1, ... A node may have memory but no
+// cores.
 std::vector<int> node_numbers(const std::string& folder) {
   std::vector<int> out;
   std::error_code none;
@@ -27,7 +28,7 @@ std::vector<int> node_numbers(const std::string& folder) {
   return out;
 }
 
-// Part `index` of `parts` equal ones of a list; what is left over belongs to none.
+// Returns part `index` of `parts` equal parts of a list. The remainder belongs to no part.
 std::vector<int> part_of(const std::vector<int>& list, std::size_t parts, std::size_t index) {
   const std::size_t share = list.size() / parts;
   const auto begin = list.begin() + static_cast<std::ptrdiff_t>(index * share);

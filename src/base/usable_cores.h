@@ -1,5 +1,5 @@
-// The cores that this process may use: those of its mask (taskset, a container's cpuset), as far as
-// its control groups let them be busy (base/control_group.h).
+// Determines the cores that this process may use: those of its CPU mask (taskset, a container's
+// cpuset), within the limit of its control groups (base/control_group.h).
 #pragma once
 
 #include <string>
@@ -7,35 +7,36 @@
 
 namespace lockstep {
 
-// The cores of this process's mask, ascending.
+// Returns the cores of this process's CPU mask, ascending.
 std::vector<int> usable_cores();
 
 struct CoreFacts {
-  // The usable cores of each NUMA node that has some, ascending; one node where the system tells of
-  // none.
+  // The usable cores of each NUMA node that has any, ascending. There is a single node where the
+  // system does not report NUMA nodes.
   std::vector<std::vector<int>> nodes;
-  double limit = 0;  // of the control groups, in cores; 0: none
+  double limit = 0;  // of the control groups, in cores; 0: no limit
 
   int cores() const;  // of all nodes
-  // How many threads find a core each: cores(), or the limit rounded to a whole number (1.5 -> 2:
-  // two threads stand still a quarter of the time, one would leave a third unused); at least 1.
+  // Returns how many threads can run at once: cores(), or the limit rounded to a whole number, but
+  // at least 1. (A limit of 1.5 gives 2: two threads stall a quarter of the time, one thread would
+  // leave a third of the limit unused.)
   int threads() const;
 };
 
-// `root` stands in front of /sys and /proc, for tests.
+// `root` is prepended to /sys and /proc, for tests.
 CoreFacts core_facts(const std::vector<int>& cores = usable_cores(), const std::string& root = "");
 
-// core_facts().threads() of this process: what sizes itself by cores asks for this.
+// Returns core_facts().threads() of this process. Code that sizes itself by the cores calls this.
 int usable_threads();
 
-// The threads of each of `ranks` processes that share so many: at least 1.
+// Divides `threads` among `ranks` processes of one machine. Each has at least one.
 constexpr int threads_of_rank(int threads, int ranks) {
   return threads / ranks > 1 ? threads / ranks : 1;
 }
 
-// The cores of process `index` of `ranks` that are to have cores of their own: whole NUMA nodes, or
-// equal parts of one, where that comes out even; else equal parts of all. REQUIRES as many cores as
-// ranks.
+// Returns the cores of process `index` when each of `ranks` processes gets cores of its own.
+// Processes get whole NUMA nodes or equal parts of a node where they divide evenly among the nodes,
+// else equal parts of all cores. REQUIRES: at least as many cores as ranks.
 std::vector<int> cores_of_rank(const CoreFacts& facts, int ranks, int index);
 
 }  // namespace lockstep

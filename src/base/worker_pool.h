@@ -1,4 +1,4 @@
-// Threads that work through numbered items of jobs; whoever hands a job in works with them.
+// A pool of threads that process the numbered items of jobs. The caller of a job works on it too.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace lockstep {
 
 class WorkerPool {
  public:
-  // `threads` in all, of which the caller of run() is one.
+  // `threads` counts the caller of run() as one of the threads.
   explicit WorkerPool(int64_t threads) {
     for (int64_t i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
   }
@@ -30,9 +30,9 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Calls work(i) for every i in [0, items), in any order, on any of the threads; returns when all
-  // are done. Of the exceptions that were thrown that of the smallest i is thrown here. Several
-  // threads may call it at once.
+  // Calls work(i) for every i in [0, items), in any order, on any of the threads, and returns when
+  // all calls are done. If several calls throw, it rethrows the exception of the smallest i.
+  // Several threads may call run() at once.
   void run(int64_t items, const std::function<void(int64_t)>& work) {
     Job job{&work, items};
     {
@@ -52,7 +52,7 @@ class WorkerPool {
     const std::function<void(int64_t)>* work;
     int64_t items;
     std::atomic<int64_t> next{0};
-    int64_t helpers = 0;  // guarded by mutex_, as all that follows
+    int64_t helpers = 0;  // guarded by mutex_, like the members below
     int64_t failed = INT64_MAX;
     std::exception_ptr failure;
   };
@@ -77,7 +77,7 @@ class WorkerPool {
       changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
       if (stopping_) return;
       Job& job = *jobs_.front();
-      if (job.next >= job.items) {  // all handed out; its caller waits for the last
+      if (job.next >= job.items) {  // all items are handed out; run() waits for the last ones
         jobs_.pop_front();
         continue;
       }

@@ -18,10 +18,10 @@ namespace lockstep {
 
 namespace {
 
-// Beside the streams of image_pipeline.cpp.
+// The numbers must differ from the streams of image_pipeline.cpp.
 enum Stream : uint64_t { kMixing = 101, kPartner, kErasing };
 
-// (pixel / 255 - mean) / std as a factor and a term for each byte of a row.
+// Expresses (pixel / 255 - mean) / std as a factor and an addend for each byte of a row.
 struct Normalization {
   std::vector<float> scale, shift;
 
@@ -60,7 +60,7 @@ void normalize(at::ScalarType type, const Normalization& how, int64_t size, cons
   }
 }
 
-// Zero: the mean colour, as torchvision erases.
+// Writes zeros, the mean colour after normalization, like torchvision.
 void erase(const ErasedBox& box, int64_t size, std::size_t element_bytes, std::byte* image) {
   std::size_t pixel = 3 * element_bytes;
   for (int64_t y = box.y; y < box.y + box.height; ++y) {
@@ -69,8 +69,8 @@ void erase(const ErasedBox& box, int64_t size, std::size_t element_bytes, std::b
   }
 }
 
-// The part of the partner that CutMix shows: of area 1 - share about a drawn centre, cut at the
-// borders (Yun et al. 2019, section 3.1).
+// Returns the part of the partner that CutMix shows: an area of 1 - share around a random centre,
+// clipped at the borders (Yun et al. 2019, section 3.1).
 PixelBox cutmix_box(int64_t size, double share, KeyedRandom& random) {
   auto side = static_cast<int64_t>(static_cast<double>(size) * std::sqrt(1 - share));
   int64_t x = random.below(size), y = random.below(size);
@@ -86,7 +86,7 @@ void paste(const uint8_t* from, const PixelBox& box, int64_t size, uint8_t* to) 
   }
 }
 
-// What one thread needs at a time.
+// The buffers that one thread uses at a time.
 struct Worker {
   explicit Worker(const ImagesConfig& config) : pipeline(config) {}
   ImagePipeline pipeline;
@@ -95,9 +95,9 @@ struct Worker {
 };
 
 struct Mixing {
-  int64_t partner = -1;  // none
+  int64_t partner = -1;  // -1: none
   bool patch = false;    // CutMix
-  double weight = 1;     // of the image itself
+  double weight = 1;     // of the image itself; its partner has 1 - weight
   PixelBox box;
 };
 
@@ -108,7 +108,7 @@ struct ImageLoader::Impl {
   ImagesConfig config;
   ImageLoaderOptions options;
   WorkerPool pool;
-  std::mutex mutex;  // of the workers that nobody uses
+  std::mutex mutex;  // guards `idle`
   std::vector<std::unique_ptr<Worker>> idle;
 
   Impl(const ImageSet& s, const ImagesConfig& c, const ImageLoaderOptions& o)
@@ -133,8 +133,8 @@ struct ImageLoader::Impl {
     idle.push_back(std::move(worker));
   }
 
-  // False: it cannot be decoded and is to be left out. A file that cannot be read is another
-  // matter: a disk or network that is away for a while must not empty the data.
+  // Returns false if the image cannot be decoded and is to be left out. A file that cannot be read
+  // always throws: a disk or network that fails for a while must not shrink the data set.
   template <typename Make>
   bool made(int64_t index, Worker& worker, const Make& make) const {
     std::span<const std::byte> file = set.bytes(index, worker.file);
@@ -168,7 +168,7 @@ struct ImageLoader::Impl {
     return out;
   }
 
-  struct Slot {  // where an image goes
+  struct Slot {  // where the results for an image go
     std::byte* image;
     int64_t* other_label = nullptr;
     float* weight = nullptr;
@@ -194,7 +194,7 @@ struct ImageLoader::Impl {
     if (mix.partner >= 0) {
       worker.other.resize(bytes);
       bool whole = made(mix.partner, worker, make(combine_keys(own, kPartner), worker.other));
-      if (!whole) mix = {.partner = index};  // unmixed
+      if (!whole) mix = {.partner = index};  // no mixing
       if (whole && mix.patch) paste(worker.other.data(), mix.box, size, worker.pixels.data());
       if (whole && !mix.patch) other = worker.other.data();
       *slot.other_label = set.label(mix.partner);
@@ -236,7 +236,7 @@ struct ImageLoader::Impl {
   void move_to_device(ImageTensors& out) const;
 };
 
-// Closes the gaps of images that are not there.
+// Removes the rows of images that were left out.
 void ImageLoader::Impl::leave_out(const std::vector<char>& made, ImageTensors& out) const {
   std::vector<int64_t> kept;
   for (std::size_t i = 0; i < made.size(); ++i) {

@@ -1,5 +1,5 @@
-// Batches of decoded, augmented, normalised images, made by worker threads. What comes out for an
-// image depends on (seed, epoch, index, size) alone: not on threads, ranks or its place in a batch.
+// Makes batches of decoded, augmented, normalized images on worker threads. The result for an image
+// depends only on (seed, epoch, index, size), not on threads, ranks or its position in a batch.
 #pragma once
 
 #include <torch/types.h>
@@ -17,24 +17,24 @@
 namespace lockstep {
 
 struct ImageTensors {
-  torch::Tensor images;        // [n, 3, size, size], channels_last strides, normalised
+  torch::Tensor images;        // [n, 3, size, size], channels_last strides, normalized
   torch::Tensor labels;        // int64 [n]
-  torch::Tensor other_labels;  // int64 [n], of mixup and CutMix; undefined without them
-  torch::Tensor weights;       // fp32 [n], of `labels`; other_labels have 1 - weight; or undefined
-  torch::Tensor indices;       // int64 [n], on the CPU: which images; those left out are missing
-  int64_t broken = 0;          // images left out: n is the number asked for less these
+  torch::Tensor other_labels;  // int64 [n], of mixup and CutMix; else undefined
+  torch::Tensor weights;  // fp32 [n], of `labels`; other_labels have 1 - weight; else undefined
+  torch::Tensor indices;  // int64 [n], on the CPU: numbers of the images that were kept
+  int64_t broken = 0;     // images left out: n is the requested number minus these
 };
 
 struct ImageLoaderOptions {
   uint64_t seed = 1;
-  int64_t threads = 1;                  // that decode, the caller's among them
+  int64_t threads = 1;                  // decoding threads, including the caller's
   at::ScalarType compute = at::kFloat;  // kFloat, kBFloat16 or kHalf
-  torch::Device device = torch::kCPU;   // tensors are on it; a GPU is fed from pinned memory
+  torch::Device device = torch::kCPU;   // of the tensors; for a GPU the host memory is pinned
 };
 
-// Thread-safe. `set` must outlive the loader. Mixup and CutMix take their partner from the whole
-// set, drawn by the key of (seed, epoch, index): batches and ranks do not matter, and the partner
-// costs a second decoding.
+// Thread-safe. `set` must outlive the loader. Mixup and CutMix take the partner of an image from
+// the whole set, drawn with the key of (seed, epoch, index): the choice does not depend on batches
+// or ranks. The partner costs a second decoding.
 class ImageLoader {
  public:
   ImageLoader(const ImageSet& set, const ImagesConfig& config, const ImageLoaderOptions& options);
@@ -42,10 +42,11 @@ class ImageLoader {
   ImageLoader(const ImageLoader&) = delete;
   ImageLoader& operator=(const ImageLoader&) = delete;
 
-  // Throws DataError, with its name, for an image that cannot be decoded (images.broken = "fail")
-  // and ConfigError for one that is smaller than the crop.
+  // Throws DataError with the name of an image that cannot be decoded (images.broken = "fail") and
+  // ConfigError for an image that is smaller than the crop.
   ImageTensors train_batch(std::span<const int64_t> indices, int64_t epoch, int64_t size) const;
-  // Without chance: shorter side to eval_resize * size / config.size, centre crop of `size`.
+  // Makes a batch without randomness: the shorter side is resized to eval_resize * size /
+  // config.size, then the centre is cropped to `size`.
   ImageTensors eval_batch(std::span<const int64_t> indices, int64_t size) const;
 
  private:
@@ -53,13 +54,13 @@ class ImageLoader {
   std::unique_ptr<Impl> impl_;
 };
 
-// What evaluation sees of one encoded file, before it is normalised: [size, size] pixels. `name` is
-// for the DataError.
+// Returns the pixels that evaluation sees of one encoded file, before normalization: [size, size].
+// `name` is for the DataError.
 RgbImage evaluation_pixels(std::span<const std::byte> file, const std::string& name,
                            const ImagesConfig& config, int64_t size);
 
-// One encoded file with the transform of evaluation: [1, 3, size, size] on the CPU, channels_last
-// strides. `name` is for the DataError.
+// Returns one encoded file with the evaluation transform: [1, 3, size, size] on the CPU,
+// channels_last strides. `name` is for the DataError.
 torch::Tensor evaluation_image(std::span<const std::byte> file, const std::string& name,
                                const ImagesConfig& config, int64_t size, at::ScalarType compute);
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr const char* kShuffled = "shuffled";
 
-// An example as it is kept: its ids of the first text without [CLS] and [SEP], of the second
-// without [SEP].
+// The sizes that are kept of an example: ids of the first text without [CLS] and [SEP], and of the
+// second without [SEP].
 struct Parts {
   std::size_t first = 0, second = 0;
   bool pair = false;
@@ -211,7 +211,7 @@ TextTensors TextLoader::pack(std::span<const int32_t> indices) const {
   return out;
 }
 
-// [CLS] first [SEP] second [SEP], each cut at its end.
+// Writes [CLS] first [SEP] second [SEP]. Each text is cut at its end.
 void TextLoader::write_example(int64_t i, int64_t* ids, int64_t* types) const {
   const TextFile& file = set_.file();
   const int32_t whole = file.length(i), boundary = file.second_begin(i);

@@ -30,7 +30,7 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-// With a point or an exponent, so that it is read as a number of that kind again.
+// Adds a point where needed, so that TOML reads the number as a float again.
 std::string number(double value) {
   std::string text = fmt::format("{}", value);
   bool integral = text.find_first_not_of("-0123456789") == std::string::npos;

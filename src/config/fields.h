@@ -1,5 +1,5 @@
-// One `describe(Fields&)` per configuration struct: reading, checking, help and saving come from
-// it.
+// Each configuration struct has one function `describe(Fields&)`, from which reading, checking,
+// help and saving are derived.
 //
 //   struct AdamConfig {
 //     double lr = 2.0;
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// What a value must satisfy.
+// The rule that a value must satisfy.
 struct Any {};
 struct Above {
   double limit;  // value > limit
@@ -34,7 +34,8 @@ using Rule = std::variant<Any, Above, AtLeast, Between, OneOf>;
 using FieldRef = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*,
                               std::vector<double>*>;
 
-// A visitor of configuration structs. Keys are dotted paths: section("optimizer") + "lr".
+// A visitor of configuration structs. Keys are dotted paths: the field "lr" of section("optimizer")
+// has the key "optimizer.lr".
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -61,12 +62,12 @@ class Fields {
   std::string prefix_;
 };
 
-// "a number > 0", "one of fp32, bf16": what the rule and the type ask for.
+// Returns what the rule and the type ask for: "a number > 0", "one of fp32, bf16".
 std::string expectation(const FieldRef& value, const Rule& rule);
-// The value as TOML writes it.
+// Returns the value as TOML writes it.
 std::string toml_text(const FieldRef& value);
 
-// Writes the struct's present values as TOML, every key with its help as a comment.
+// Writes the current values of a struct as TOML. The help of each key becomes a comment.
 class TomlWriter : public Fields {
  public:
   const std::string& text() const { return text_; }
@@ -80,7 +81,7 @@ class TomlWriter : public Fields {
   std::string text_;
 };
 
-// Writes a reference: key, default, what is allowed, help.
+// Writes a reference: the key, default, help and allowed values of each field.
 class HelpWriter : public Fields {
  public:
   const std::string& text() const { return text_; }

@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kFolder = "configs";
-constexpr const char* kKnown = "translation/quickstart.toml";  // tells it from others of that name
+constexpr const char* kKnown = "translation/quickstart.toml";  // identifies the right folder
 
 }  // namespace
 

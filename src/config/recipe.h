@@ -1,5 +1,6 @@
-// Configurations that ship with the program: the folder `configs` of the source tree that it was
-// built in, of the Python package that it is installed with, or beside its copy on a host.
+// Finds the configurations that ship with the program. They are in the folder `configs` of the
+// source tree it was built in, of the Python package it was installed with, or beside its copy on a
+// host.
 #pragma once
 
 #include <optional>
@@ -9,13 +10,13 @@
 
 namespace lockstep {
 
-// That folder: `configs` in the nearest folder above the program that has one with recipes; nothing
-// where the program stands alone.
+// Returns the folder `configs` in the nearest folder above the program that has one with recipes.
+// Returns nothing when there is none.
 std::optional<fs::path> recipe_folder();
 
-// The file that `name` means: a path from the current folder, else a recipe as
-// "configs/translation/quickstart.toml" or "translation/quickstart", of the current folder's
-// configs or of recipe_folder(). Nothing when there is no such file.
+// Returns the file that `name` means. `name` is a path relative to the current folder, or a recipe
+// such as "configs/translation/quickstart.toml" or "translation/quickstart", which is looked for in
+// the current folder's configs and in recipe_folder(). Returns nothing when there is no such file.
 std::optional<fs::path> find_recipe(const std::string& name);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ std::string describe_value(const AnyValue& value) {
   return "a list";
 }
 
-// What a TOML node holds, unless it is a date or a time.
+// Returns the value of a TOML node, or nothing for a date or a time.
 std::optional<AnyValue> value_of(const toml::node& node) {
   if (auto v = node.value_exact<bool>()) return *v;
   if (auto v = node.value_exact<int64_t>()) return *v;
@@ -41,7 +41,7 @@ std::optional<AnyValue> value_of(const toml::node& node) {
   if (!array->empty() && array->front().is_number()) {
     std::vector<double> numbers;
     for (const toml::node& item : *array) {
-      // A string among numbers makes it no list of numbers, nor one of strings.
+      // A list that mixes numbers and strings is valid as neither kind of list.
       if (!item.is_number()) return std::vector<std::string>(array->size());
       numbers.push_back(*item.value<double>());
     }
@@ -52,7 +52,7 @@ std::optional<AnyValue> value_of(const toml::node& node) {
   return list;
 }
 
-// Numbers with as few digits as make them out: toml++ would write 0.1 with 17.
+// Writes numbers with as few digits as identify them: toml++ would write 0.1 with 17 digits.
 WrittenValue written(const toml::node& node) {
   if (auto text = node.value_exact<std::string>()) return {toml_text(&*text), *text};
   std::string toml;
@@ -134,7 +134,7 @@ void ConfigSource::add_toml(std::string_view text, const std::string& name, bool
         continue;
       }
       const toml::array* array = child.as_array();
-      if (array != nullptr && array->is_array_of_tables()) {  // [[host]]: host[0].name, ...
+      if (array != nullptr && array->is_array_of_tables()) {  // [[host]] gives host[0].name, ...
         for (std::size_t i = 0; i < array->size(); ++i) {
           walk(fmt::format("{}[{}].", full, i), *array->get_as<toml::table>(i));
         }
@@ -143,7 +143,7 @@ void ConfigSource::add_toml(std::string_view text, const std::string& name, bool
       const toml::source_position& at = child.source().begin;
       std::string where = is_file ? fmt::format("{}:{}:{}", name, at.line, at.column) : name;
       if (std::optional<Value> value = value_of(child)) {
-        // Tables are sorted by name: the place tells the order of the file.
+        // toml++ sorts tables by name: the order of the file is taken from the positions.
         const std::size_t order =
             is_file ? at.line * 1000 + std::min<std::size_t>(at.column, 999) : 0;
         entries_[full] = {*value, where, written_entry(child, where), order};
@@ -174,7 +174,7 @@ void ConfigSource::set(const std::string& key, const std::string& value, const s
   auto found = parsed.entries_.find("value");
   entries_[key] = found == parsed.entries_.end() ? Entry{value, where} : found->second;
   WrittenEntry& entry = entries_[key].written;
-  if (entry.value.toml.empty()) {  // a plain string
+  if (entry.value.toml.empty()) {  // value is a plain string
     std::string text = value;
     entry = {.key = "", .where = where, .value = {toml_text(&text), text}, .items = {}};
   }
@@ -209,7 +209,7 @@ bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
     return true;
   };
   if (auto out = std::get_if<std::vector<double>*>(&target)) {
-    auto empty = std::get_if<std::vector<std::string>>(&entry.value);  // [] has no type
+    auto empty = std::get_if<std::vector<std::string>>(&entry.value);  // [] is untyped
     if (empty && empty->empty()) {
       (*out)->clear();
       return true;
@@ -221,7 +221,7 @@ bool ConfigSource::assign(const Entry& entry, const FieldRef& target) const {
       return true;
     }
   }
-  if (auto out = std::get_if<std::string*>(&target)) {  // texts.positive=1
+  if (auto out = std::get_if<std::string*>(&target)) {  // e.g. texts.positive=1
     if (entry.where == kCommandLine && std::holds_alternative<int64_t>(entry.value)) {
       **out = entry.written.value.text;
       return true;
@@ -249,7 +249,7 @@ void ConfigSource::Reader::field(const std::string& key, FieldRef value, const R
   auto text = std::get_if<std::string>(&found->second.value);
   if (allowed && text) hint = did_you_mean(*text, allowed->names);
   auto list = std::get_if<std::vector<std::string>>(&found->second.value);
-  if (allowed && list) {  // of its first name that is not allowed
+  if (allowed && list) {  // hint for the first name that is not allowed
     auto bad = std::find_if(list->begin(), list->end(), [&](const std::string& name) {
       return std::find(allowed->names.begin(), allowed->names.end(), name) == allowed->names.end();
     });

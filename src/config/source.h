@@ -1,5 +1,6 @@
-// Where configuration values come from: a TOML file, then `key=value` words of the command line.
-// Values stay unparsed until a struct's describe() asks for them; all errors are reported at once.
+// Collects configuration values from a TOML file and then from `key=value` words of the command
+// line. Values stay unparsed until a struct's describe() asks for them. All errors are reported
+// together.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +15,33 @@
 
 namespace lockstep {
 
-// A value as it was written, for sections whose keys the program does not know beforehand.
+// A value as it was written, for sections whose keys are not known in advance.
 struct WrittenValue {
   std::string toml;  // as TOML: "'adam'", "0.1"
   std::string text;  // for people: strings without quotes
 };
 struct WrittenEntry {
-  std::string key, where;  // below the section; "nmt.toml:3:6" or "command line"
+  std::string key, where;  // key: below the section; where: "nmt.toml:3:6" or "command line"
   WrittenValue value;
   bool is_list = false;
-  std::vector<WrittenValue> items;  // of a list
+  std::vector<WrittenValue> items;  // the elements of a list
 };
 
 class ConfigSource {
  public:
-  // A file, or a recipe that ships with the program (config/recipe.h). Throws ConfigError: no such
-  // file, or TOML that does not parse (file:line:column).
+  // Reads a file or a recipe that ships with the program (config/recipe.h). Throws ConfigError when
+  // there is no such file or its TOML does not parse (with file:line:column).
   static ConfigSource from_file(const std::filesystem::path& path);
   static ConfigSource from_text(std::string_view toml, const std::string& name);
 
-  // "optimizer.lr=1e-3"; the value is TOML, and a plain string if it does not parse as TOML.
+  // Takes a word like "optimizer.lr=1e-3". The value is TOML, or a plain string if it does not
+  // parse as TOML.
   void override_with(const std::string& word);
-  // Sets a value from inside the program (`where` names the flag in messages).
+  // Sets a value from inside the program. `where` is what messages give as its origin, e.g. a flag.
   void set(const std::string& key, const std::string& value, const std::string& where);
 
   // Reads the values of config's fields below `section` ("" for top level), checks them and
-  // collects errors; keys that were read count as known.
+  // collects errors. Keys that were read count as known.
   template <typename Config>
   void read(std::string_view section, Config& config) {
     Reader reader(*this);
@@ -50,21 +52,23 @@ class ConfigSource {
     }
   }
 
-  // The string at `key`, or `fallback`; marks it known. For the names that choose a struct.
+  // Returns the string at `key`, or `fallback`, and marks the key as known. It is meant for names
+  // that select a struct.
   std::string name_at(const std::string& key, const std::string& fallback);
 
   bool has(const std::string& key) const { return entries_.contains(key); }
-  // "nmt.toml:3:6" of a key that is there, else the name of the whole.
+  // Returns the place of a key ("nmt.toml:3:6"), or the name of the whole source if the key is
+  // absent.
   std::string place_of(const std::string& key) const;
 
-  // All entries below `section` ("": all there are) in the order of the file, those of the command
-  // line last; they count as known.
+  // Returns all entries below `section` ("": all entries) in the order of the file, with those of
+  // the command line last. They count as known.
   std::vector<WrittenEntry> take_below(const std::string& section);
 
-  // Adds an error about a key, with its place: "nmt.toml:3:6: optimizer.lr: <message>".
+  // Adds an error about a key with its place: "nmt.toml:3:6: optimizer.lr: <message>".
   void add_error(const std::string& key, const std::string& message);
 
-  // Throws one ConfigError with every error so far, keys that nobody read included.
+  // Throws one ConfigError with all errors so far, including one for each key that nobody read.
   void finish();
 
  private:
@@ -74,7 +78,7 @@ class ConfigSource {
     Value value;
     std::string where;  // "nmt.toml:3:6" or "command line"
     WrittenEntry written = {};
-    std::size_t order = 0;  // in which it was set
+    std::size_t order = 0;  // the order in which values were set
   };
 
   class Reader : public Fields {

@@ -9,7 +9,8 @@ namespace {
 constexpr uint32_t kReversedPolynomial = 0x82F63B78;  // 0x1EDC6F41, bits reversed
 constexpr uint32_t kMaskOffset = 0xA282EAD8;
 
-// One byte a step: event files are small, and this needs no special instruction.
+// The table processes one byte per step: event files are small, and this needs no special
+// instruction.
 constexpr std::array<uint32_t, 256> make_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,12 +1,12 @@
-// Field numbers of the protocol buffers in TensorBoard's event files: event.proto, summary.proto,
-// histogram.proto and tensor.proto of tensorboard/compat/proto.
+// The field numbers of the protocol buffers in TensorBoard's event files: event.proto,
+// summary.proto, histogram.proto and tensor.proto of tensorboard/compat/proto.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-inline constexpr int kFloatType = 1, kStringType = 7;  // DT_FLOAT, DT_STRING of types.proto
+inline constexpr int kFloatType = 1, kStringType = 7;  // DT_FLOAT and DT_STRING of types.proto
 inline constexpr const char* kTextPlugin = "text";
 inline constexpr const char* kHyperPlugin = "hparams";
 

@@ -22,7 +22,7 @@ using protozero::pbf_writer;
 constexpr std::size_t kFlushBytes = 64 * 1024;
 constexpr std::string_view kVersion = "brain.Event:2";
 
-// Bytes of a fixed-width number.
+// Returns the bytes of a fixed-width number.
 template <typename Value>
 std::string raw(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof(Value)};
@@ -46,7 +46,7 @@ std::string host_name() {
   return name.data();
 }
 
-// Opens a file that did not exist before: two writers in one second get two names.
+// Creates a file that did not exist before. Two writers in the same second get two names.
 int create_new(const fs::path& folder, fs::path& path) {
   auto seconds = static_cast<int64_t>(seconds_since_epoch());
   while (true) {
@@ -80,7 +80,7 @@ EventWriter::EventWriter(const fs::path& folder) {
   try {
     flush();
   } catch (...) {
-    ::close(descriptor_);  // no destructor runs for an object that was not made
+    ::close(descriptor_);  // no destructor runs when a constructor throws
     throw;
   }
 }
@@ -102,7 +102,8 @@ void EventWriter::scalar(std::string_view tag, int64_t step, double value, doubl
 
 void EventWriter::text(std::string_view tag, int64_t step, std::string_view markdown,
                        double wall_time) {
-  // The text plugin wants a tensor of strings, here of shape [1], and its name in the metadata.
+  // The text plugin expects a tensor of strings, here of shape [1], and its own name in the
+  // metadata.
   std::string fields;
   pbf_writer value(fields);
   {
@@ -161,7 +162,7 @@ void EventWriter::session_end(SessionStatus status, double wall_time) {
   plugin(kSessionEndTag, wall_time, encode_session_end(status, wall_time));
 }
 
-// The tensor beside the metadata is floats of shape [0], as TensorBoard's own writer has it.
+// The tensor beside the metadata has floats and shape [0], as TensorBoard's own writer makes it.
 void EventWriter::plugin(std::string_view tag, double wall_time, std::string_view data) {
   std::string fields;
   pbf_writer value(fields);
@@ -200,7 +201,7 @@ void EventWriter::flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       int reason = errno;
-      pending_.erase(0, done);  // a later flush goes on where this one stopped
+      pending_.erase(0, done);  // a later flush continues where this one stopped
       throw MachineError("{}: cannot be written: {}", path_.string(), std::strerror(reason));
     }
     done += static_cast<std::size_t>(n);

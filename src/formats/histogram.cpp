@@ -10,14 +10,15 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kKeyShift = 18;  // leaves sign, exponent and 5 bits of the mantissa: steps of 1/32
+constexpr int kKeyShift = 18;  // keeps exponent and 5 bits of the mantissa: steps of 1/32
 constexpr uint32_t kKeys = 1u << (31 - kKeyShift);
-constexpr uint32_t kInfinity = 0x7f800000;  // bits; what is not finite has these or more
+constexpr uint32_t kInfinity = 0x7f800000;  // its bits; all non-finite values have at least these
 
-// Where a magnitude belongs among the positive limits.
+// Finds the place of a magnitude among the positive limits.
 struct Magnitudes {
-  std::vector<double> limits;  // ascending, the last the largest double
-  // By key the limits that are at most its smallest value; one more at most lies within the key.
+  std::vector<double> limits;  // ascending; the last is the largest double
+  // For each key: how many limits are at most its smallest value. At most one more lies within the
+  // key.
   std::array<uint16_t, kKeys> at_most = {};
 
   Magnitudes() {
@@ -55,11 +56,12 @@ HistogramCounter::HistogramCounter()
       min_(std::numeric_limits<double>::infinity()),
       max_(-std::numeric_limits<double>::infinity()) {}
 
-// Without branches that depend on a value: signs of weights are as good as random.
+// The bucket is computed without branches that depend on the value: signs of weights are as good as
+// random.
 void HistogramCounter::add(std::span<const float> values, float factor) {
   const Magnitudes& all = magnitudes();
   const double* limits = all.limits.data();
-  const auto zero = static_cast<int64_t>(all.limits.size());  // number of the limit 0
+  const auto zero = static_cast<int64_t>(all.limits.size());  // index of the limit 0
   int64_t* counts = counts_.data();
   int64_t left_out = 0;
   double low = min_, high = max_, sum = 0, squares = 0;
@@ -72,7 +74,7 @@ void HistogramCounter::add(std::span<const float> values, float factor) {
     }
     const auto exact = static_cast<double>(value), magnitude = std::abs(exact);
     int64_t n = all.at_most[magnitude_bits >> kKeyShift];
-    n += static_cast<int64_t>(limits[n] <= magnitude);  // limits that are at most the magnitude
+    n += static_cast<int64_t>(limits[n] <= magnitude);  // number of limits <= the magnitude
     const int64_t some = static_cast<int64_t>(n > 0);
     const int64_t below = n - (some & static_cast<int64_t>(limits[n - some] == magnitude));
     const auto negative = static_cast<int64_t>(value < 0);

@@ -8,7 +8,7 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Field numbers of plugin_data.proto, api.proto and google/protobuf/struct.proto.
+// The field numbers of plugin_data.proto, api.proto and google/protobuf/struct.proto.
 namespace field {
 constexpr uint32_t kExperiment = 2, kSessionStart = 3, kSessionEnd = 4;  // of HParamsPluginData
 constexpr uint32_t kCreated = 3, kHyperInfo = 4, kMetricInfo = 5;        // of Experiment
@@ -49,7 +49,7 @@ std::string encode_experiment(const HyperParameters& run, double created_seconds
     pbf_writer info(experiment, field::kHyperInfo);
     info.add_string(field::kInfoName, name);
     info.add_enum(field::kInfoType, type_of(value));
-    // TensorBoard sorts by it, and ticks the first few.
+    // TensorBoard sorts by this flag and selects the first few.
     if (run.first.count(name) > 0) info.add_bool(field::kInfoDiffers, true);
   }
   for (const std::string& tag : run.metrics) {

@@ -1,6 +1,6 @@
-// The index of the images of one split, and the shards that hold their bytes
-// (docs/formats.md#image-shards). An index is sorted, the shards are in the order in which images
-// came.
+// Reads and writes the index of the images of one split and the shards that hold their bytes
+// (docs/formats.md#image-shards). The index is sorted; the shards keep the images in the order of
+// arrival.
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ struct ImageRecord {
   std::string name;  // "CLASS/FILE"
   uint32_t shard = 0;
   uint32_t label = 0;
-  uint64_t offset = 0;  // in the shard
+  uint64_t offset = 0;  // within the shard
   uint32_t bytes = 0;
 };
 
-// Writes the index; its records are in the order given. Throws MachineError.
+// Writes the index with the records in the given order. Throws MachineError.
 void write_image_index(const fs::path& path, std::span<const ImageRecord> records);
 
-// A new shard; it appears under its name when finish() returns.
+// Writes a new shard. The file appears under its name when finish() returns.
 class ImageShardWriter {
  public:
   explicit ImageShardWriter(const fs::path& path);
-  uint64_t add(std::span<const std::byte> file);  // its offset
+  uint64_t add(std::span<const std::byte> file);  // returns the offset in the shard
   uint64_t bytes() const { return bytes_; }
-  std::string finish();  // the file's SHA-256
+  std::string finish();  // returns the SHA-256 of the file
 
  private:
   void write(const void* data, std::size_t size);
@@ -43,10 +43,10 @@ class ImageShardWriter {
   uint64_t bytes_ = 0;
 };
 
-// An index and its shards, mapped; safe to read from several threads.
+// A memory-mapped index and its shards. Several threads may read it.
 class ImageShards {
  public:
-  // Checks headers, sizes and every record; labels are below `classes`. Throws DataError.
+  // Checks headers, sizes and every record. Labels must be below `classes`. Throws DataError.
   ImageShards(const fs::path& index, const std::vector<fs::path>& shards, int64_t classes);
 
   int64_t size() const { return records_; }

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kMagic = 0x950412de;
 constexpr char kContextEnd = '\x04';
 
-// The file's words and strings, each checked before it is touched.
+// Reads words and strings of the file and checks each against the file's size first.
 class Reader {
  public:
   explicit Reader(const fs::path& path) : path_(path), file_(path), bytes_(file_.bytes()) {
@@ -37,7 +37,8 @@ class Reader {
     return swapped_ ? __builtin_bswap32(value) : value;
   }
 
-  // The string whose descriptor (length, offset) is at `descriptor`; may hold NUL bytes.
+  // Returns the string whose descriptor (length, offset) is at `descriptor`. It may contain NUL
+  // bytes.
   std::string_view string(uint64_t descriptor) const {
     uint64_t length = word(descriptor);
     uint64_t offset = word(descriptor + 4);
@@ -53,7 +54,7 @@ class Reader {
     return text;
   }
 
-  // The same, checked to be UTF-8.
+  // Does the same and checks that the string is UTF-8.
   std::string_view text(uint64_t descriptor) const {
     std::string_view out = string(descriptor);
     if (std::optional<std::size_t> bad = invalid_utf8_at(out)) {
@@ -78,7 +79,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The header says how the other texts are encoded: "Content-Type: text/plain; charset=UTF-8".
+// The header gives the encoding of the other texts: "Content-Type: text/plain; charset=UTF-8".
 void require_utf8(const fs::path& path, std::string_view header) {
   std::string text = lower(header);
   std::size_t at = text.find("charset=");
@@ -112,7 +113,7 @@ MoEntry make_entry(std::string_view original, std::string_view translation) {
 MoFile read_mo_file(const fs::path& path) {
   Reader reader(path);
   uint32_t revision = reader.word(4);
-  // Minor revision 1 adds strings that depend on the system; the tables read here stay as they are.
+  // Minor revision 1 adds system-dependent strings. The tables that are read here stay the same.
   if (revision >> 16 > 1) {
     throw DataError("{}: offset 4: revision {}.{} is not known, expected 0 or 1", path.string(),
                     revision >> 16, revision & 0xffff);
@@ -122,8 +123,8 @@ MoFile read_mo_file(const fs::path& path) {
   uint64_t translations = reader.word(16);
   MoFile out;
   if (count == 0) return out;
-  // The table is sorted, so the header (the empty message) comes first. It is read before all else:
-  // a text in another charset must be reported as that, not as a damaged byte.
+  // The table is sorted, so the header (the empty message) comes first. It is read before all other
+  // texts: another charset must be reported as such, not as a damaged byte.
   bool has_header = reader.string(originals).empty();
   require_utf8(path, has_header ? reader.string(translations) : "");
   out.header = reader.text(translations);

@@ -1,5 +1,5 @@
-// Compiled message catalogues of GNU gettext (.mo), read only: "The Format of GNU MO Files" in the
-// gettext manual. Both byte orders; the text must be UTF-8.
+// Reads compiled message catalogues of GNU gettext (.mo) as "The Format of GNU MO Files" in the
+// gettext manual defines them. Both byte orders are supported; the text must be UTF-8.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace lockstep {
 
 // One message with its translations.
 struct MoEntry {
-  std::string context;    // msgctxt: who uses the message; empty when there is none
-  std::string id;         // the untranslated text, its singular where there is a plural
-  std::string id_plural;  // empty for messages without plural
+  std::string context;    // msgctxt: where the message is used; empty if absent
+  std::string id;         // the untranslated text (the singular if there is a plural)
+  std::string id_plural;  // empty for messages without a plural
   std::vector<std::string> translations;  // one, or one for each plural form of the language
 };
 
@@ -22,7 +22,7 @@ struct MoFile {
   std::vector<MoEntry> entries;  // in the order of the file, without the header
 };
 
-// Throws DataError with file and offset for a file that is damaged, no catalogue, or not UTF-8.
+// Throws DataError with file and offset for a file that is damaged, not a catalogue or not UTF-8.
 MoFile read_mo_file(const fs::path& path);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Columns of a Parquet file, batch by batch. Arrow reads it, in a module of its own
-// (liblockstep_parquet.so beside the program) that is loaded when a first file is opened, so that
-// the program neither needs Arrow nor starts slower for it.
+// Reads columns of a Parquet file batch by batch, with Arrow. Arrow is linked by a separate module
+// (liblockstep_parquet.so beside the program) that is loaded when the first file is opened. So the
+// program neither needs Arrow nor starts more slowly because of it.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ enum class ParquetKind {
   kFloat,
   kBool,
   kBinary,
-  kImage,  // Hugging Face's Image: a struct of bytes and path
+  kImage,  // the Image feature of Hugging Face: a struct of bytes and path
   kOther,  // cannot be read
 };
 
 struct ParquetColumn {
   std::string name;
   ParquetKind kind = ParquetKind::kOther;
-  std::string type;  // as Arrow names it
+  std::string type;  // Arrow's name of the type
 };
 
-// Cells of one column of a batch. A number is its decimal text, a bool "true" or "false", an image
-// its bytes.
+// The cells of one column of a batch. A number is given as decimal text, a bool as "true" or
+// "false", an image as its bytes.
 struct ParquetCells {
   std::vector<std::optional<std::string>> values;
-  std::vector<std::string> paths;  // of images; may be empty texts
+  std::vector<std::string> paths;  // of images; may be empty strings
 };
 
 class ParquetFile {
@@ -43,17 +43,19 @@ class ParquetFile {
 
   virtual int64_t rows() const = 0;
   virtual const std::vector<ParquetColumn>& columns() const = 0;
-  // Of the schema ("huggingface": JSON that tells of classes); nothing when absent.
+  // Returns a value of the schema's metadata ("huggingface" is JSON that lists the classes), or
+  // nothing if absent.
   virtual std::optional<std::string> metadata(const std::string& key) const = 0;
-  // The next rows of those columns, in the order asked for; false at the end. Call it with the same
-  // columns always. Throws DataError when the file is damaged or a column's kind is kOther.
+  // Reads the next rows of the given columns, in the given order. Returns false at the end. Every
+  // call must pass the same columns. Throws DataError when the file is damaged or a column's kind
+  // is kOther.
   virtual bool next(std::span<const int> columns, std::vector<ParquetCells>& cells) = 0;
 };
 
-// Throws DataError for what is no Parquet file, and where this program was built without Arrow.
+// Throws DataError when the file is not Parquet and when the module cannot be loaded.
 std::unique_ptr<ParquetFile> open_parquet(const fs::path& path);
 
-// True when the module can be loaded.
+// Returns whether the module can be loaded.
 bool has_parquet();
 
 }  // namespace lockstep

@@ -29,10 +29,10 @@ constexpr std::array<StorageType, 10> kStorages = {{
     {"torch.ByteStorage", DType::kU8},
     {"torch.BoolStorage", DType::kBool},
 }};
-constexpr std::size_t kMostValues = 10'000'000;  // a checkpoint has some ten a tensor
+constexpr std::size_t kMostValues = 10'000'000;  // a checkpoint has some ten per tensor
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2";
-constexpr std::string_view kTagged = "torch.jit._pickle.restore_type_tag";  // of libtorch's C++
+constexpr std::string_view kTagged = "torch.jit._pickle.restore_type_tag";  // by libtorch (C++)
 constexpr std::string_view kParameter = "torch._utils._rebuild_parameter";
 
 std::optional<DType> storage_type(std::string_view name) {
@@ -47,7 +47,7 @@ bool is_known(std::string_view name) {
          storage_type(name);
 }
 
-// Opcodes by Python's pickletools.
+// Executes the opcodes, which are named as in Python's pickletools.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
@@ -119,7 +119,7 @@ class Machine {
     refuse(fmt::format("expected {}", what));
   }
 
-  // Values that stand in the pickle itself.
+  // Handles opcodes whose values are in the pickle itself.
   bool load(uint8_t opcode) {
     switch (opcode) {
       case 'N':
@@ -181,7 +181,7 @@ class Machine {
     return push(PickleGlobal{name});
   }
 
-  // Values made of others.
+  // Handles opcodes that make values of other values.
   bool build(uint8_t opcode) {
     switch (opcode) {
       case 't':
@@ -220,7 +220,7 @@ class Machine {
       }
       case 'R':
         return reduce();
-      case 'b':  // attributes of an OrderedDict, as its _metadata: of no use here
+      case 'b':  // attributes of an OrderedDict, e.g. _metadata: not needed
         pop();
         as<PickleDict>(top(), "attributes of a dictionary alone");
         return true;
@@ -231,7 +231,7 @@ class Machine {
     }
   }
 
-  // What the functions that are known would return.
+  // Returns what the known functions would return.
   bool reduce() {
     const PickleRef arguments = pop(), function = pop();
     const auto& items = as<PickleList>(arguments, "arguments").items;
@@ -264,7 +264,7 @@ class Machine {
     return out;
   }
 
-  // ("storage", type, key, device, elements)
+  // A persistent id is the tuple ("storage", type, key, device, elements).
   bool persistent() {
     const PickleRef id = pop();
     const auto& items = as<PickleList>(id, "a storage's description").items;

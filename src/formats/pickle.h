@@ -1,6 +1,6 @@
-// Pickles of tensors, read without running anything: a machine that knows the opcodes that
+// Reads pickles of tensors without executing them. The reader knows only the opcodes that
 // torch.save writes for dictionaries of tensors, and of all functions and classes that a pickle can
-// name only those that make up a tensor. Every other one is refused by its name.
+// name only those that make up a tensor. Anything else is refused with its name.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 namespace lockstep {
 
 struct PickleValue;
-using PickleRef = PickleValue*;  // owned by the Pickle, as all values are
+using PickleRef = PickleValue*;  // owned by the Pickle, like all values
 
 struct PickleNone {};
-struct PickleGlobal {  // of a module, by name; never called but for those the machine knows
+struct PickleGlobal {  // of a module; never called unless it is a known one
   std::string name;    // "torch._utils._rebuild_tensor_v2"
 };
 struct PickleStorage {
@@ -31,10 +31,10 @@ struct PickleStorage {
 };
 struct PickleTensor {
   PickleStorage storage;
-  int64_t offset;  // elements
+  int64_t offset;  // in elements
   std::vector<int64_t> shape, stride;
 };
-struct PickleList {  // a tuple as well
+struct PickleList {  // a list or a tuple
   std::vector<PickleRef> items;
 };
 struct PickleDict {
@@ -46,16 +46,17 @@ struct PickleValue : std::variant<PickleNone, bool, int64_t, double, std::string
   using variant::variant;
 };
 
-// What a pickle makes. It owns its values side by side, whatever they hold of each other: values
-// that nest a million deep, or hold themselves, are freed as all others are.
+// The result of a pickle. It owns its values in one flat container, however they refer to each
+// other: so values that are nested a million deep, or contain themselves, are freed like all
+// others.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-// DataError, with `name` and the byte: an opcode, function or class that is not of tensors, more
-// than 10 million values, or bytes that are no pickle. Who walks through the values bounds the
-// depth.
+// Throws DataError with `name` and the byte offset for an opcode, function or class that does not
+// belong to tensors, for more than 10 million values, and for bytes that are not a pickle. A caller
+// that walks through the values must bound the depth itself.
 Pickle read_pickle(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ std::string big_endian(uint32_t number) {
   return out;
 }
 
-// Length, type, data, CRC of type and data (PNG specification, section 5.3).
+// A chunk has length, type, data, and a CRC of type and data (PNG specification, section 5.3).
 std::string png_chunk(const std::string& type, const std::string& data) {
   const std::string body = type + data;
   const auto crc =
@@ -53,7 +53,7 @@ void RgbImage::fill(int64_t x, int64_t y, int64_t w, int64_t h, RgbColor color) 
 std::string encode_png(const RgbImage& image) {
   std::string lines;
   for (int64_t y = 0; y < image.height; ++y) {
-    lines += '\0';  // each line is stored as it is, no filter
+    lines += '\0';  // filter type 0: none
     lines.append(reinterpret_cast<const char*>(image.at(0, y)),
                  static_cast<std::size_t>(3 * image.width));
   }

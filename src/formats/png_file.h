@@ -1,5 +1,5 @@
-// Small pictures and PNG files of them (PNG specification, second edition): 8-bit colour, written
-// through zlib alone.
+// Small pictures and their encoding as PNG files (PNG specification, second edition): 8-bit colour,
+// written with zlib alone.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ struct RgbImage {
   const uint8_t* at(int64_t x, int64_t y) const {
     return &pixels[static_cast<std::size_t>(y * width + x) * 3];
   }
-  // The pixels of a rectangle within the picture.
+  // Fills a rectangle within the picture.
   void fill(int64_t x, int64_t y, int64_t width, int64_t height, RgbColor color);
 };
 
-// A whole PNG file. REQUIRES: at least one pixel. MachineError when memory is short.
+// Returns a whole PNG file. REQUIRES: at least one pixel. Throws MachineError when zlib fails.
 std::string encode_png(const RgbImage& image);
 
 }  // namespace lockstep

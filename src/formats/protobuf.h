@@ -1,4 +1,4 @@
-// Protocol-buffer messages by protozero, with views that are the standard's.
+// Includes protozero for protocol buffer messages and makes it use std::string_view.
 #pragma once
 
 #include <string_view>

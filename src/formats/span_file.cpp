@@ -30,7 +30,8 @@ std::string quoted(const std::string& text) {
 
 int64_t nanoseconds(double seconds) { return std::llround(seconds * kNanoseconds); }
 
-// A rank's spans begin relative to its first one: whole nanoseconds are short and exact.
+// The spans' begins are stored relative to the rank's first one: whole nanoseconds are short and
+// exact.
 void append_rank(const RankSpans& rank, std::string& out) {
   double origin = rank.spans.empty() ? 0 : std::numeric_limits<double>::max();
   for (const Span& span : rank.spans) origin = std::min(origin, span.begin);
@@ -52,7 +53,7 @@ void append_rank(const RankSpans& rank, std::string& out) {
   out += "]}";
 }
 
-// Reads with the place of every mistake in the error.
+// Reads the JSON; errors give the place of the mistake.
 class Reader {
  public:
   Reader(const fs::path& path, const Json& root) : path_(path), root_(root) {}
@@ -155,7 +156,7 @@ class Reader {
   const Json& root_;
 };
 
-// The A of "steps_A-B.json".
+// Returns the A of "steps_A-B.json".
 std::optional<int64_t> first_step_of(const fs::path& file) {
   constexpr std::string_view kBefore = "steps_", kAfter = ".json";
   const std::string name = file.filename().string();

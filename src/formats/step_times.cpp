@@ -33,7 +33,7 @@ constexpr uint32_t kMostRanks = 1 << 20;
 constexpr std::size_t kFlushBytes = 64 * 1024;
 constexpr std::size_t kStepHead = sizeof(int64_t) + sizeof(double);
 
-// The first 16 bytes, docs/formats.md#step-times.
+// The first 16 bytes of the file, docs/formats.md#step-times.
 struct Header {
   char magic[8];
   uint32_t version;
@@ -46,7 +46,7 @@ void put(std::string& out, const Value& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// The N of "attempt_N.bin".
+// Returns the N of "attempt_N.bin".
 std::optional<int64_t> attempt_of(const fs::path& file) {
   constexpr std::string_view kBefore = "attempt_", kAfter = ".bin";
   const std::string text = file.filename().string();
@@ -78,7 +78,7 @@ Header read_header(const fs::path& file, std::span<const std::byte> bytes) {
   return header;
 }
 
-// A file in memory. Without steps where its writer was killed before it had written one.
+// A memory-mapped file. It has no steps if its writer was killed before it wrote one.
 class Table {
  public:
   explicit Table(const fs::path& file) : mapped_(file) {
@@ -95,7 +95,7 @@ class Table {
 
   std::size_t ranks() const { return ranks_; }
   std::size_t steps() const { return steps_; }
-  // REQUIRES: out.ranks has room for all.
+  // REQUIRES: out.ranks has ranks() elements.
   void copy(std::size_t i, StepTimes& out) const {
     const std::byte* from = mapped_.bytes().data() + sizeof(Header) + i * step_bytes();
     std::memcpy(&out.step, from, sizeof out.step);

@@ -20,13 +20,13 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;  // names in a tree: the ordered kind looks through all for each
+using Json = nlohmann::json;  // sorted: lookups in ordered_json are linear
 
 static_assert(std::endian::native == std::endian::little, "data are mapped as they are");
 
-constexpr std::size_t kLengthBytes = 8;          // the header's length, before the header
-constexpr std::size_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
-constexpr std::size_t kHeaderAlignment = 8;      // so that the data begin aligned
+constexpr std::size_t kLengthBytes = 8;  // of the header's length, which precedes the header
+constexpr std::size_t kMaxHeader = 100'000'000;  // limit of the reference implementation
+constexpr std::size_t kHeaderAlignment = 8;      // aligns the data
 constexpr int kDeepest = 3;                      // {"name": {"shape": [ ...
 constexpr std::string_view kMetadataKey = "__metadata__";
 
@@ -59,7 +59,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Bytes that a tensor of this shape takes; nothing for a negative size or one beyond 64 bits.
+// Returns the bytes of a tensor of this shape, or nothing if a size is negative or the result needs
+// more than 64 bits.
 std::optional<std::size_t> bytes_of(DType dtype, const std::vector<int64_t>& shape) {
   std::size_t bytes = dtype_bytes(dtype);
   for (int64_t size : shape) {
@@ -139,9 +140,10 @@ void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& ent
 
 namespace {
 
-// What nlohmann's parser would take and a header must not have: a name twice, of which it keeps the
-// last, and what nests deeper than a header does. (Its own callbacks could look, but with them each
-// value that ends is followed by a walk through all before it.)
+// Rejects what nlohmann's parser accepts but a header must not contain: repeated names, of which
+// the parser would keep the last, and nesting deeper than a header has. (The parser's own callbacks
+// could check this too, but with them each value that ends causes a walk through all values before
+// it.)
 class HeaderCheck : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderCheck(const fs::path& path) : path_(path) {}
@@ -164,7 +166,7 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;  // the parser that makes values says it
+    return false;  // Json::parse() reports it
   }
 
  private:
@@ -205,7 +207,7 @@ TensorMetadata parse_metadata(const fs::path& path, const Json& value) {
   return out;
 }
 
-// One tensor of the header, checked against `data`, all bytes after the header.
+// Parses one tensor of the header and checks it against `data`, all bytes after the header.
 TensorEntry parse_entry(const fs::path& path, const std::string& name, const Json& value,
                         std::span<const std::byte> data) {
   auto require = [&](bool right, const char* expected) {
@@ -280,7 +282,7 @@ void TensorFile::parse_header(std::string_view text, std::span<const std::byte> 
   for (std::size_t i = 0; i < entries_.size(); ++i) index_[entries_[i].name] = i;
 }
 
-// The tensors must follow each other without overlap or gap and reach the end of the file.
+// Checks that the tensors follow each other without overlap or gap up to the end of the file.
 void TensorFile::check_layout(std::size_t data_bytes) const {
   std::size_t reached = 0;
   const std::byte* start = file_.bytes().data() + file_.bytes().size() - data_bytes;

@@ -1,5 +1,6 @@
-// Named tensors on disk in the safetensors format, docs/formats.md#tensor-file-safetensors.
-// Knows bytes, shapes and element types only; nn and train turn them into torch tensors.
+// Reads and writes named tensors in the safetensors format,
+// docs/formats.md#tensor-file-safetensors. This layer knows only bytes, shapes and element types;
+// nn and train convert to torch tensors.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ std::string_view dtype_name(DType dtype);  // as the file spells it: "F32"
 std::optional<DType> dtype_named(std::string_view name);
 std::size_t dtype_bytes(DType dtype);  // of one element
 
-// A tensor in row-major order, little-endian. Owns neither: `data` must outlive its use.
+// A tensor in row-major order, little-endian. It does not own `data`, which must outlive it.
 struct TensorEntry {
   std::string name;
   DType dtype = DType::kF32;
@@ -32,20 +33,22 @@ struct TensorEntry {
 
 using TensorMetadata = std::map<std::string, std::string>;
 
-// Writes beside the target, syncs, renames, syncs the folder: a reader sees the old file or the
-// whole new one. The data are laid out by falling element size (each tensor is aligned to its own),
-// else in the order given. Throws MachineError when the disk refuses and leaves nothing behind;
-// std::invalid_argument for entries that make no valid file (name twice or "__metadata__",
-// data that do not fit the shape): those are bugs of the caller.
+// Writes a temporary file beside the target, syncs, renames it and syncs the folder: a reader sees
+// the old file or the whole new one. The data are ordered by descending element size, so that each
+// tensor is aligned to its own, and otherwise as given. Throws MachineError when the disk refuses
+// and then leaves no temporary file behind. Throws std::invalid_argument for entries that make no
+// valid file (a name that is repeated or "__metadata__", data that do not fit the shape): those are
+// bugs of the caller.
 void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
                        const TensorMetadata& metadata = {});
 
-// A memory-mapped tensor file, wholly checked when opened. The spans it hands out live as long as
-// it does. Files of other writers may hold unaligned data: use memcpy, not casts, to read elements.
+// A memory-mapped tensor file that is fully checked when opened. Its spans live as long as this
+// object. Files of other writers may hold unaligned data: read elements with memcpy, not through
+// casts.
 class TensorFile {
  public:
-  // Throws DataError, naming the file, the tensor, and expected and found bytes, for anything that
-  // is not a complete, gap-free safetensors file of the types above.
+  // Throws DataError unless the file is a complete, gap-free safetensors file of the types above.
+  // The error names the file, the tensor, and the expected and actual bytes.
   explicit TensorFile(const fs::path& path);
 
   const fs::path& path() const { return path_; }
@@ -53,7 +56,7 @@ class TensorFile {
   const TensorMetadata& metadata() const { return metadata_; }
 
   const TensorEntry* find(std::string_view name) const;  // null when absent
-  const TensorEntry& get(std::string_view name) const;   // DataError, with the nearest name
+  const TensorEntry& get(std::string_view name) const;   // DataError names the most similar
   std::vector<std::string> names() const;
 
  private:
@@ -63,7 +66,7 @@ class TensorFile {
   fs::path path_;
   MappedFile file_;
   std::vector<TensorEntry> entries_;
-  std::unordered_map<std::string, std::size_t> index_;  // name -> place in entries_
+  std::unordered_map<std::string, std::size_t> index_;  // name -> index in entries_
   TensorMetadata metadata_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kMagic = "LSLABELS";
 constexpr uint32_t kVersion = 1;
 
-// The first 80 bytes, docs/formats.md#text-file.
+// The first 80 bytes of the file, docs/formats.md#text-file.
 struct Header {
   char magic[8];
   uint32_t version;
@@ -38,7 +38,7 @@ TextFileWriter::TextFileWriter(const fs::path& path, const TextFileInfo& info)
     : file_(path), info_(info) {
   Header empty{};
   sha256_to_bytes(info_.vocab_sha256, empty.vocab_sha256);
-  file_.write(&empty, sizeof empty);  // the true one is written last
+  file_.write(&empty, sizeof empty);  // placeholder: finish() writes the real header
 }
 
 void TextFileWriter::add(const TextExample& example) {
@@ -115,7 +115,7 @@ void TextFile::read_header() {
     throw DataError("{}: damaged: vocabulary of {}, {} bytes an id, labels of kind {}",
                     path_.string(), header.vocab_size, header.id_bytes, header.label_kind);
   }
-  // Bounds first, so that the sum below cannot overflow.
+  // The bounds are checked first, so that the sum below cannot overflow.
   const bool possible = header.examples <= bytes.size() && header.tokens <= bytes.size();
   const uint64_t ids = padded_to_8(header.tokens * header.id_bytes);
   const uint64_t expected = sizeof header + ids + header.examples * sizeof(TextRecord);

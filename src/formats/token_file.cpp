@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMagic = "LSTOKENS";
 constexpr uint32_t kVersion = 1;
 
-// The first 80 bytes, docs/formats.md#token-file.
+// The first 80 bytes of the file, docs/formats.md#token-file.
 struct Header {
   char magic[8];
   uint32_t version;
@@ -33,7 +33,7 @@ TokenFileWriter::TokenFileWriter(const fs::path& path, const TokenFileInfo& info
     : file_(path), info_(info) {
   Header empty{};
   sha256_to_bytes(info_.subword_sha256, empty.subword_sha256);
-  file_.write(&empty, sizeof empty);  // the true one is written last
+  file_.write(&empty, sizeof empty);  // placeholder: finish() writes the real header
 }
 
 void TokenFileWriter::append(std::span<const int32_t> ids) {
@@ -96,7 +96,7 @@ void TokenFile::read_header() {
     throw DataError("{}: offset 12: {} bytes an id, expected {} for a vocabulary of {}",
                     path_.string(), id_bytes_, token_id_bytes(vocab_size_), vocab_size_);
   }
-  // Bounds first, so that the sum below cannot overflow.
+  // The bounds are checked first, so that the sum below cannot overflow.
   uint64_t most = bytes.size();
   bool possible =
       header.pairs <= most && header.source_tokens <= most && header.target_tokens <= most;

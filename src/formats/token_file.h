@@ -1,5 +1,6 @@
-// Sentence pairs as token ids in one memory-mapped file; docs/formats.md#token-file.
-// Ids are without start and end symbols: whoever makes batches adds them.
+// Reads and writes sentence pairs as token ids in one memory-mapped file;
+// docs/formats.md#token-file. The ids contain no start and end symbols: the code that makes batches
+// adds them.
 #pragma once
 
 #include <array>
@@ -14,14 +15,14 @@
 
 namespace lockstep {
 
-// What a token file is made with: ids are in [0, vocab_size).
+// The parameters of a token file: ids are in [0, vocab_size).
 struct TokenFileInfo {
   int32_t vocab_size = 0;
   std::string subword_sha256;  // of the subword model, 64 hexadecimal digits
 };
 
-// Streams pairs to disk: ids go straight to the file, 16 bytes a pair stay in memory until the end.
-// The file appears under its name when finish() returns and not before.
+// Streams pairs to disk: ids go straight to the file, and 16 bytes per pair stay in memory until
+// the end. The file appears under its name when finish() returns.
 class TokenFileWriter {
  public:
   TokenFileWriter(const fs::path& path, const TokenFileInfo& info);
@@ -40,14 +41,14 @@ class TokenFileWriter {
   OutputFile file_;
   TokenFileInfo info_;
   std::vector<uint64_t> offsets_{0};
-  std::vector<uint16_t> narrow_;  // one sentence, when ids take 16 bits
+  std::vector<uint16_t> narrow_;  // buffer for one sentence when ids take 16 bits
   int64_t source_tokens_ = 0, target_tokens_ = 0;
 };
 
-// A token file, open for reading; safe to read from several threads.
+// A token file that is open for reading. Several threads may read it.
 class TokenFile {
  public:
-  // Checks header, size and offsets; ids are checked when they are read. Throws DataError.
+  // Checks header, size and offsets. Ids are checked when they are read. Throws DataError.
   explicit TokenFile(const fs::path& path);
 
   int64_t pairs() const { return pairs_; }
@@ -56,11 +57,12 @@ class TokenFile {
   int32_t vocab_size() const { return vocab_size_; }
   const std::string& subword_sha256() const { return subword_sha256_; }
 
-  // Tokens of one side of pair `i` (0 <= i < pairs()), without touching the ids.
+  // Returns the number of tokens of one side of pair `i` (0 <= i < pairs()), without reading the
+  // ids.
   int32_t source_length(int64_t i) const { return length(2 * i); }
   int32_t target_length(int64_t i) const { return length(2 * i + 1); }
 
-  // The ids. Throws DataError for an id outside the vocabulary.
+  // Returns the ids. Throws DataError for an id outside the vocabulary.
   std::vector<int32_t> source(int64_t i) const { return sentence(2 * i); }
   std::vector<int32_t> target(int64_t i) const { return sentence(2 * i + 1); }
 

@@ -1,4 +1,4 @@
-// What files of token ids have in common: the width of an id and the hash of the vocabulary.
+// What all files of token ids have in common: the width of an id and the hash of the vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace lockstep {
 
-// Bytes of an id in a file: 2 for a vocabulary of at most 65,536, else 4.
+// Returns the bytes of an id in a file: 2 for a vocabulary of at most 65,536, else 4.
 uint32_t token_id_bytes(int32_t vocab_size);
 uint64_t padded_to_8(uint64_t bytes);
 
-// Writes 32 bytes. Throws std::invalid_argument for what is not 64 lower-case hexadecimal digits.
+// Writes 32 bytes. Throws std::invalid_argument unless `hex` is 64 lower-case hexadecimal digits.
 void sha256_to_bytes(const std::string& hex, unsigned char* out);
-std::string sha256_of_bytes(const unsigned char* bytes);  // of 32
+std::string sha256_of_bytes(const unsigned char* bytes);  // of 32 bytes
 
 class OutputFile;
 
-// Writes ids of that width. Throws std::invalid_argument for one outside the vocabulary.
-// `narrow`: space for them.
+// Writes ids in the width of token_id_bytes(). Throws std::invalid_argument for an id outside the
+// vocabulary. `narrow` is a buffer for 16-bit ids.
 void write_token_ids(OutputFile& file, std::span<const int32_t> ids, int32_t vocab_size,
                      std::vector<uint16_t>& narrow);
 
-// The id at `from`.
+// Returns the id stored at `from`.
 inline uint32_t read_token_id(const std::byte* from, uint32_t id_bytes) {
   if (id_bytes == 2) {
     uint16_t id = 0;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kIndexEnding = ".index.json";
 
-// Row-major without gaps; the stride of a dimension of one element means nothing.
+// Returns whether the tensor is row-major without gaps. The stride of a dimension of size 1 does
+// not matter.
 bool is_dense(const PickleTensor& tensor) {
   int64_t expected = 1;
   for (std::size_t i = tensor.shape.size(); i-- > 0;) {
@@ -24,7 +25,7 @@ bool is_dense(const PickleTensor& tensor) {
   return true;
 }
 
-// The number of elements; DataError where the sizes make no sense.
+// Returns the number of elements. Throws DataError for impossible sizes.
 int64_t elements_of(const PickleTensor& tensor, const std::string& where) {
   int64_t count = 1;
   for (int64_t n : tensor.shape) {
@@ -40,7 +41,7 @@ int64_t elements_of(const PickleTensor& tensor, const std::string& where) {
   return count;
 }
 
-// File by tensor.
+// Returns the name of the file of each tensor.
 std::map<std::string, std::string> read_index(const fs::path& path) {
   try {
     return nlohmann::json::parse(read_file(path))
@@ -62,7 +63,7 @@ TorchArchive::TorchArchive(const fs::path& path)
         error.set_advice("load and save it again with a newer torch, or use safetensors");
         throw error;
       }()) {
-  std::string root;  // of the archive's entries
+  std::string root;  // the folder of the archive's entries
   for (const auto& [name, bytes] : zip_.entries()) {
     if (name == "data.pkl" || name.ends_with("/data.pkl")) {
       root = name.substr(0, name.size() - 8);

@@ -1,5 +1,6 @@
-// The weights of a model as one list of tensors, however they lie on disk: a safetensors file, what
-// torch.save writes, or several of either with an index, as transformers saves large models.
+// Reads the weights of a model as one list of tensors, however they are stored: as a safetensors
+// file, as a file of torch.save, or as several of either with an index, as transformers saves large
+// models.
 #pragma once
 
 #include <memory>
@@ -14,11 +15,11 @@
 namespace lockstep {
 
 // The tensors of a file that torch.save wrote: a dictionary of names and tensors in a zip archive.
-// Nothing of its pickle is run (formats/pickle.h). Memory-mapped.
+// The pickle in it is not executed (formats/pickle.h). The file is memory-mapped.
 class TorchArchive {
  public:
-  // DataError: older than torch 1.6, damaged, a pickle that names more than tensors, a tensor that
-  // is not dense in row-major order or goes beyond its storage.
+  // Throws DataError for a file that is older than torch 1.6 or damaged, a pickle that names more
+  // than tensors, and a tensor that is not dense in row-major order or exceeds its storage.
   explicit TorchArchive(const fs::path& path);
   const std::vector<TensorEntry>& entries() const { return entries_; }
 
@@ -27,18 +28,19 @@ class TorchArchive {
   std::vector<TensorEntry> entries_;
 };
 
-// The first of model.safetensors, model.safetensors.index.json, pytorch_model.bin and
-// pytorch_model.bin.index.json that the folder holds; empty: none.
+// Returns the first of model.safetensors, model.safetensors.index.json, pytorch_model.bin and
+// pytorch_model.bin.index.json that exists in the folder, or an empty path.
 fs::path find_weight_file(const fs::path& folder);
 
-// The files that an index names, without their folder, ascending; none for any other file.
-// DataError: damaged, or it names a file outside its folder.
+// Returns the files that an index names, without their folder, ascending; none if `path` is not an
+// index. Throws DataError if it is damaged or names a file outside its folder.
 std::vector<std::string> files_of_index(const fs::path& path);
 
 class WeightFiles {
  public:
-  // `path`: a .safetensors file, one of torch.save (any other ending), or an index (.index.json).
-  // DataError: damaged, or the index names a file or tensor that is not there.
+  // `path` is a .safetensors file, an index (.index.json) or, with any other ending, a file of
+  // torch.save. Throws DataError if it is damaged or the index names a file or tensor that does not
+  // exist.
   explicit WeightFiles(const fs::path& path);
 
   const fs::path& path() const { return path_; }
@@ -53,7 +55,7 @@ class WeightFiles {
   std::vector<std::unique_ptr<TensorFile>> tensor_files_;
   std::vector<std::unique_ptr<TorchArchive>> archives_;
   std::vector<TensorEntry> entries_;
-  std::unordered_map<std::string, std::size_t> index_;  // name -> place in entries_
+  std::unordered_map<std::string, std::size_t> index_;  // name -> index in entries_
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd 
                    kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
 constexpr uint64_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kCentralBytes = 46,
                    kLocalBytes = 30, kLongestComment = 65535;
-constexpr uint32_t kIn64 = 0xffffffff;  // the value is in the zip64 field
+constexpr uint32_t kIn64 = 0xffffffff;  // says that the value is in the zip64 field
 
 template <class T>
 T number(std::span<const std::byte> bytes, std::size_t at) {
@@ -80,7 +80,7 @@ void ZipFile::read_entries(uint64_t begin, uint64_t count) {
     while (extra.size() >= 4) {
       const uint64_t field = number<uint16_t>(extra, 2);
       if (field > extra.size() - 4) refuse(name + " has a damaged extra field");
-      if (number<uint16_t>(extra, 0) == 1) {  // zip64: those that did not fit, in this order
+      if (number<uint16_t>(extra, 0) == 1) {  // zip64: the values that did not fit, in this order
         std::size_t next = 4;
         for (uint64_t* value : {&bytes, &packed, &local}) {
           if (*value != kIn64) continue;

@@ -1,5 +1,5 @@
-// Zip archives whose entries are stored as they are, without compression, as torch.save writes
-// them (PKWARE's APPNOTE, sections 4.3 and 4.5: central directory, zip64). Memory-mapped.
+// Reads zip archives whose entries are stored without compression, as torch.save writes them
+// (PKWARE's APPNOTE, sections 4.3 and 4.5: central directory, zip64). Files are memory-mapped.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace lockstep {
 
-// True when the file begins as a zip archive does.
+// Returns whether the file begins like a zip archive.
 bool is_zip_file(const fs::path& path);
 
 class ZipFile {
  public:
-  // DataError: not a zip archive, truncated, or an entry is compressed or lies outside the file.
+  // Throws DataError if the file is not a zip archive or is truncated, or if an entry is compressed
+  // or lies outside the file.
   explicit ZipFile(const fs::path& path);
 
   const fs::path& path() const { return path_; }
-  // The bytes of each entry by its name; they live as long as this does.
+  // Returns the bytes of each entry by its name. They live as long as this object.
   const std::map<std::string, std::span<const std::byte>>& entries() const { return entries_; }
 
  private:

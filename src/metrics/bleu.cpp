@@ -13,10 +13,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kLogOfZero = -9999999999;  // sacreBLEU's: its exponential is 0
+constexpr double kLogOfZero = -9999999999;  // as in sacreBLEU: its exponential is 0
 
 struct Smoothing {
-  std::optional<double> default_value;  // of the parameter; none when it takes none
+  std::optional<double> default_value;  // of the parameter; none if it has no parameter
 };
 
 const Catalogue<Smoothing>& smoothings() {
@@ -33,7 +33,7 @@ const Catalogue<Smoothing>& smoothings() {
 
 double log_or_floor(double value) { return value == 0 ? kLogOfZero : std::log(value); }
 
-// Precisions are computed in `Real`, with the operations of sacreBLEU in their order.
+// Computes precisions in `Real`, with sacreBLEU's operations in the same order.
 template <typename Real>
 BleuScore compute(const BleuConfig& config, const BleuStatistics& statistics,
                   Arithmetic arithmetic) {
@@ -50,7 +50,7 @@ BleuScore compute(const BleuConfig& config, const BleuStatistics& statistics,
   if (!any) return out;
 
   const double smoothing = config.smoothing_value.value_or(0);
-  // An array of whole numbers, as approximate randomization has, takes the whole part only.
+  // numpy adds only the integer part to an array of integers, as approximate randomization has.
   const Real added =
       static_cast<Real>(arithmetic == Arithmetic::kInteger ? std::trunc(smoothing) : smoothing);
   Real halvings = 1;
@@ -176,7 +176,7 @@ BleuScore Bleu::score(const BleuStatistics& statistics) const {
 
 MetricValue Bleu::value(std::span<const double> sums, Arithmetic arithmetic) const {
   BleuStatistics statistics = statistics_of(sums);
-  // Precisions are float32 where the sums are; the score, made of their logarithms, never is.
+  // Precisions are float32 if the sums are. The score is made of their logarithms and never is.
   return {arithmetic == Arithmetic::kSingle
               ? compute<float>(config_, statistics, arithmetic).score
               : compute<double>(config_, statistics, arithmetic).score,

@@ -30,7 +30,7 @@ std::string tokenize_char(std::string_view line) {
   return to_utf8(out);
 }
 
-// Unicode's general categories N, P and S.
+// These functions test for Unicode's general categories N, P and S.
 bool is_number(char32_t c) { return (U_MASK(u_charType(static_cast<UChar32>(c))) & U_GC_N_MASK); }
 bool is_punctuation(char32_t c) {
   return (U_MASK(u_charType(static_cast<UChar32>(c))) & U_GC_P_MASK);

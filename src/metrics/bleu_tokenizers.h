@@ -1,4 +1,5 @@
-// How BLEU cuts a line into tokens: the tokenizers of sacreBLEU 2.6.0, by its names.
+// The tokenizers of BLEU, which split a line into tokens like those of sacreBLEU 2.6.0 and have the
+// same names.
 #pragma once
 
 #include <string>
@@ -8,10 +9,11 @@
 
 namespace lockstep {
 
-// Puts white space between the tokens of `line`; split_unicode_words then finds them.
+// Inserts white space between the tokens of `line`, so that split_unicode_words can find them.
 using BleuTokenizer = std::string (*)(std::string_view line);
 
-// "13a" (mteval-v13a, the usual one), "none", "intl" (mteval-v14 --international) and "char".
+// Contains "13a" (mteval-v13a, the usual one), "none", "intl" (mteval-v14 --international) and
+// "char".
 const Catalogue<BleuTokenizer>& bleu_tokenizers();
 
 }  // namespace lockstep

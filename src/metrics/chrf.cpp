@@ -18,7 +18,8 @@ bool is_ascii_punctuation(char c) {
          (c >= '{' && c <= '~');
 }
 
-// Words, with one mark of punctuation cut off the end or else the start of each.
+// Splits a line into words and cuts one punctuation mark off the end or else the start of each
+// word.
 void cut_words(std::string_view line, std::vector<std::string_view>& words) {
   std::vector<std::string_view> split;
   split_unicode_words(line, split);
@@ -36,18 +37,18 @@ void cut_words(std::string_view line, std::vector<std::string_view>& words) {
   }
 }
 
-// Counts the n-grams of one segment's texts, which are sequences of numbers. As in NgramCounter an
-// n-gram is known by a number; one of a reference whose start the hypothesis lacks cannot match and
-// gets none.
+// Counts the n-grams of the texts of one segment, which are sequences of numbers. As in
+// NgramCounter, a number identifies an n-gram. An n-gram of a reference whose first symbols do not
+// occur in the hypothesis cannot match and gets no number.
 class SequenceCounter {
  public:
   using Sequence = std::vector<uint32_t>;
   static constexpr uint32_t kUnknown = UINT32_MAX;
 
-  std::vector<Sequence> texts;  // the hypothesis, then its references; equal numbers, equal symbols
+  std::vector<Sequence> texts;  // the hypothesis, then its references, as symbol numbers
 
-  // Writes (hypothesis, reference, matches) of every reference r for orders 1 to `orders` to
-  // counts[r] from `at` on.
+  // Writes (hypothesis, reference, matches) for orders 1 to `orders` to counts[r], starting at
+  // `at`, for every reference r.
   void count(int orders, std::size_t at, std::vector<std::vector<int64_t>>& counts) {
     ngrams_ = texts;
     for (int order = 1; order <= orders; ++order, at += 3) {
@@ -63,7 +64,7 @@ class SequenceCounter {
   }
 
  private:
-  // REQUIRES ngrams_ of order - 1. Order 1 is numbered, too: symbols are sparse.
+  // REQUIRES: ngrams_ holds order - 1. Order 1 is numbered too, because symbols are sparse.
   void next_order(int order) {
     pairs_.clear();
     for (std::size_t t = 0; t < texts.size(); ++t) {
@@ -83,7 +84,7 @@ class SequenceCounter {
     for (uint32_t ngram : ngrams_[0]) ++left_[ngram];
   }
 
-  // How many n-grams of the reference have a partner in the hypothesis.
+  // Returns how many n-grams of the reference have a match in the hypothesis.
   int64_t matches(const Sequence& reference) {
     taken_.clear();
     for (uint32_t ngram : reference) {
@@ -100,7 +101,7 @@ class SequenceCounter {
   PairNumbering pairs_;
 };
 
-// Scratch space for many segments, one after the other. For one thread.
+// Scratch space that is reused for many segments. Not thread-safe.
 class SegmentCounter {
  public:
   explicit SegmentCounter(const ChrfConfig& config) : config_(config) {}
@@ -142,12 +143,13 @@ class SegmentCounter {
   const ChrfConfig& config_;
   SequenceCounter counter_;
   std::vector<std::vector<int64_t>> counts_;
-  std::unordered_map<std::string_view, uint32_t> numbers_;  // of words of this segment
+  std::unordered_map<std::string_view, uint32_t> numbers_;  // of the words of this segment
   std::vector<std::string_view> words_;
 };
 
-// The F score from (hypothesis, reference, matches) of each order, in the order of operations of
-// sacreBLEU. `single`: whether numpy's float32 would come out, which a plain 0 does not.
+// Computes the F score from (hypothesis, reference, matches) of each order, with sacreBLEU's
+// operations in the same order. `single` says whether numpy's result would be a float32, which a
+// plain 0 is not.
 template <typename Real, typename Count>
 MetricValue f_score(const ChrfConfig& config, std::span<const Count> counts) {
   const Real eps = static_cast<Real>(1e-16);
@@ -183,7 +185,7 @@ MetricValue f_score(const ChrfConfig& config, std::span<const Count> counts) {
 }  // namespace
 
 Chrf::Chrf(const ChrfConfig& config) : config_(config) {
-  constexpr int kMost = 100;  // of an order; longer n-grams than lines have help nobody
+  constexpr int kMost = 100;  // longer n-grams serve no purpose
   if (config.char_order < 1 || config.char_order > kMost) {
     throw ConfigError("chrF: char_order {}: expected 1 to {}", config.char_order, kMost);
   }
@@ -222,7 +224,7 @@ std::vector<double> Chrf::statistics(const std::vector<std::string>& hypotheses,
     double best_score = -1;
     for (std::size_t r = 0; r < counts.size(); ++r) {
       double score = f_score<double, int64_t>(config_, counts[r]).score;
-      if (score <= best_score) continue;  // the first of equals counts
+      if (score <= best_score) continue;  // on a tie the first one counts
       best_score = score;
       best = r;
     }

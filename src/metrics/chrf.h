@@ -1,5 +1,5 @@
-// chrF (Popovic 2015) and chrF++ (Popovic 2017) as sacreBLEU 2.6.0 computes them: the F score of
-// n-grams of characters and, for chrF++, of words.
+// Computes chrF (Popovic 2015) and chrF++ (Popovic 2017) like sacreBLEU 2.6.0: the F score of
+// character n-grams and, for chrF++, of word n-grams.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 namespace lockstep {
 
 struct ChrfConfig {
-  int char_order = 6;  // longest n-gram of characters, at least 1
-  int word_order = 0;  // longest n-gram of words; 2 makes it chrF++
-  int beta = 2;        // how much more recall counts than precision
+  int char_order = 6;  // the longest character n-gram, at least 1
+  int word_order = 0;  // the longest word n-gram; 2 makes it chrF++
+  int beta = 2;        // the weight of recall relative to precision
   bool lowercase = false;
   bool whitespace = false;     // white space counts as characters
-  bool eps_smoothing = false;  // as NLTK and Moses; else orders that a text lacks do not count
+  bool eps_smoothing = false;  // as in NLTK and Moses; else missing orders do not count
 };
 
-// Statistics: for each order, characters first, the n-grams of the hypothesis (0 where the
-// reference has none), of the reference with the best F score, and those in both.
+// The statistics contain for each order, characters first, the number of n-grams in the hypothesis
+// (0 if the reference has none), in the reference with the best F score, and in both.
 class Chrf : public TextMetric {
  public:
   explicit Chrf(const ChrfConfig& config = {});  // throws ConfigError for orders out of range
@@ -32,7 +32,7 @@ class Chrf : public TextMetric {
                     Arithmetic arithmetic = Arithmetic::kDouble) const override;
   std::vector<SignaturePart> signature_parts() const override;
 
-  // 0 to 100, over all segments. Throws DataError as corpus_sums().
+  // Returns a score from 0 to 100 over all segments. Throws DataError like corpus_sums().
   double corpus(const std::vector<std::string>& hypotheses,
                 const std::vector<std::vector<std::string>>& references) const {
     return value(corpus_sums(*this, hypotheses, references)).score;

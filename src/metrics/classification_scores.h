@@ -1,5 +1,5 @@
-// Accuracy, precision, recall and F1 over classes, as scikit-learn's accuracy_score and
-// precision_recall_fscore_support compute them (zero_division = 0).
+// Computes accuracy, precision, recall and F1 over classes like scikit-learn's accuracy_score and
+// precision_recall_fscore_support (zero_division = 0).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct PrecisionRecall {
 
 struct ClassificationScores {
   double accuracy = 0;
-  PrecisionRecall macro;     // mean over the classes that occur, as labels or as answers
-  PrecisionRecall weighted;  // the same weighted with the items of each class
-  PrecisionRecall micro;     // over all items together: each is the accuracy
-  PrecisionRecall binary;    // of the class `positive` alone
+  PrecisionRecall macro;     // mean over the classes that occur as labels or predictions
+  PrecisionRecall weighted;  // the same, weighted by the items of each class
+  PrecisionRecall micro;     // over all items together: each value is the accuracy
+  PrecisionRecall binary;    // of the class `positive` only
 };
 
-// REQUIRES an item, and 0 <= positive < confusion.size().
+// REQUIRES: at least one item, and 0 <= positive < confusion.size().
 ClassificationScores classification_scores(const Confusion& confusion, int64_t positive);
 
 }  // namespace lockstep

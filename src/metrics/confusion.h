@@ -1,4 +1,4 @@
-// What a classifier took for what.
+// The confusion matrix of a classifier.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace lockstep {
 
 struct Confusion {
   std::vector<std::string> classes;
-  std::vector<int64_t> counts;  // [true class, class it was taken for]
+  std::vector<int64_t> counts;  // [true class, predicted class]
 
   explicit Confusion(std::vector<std::string> names)
       : classes(std::move(names)), counts(classes.size() * classes.size()) {}
@@ -19,18 +19,18 @@ struct Confusion {
   int64_t at(int64_t label, int64_t taken_for) const { return counts[label * size() + taken_for]; }
 };
 
-// Of the items of a class. A share is 0 where there is nothing to divide by.
+// The scores of one class. A ratio is 0 where its denominator is 0.
 struct ClassScore {
   int64_t items = 0;
-  double recall = 0;     // share that was recognised: the class's accuracy
-  double precision = 0;  // share of what was taken for the class that is of it
+  double recall = 0;     // share of its items that were predicted right: its accuracy
+  double precision = 0;  // share of the items predicted as this class that belong to it
 };
 ClassScore class_score(const Confusion& confusion, int64_t label);
 
 struct Mistake {
   int64_t label = 0, taken_for = 0, items = 0;
 };
-// The `most` most frequent ones, most frequent first.
+// Returns the `most` most frequent mistakes, most frequent first.
 std::vector<Mistake> frequent_mistakes(const Confusion& confusion, int64_t most);
 
 }  // namespace lockstep

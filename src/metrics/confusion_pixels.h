@@ -1,5 +1,5 @@
-// A confusion matrix as pixels: what its pictures (report/compare/confusion_picture.h) and the
-// events of a run have in common.
+// Draws a confusion matrix as pixels. The pictures of reports (report/compare/confusion_picture.h)
+// and the events of a run share this code.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// Of the items of a row in one cell, 0 to 1. `confusion` must outlive it.
+// Returns the share of a row's items that are in one cell, 0 to 1. `confusion` must outlive this
+// object.
 class ConfusionShares {
  public:
   explicit ConfusionShares(const Confusion& confusion);
@@ -22,11 +23,12 @@ class ConfusionShares {
   std::vector<double> totals_;
 };
 
-// White at 0, the full colour at 1: blue for right answers, red for mistakes. The root shows rare
-// mistakes as well.
+// Returns white for 0 and the full colour for 1: blue for right answers, red for mistakes. The
+// colour's depth is the root of `share`, so that rare mistakes are visible.
 RgbColor confusion_color(double share, bool right);
 
-// A square a cell, at least one pixel wide, about `side` pixels in all.
+// Draws each cell as a square, at least one pixel wide. The whole picture is about `side` pixels
+// wide.
 RgbImage confusion_pixels(const Confusion& confusion, int64_t side = 640);
 
 }  // namespace lockstep

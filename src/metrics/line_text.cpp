@@ -18,9 +18,10 @@ bool always_alone(char c) {
 
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// One pass over neighbours (a, b): where `matches`, both are written with `before`, `between` and
-// `after` around them and skipped, as a regular expression of two characters consumes them. Bytes
-// do for characters: what is matched is ASCII or its absence.
+// Makes one pass over neighbouring bytes (a, b). Where `matches` is true it writes both with
+// `before` before them, a blank between them and `after` after them, and continues behind them, as
+// a regular expression of two characters would. Bytes may stand for characters: the patterns only
+// ask whether a byte is a certain ASCII character.
 template <typename Matches>
 std::string separate_pairs(std::string_view text, Matches matches, std::string_view before,
                            std::string_view after) {

@@ -1,4 +1,5 @@
-// Lines of text as Python's str treats them, and the passes that tokenizers of metrics share.
+// Text functions that behave like Python's str, and passes that several tokenizers of metrics
+// share.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +9,23 @@
 
 namespace lockstep {
 
-// Bytes of the white-space character that starts at `at`, 0 when another one does. The set is that
-// of Python's str.isspace(), which has U+001C to U+001F beyond Unicode's White_Space.
+// Returns the bytes of the white-space character that starts at `at`, or 0 if there is none. White
+// space is what Python's str.isspace() accepts: Unicode's White_Space and U+001C to U+001F.
 std::size_t space_length(std::string_view text, std::size_t at);
 
-// As Python's str.rstrip(), str.split() and str.lower(): white space is Unicode's, so a no-break
-// space splits. The views point into `text`.
+// The next functions work like Python's str.rstrip(), str.split() and str.lower(): white space is
+// that of Unicode, so a no-break space splits. The views point into `text`.
 std::string_view strip_right(std::string_view text);
 void split_unicode_words(std::string_view text, std::vector<std::string_view>& words);
 std::string lower_case(std::string_view text);
 
 void replace_all(std::string& text, std::string_view from, std::string_view to);
-void unescape_entities(std::string& text);  // &quot; &amp; &lt; &gt; in this order
+void unescape_entities(std::string& text);  // replaces &quot; &amp; &lt; &gt; in this order
 
-// The language-dependent part of mteval-v13a for Western languages in its order: blanks around
-// ASCII punctuation and symbols but apostrophe, comma, hyphen and full stop; then around commas and
-// full stops without a digit before or behind, and hyphens behind a digit.
+// The language-dependent part of mteval-v13a for Western languages, in two steps. The first puts
+// blanks around ASCII punctuation and symbols except apostrophe, comma, hyphen and full stop. The
+// second puts blanks around commas and full stops without a digit before or after them, and around
+// hyphens after a digit.
 std::string separate_symbols(std::string_view text);
 std::string separate_points(std::string_view text);
 

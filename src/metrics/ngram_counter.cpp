@@ -8,7 +8,7 @@
 namespace lockstep {
 
 std::size_t PairNumbering::place(uint64_t key) const {
-  // Fibonacci hashing; the upper half holds the best mixed bits.
+  // Fibonacci hashing: the upper half has the best mixed bits.
   std::size_t at = (key * 0x9E3779B97F4A7C15u) >> 32;
   while (true) {
     at &= slots_.size() - 1;
@@ -43,7 +43,7 @@ void NgramCounter::read(std::string_view line, Text& text) {
   }
 }
 
-// Makes the n-grams of `order` out of those of order - 1.
+// Makes the n-grams of `order` from those of order - 1.
 void NgramCounter::lengthen(Text& text, int order) {
   if (order == 1) {
     text.ngrams = text.tokens;
@@ -56,7 +56,8 @@ void NgramCounter::lengthen(Text& text, int order) {
   }
 }
 
-// Clipped matches: each n-gram counts at most as often as in the reference that has it most often.
+// Counts clipped matches: an n-gram counts at most as often as it occurs in the reference that has
+// most of it.
 int64_t NgramCounter::count_matches(std::size_t reference_count) {
   std::size_t numbers = std::max<std::size_t>(words_.size(), pairs_.size());
   in_hypothesis_.assign(numbers, 0);

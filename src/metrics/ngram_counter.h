@@ -1,4 +1,5 @@
-// Counts the n-grams that a hypothesis shares with its references, exactly (no hash is trusted).
+// Counts the n-grams that a hypothesis shares with its references. The counts are exact: hash
+// collisions are resolved.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 namespace lockstep {
 
-// Numbers pairs of numbers from 0 on; open addressing, emptied in constant time.
+// Assigns the numbers 0, 1, ... to pairs of numbers. A hash table with open addressing that is
+// cleared in constant time.
 class PairNumbering {
  public:
   void clear() {
@@ -19,7 +21,7 @@ class PairNumbering {
     size_ = 0;
   }
   uint32_t size() const { return size_; }
-  uint32_t number(uint32_t first, uint32_t second);  // the next unused one for a new pair
+  uint32_t number(uint32_t first, uint32_t second);  // a new pair gets the next number
   uint32_t find(uint32_t first, uint32_t second, uint32_t otherwise) const {
     const Slot& slot = slots_[place(uint64_t{first} << 32 | second)];
     return slot.generation == generation_ ? slot.number : otherwise;
@@ -28,7 +30,7 @@ class PairNumbering {
  private:
   struct Slot {
     uint64_t key = 0;
-    uint64_t generation = 0;  // the slot is in use when this is the table's
+    uint64_t generation = 0;  // in use if equal to the table's
     uint32_t number = 0;
   };
   std::size_t place(uint64_t key) const;
@@ -39,19 +41,21 @@ class PairNumbering {
   uint32_t size_ = 0;
 };
 
-// Scratch space for many segments, one after the other. For one thread.
+// Scratch space that is reused for many segments. Not thread-safe.
 class NgramCounter {
  public:
-  // The statistics of one segment, orders 1 to max_order; texts are split at white space.
+  // Returns the statistics of one segment for orders 1 to max_order. Texts are split at white
+  // space.
   BleuStatistics count(std::string_view hypothesis, const std::vector<std::string>& references,
                        int max_order);
 
  private:
-  // An n-gram is known by a number; that of n + 1 tokens is the number of the pair (the n-gram of
-  // its first n tokens, its last token). So equal n-grams have equal numbers and others have not.
+  // A number identifies an n-gram. The number of an n-gram of n + 1 tokens is that of the pair (the
+  // n-gram of its first n tokens, its last token). So n-grams are equal exactly when their numbers
+  // are.
   struct Text {
-    std::vector<uint32_t> tokens;  // numbers of the words
-    std::vector<uint32_t> ngrams;  // of the current order, by start
+    std::vector<uint32_t> tokens;  // word numbers
+    std::vector<uint32_t> ngrams;  // of the current order, by position
   };
   void read(std::string_view line, Text& text);
   void lengthen(Text& text, int order);
@@ -61,7 +65,7 @@ class NgramCounter {
   PairNumbering pairs_;
   std::vector<std::string_view> split_;
   std::vector<Text> texts_;  // the hypothesis, then its references
-  std::vector<int32_t> in_hypothesis_, in_reference_, in_best_;  // counts by number of the n-gram
+  std::vector<int32_t> in_hypothesis_, in_reference_, in_best_;  // counts by n-gram number
 };
 
 }  // namespace lockstep

@@ -6,8 +6,8 @@ namespace lockstep {
 
 namespace {
 
-// numpy.random.SeedSequence(seed).generate_state(4): eight 32-bit words, the lower half of each
-// 64-bit word first.
+// Computes numpy.random.SeedSequence(seed).generate_state(4): eight 32-bit words, the lower half of
+// each 64-bit word first.
 class SeedSequence {
  public:
   explicit SeedSequence(uint64_t seed) {
@@ -80,7 +80,7 @@ uint32_t NumpyRandom::next32() {
 }
 
 uint32_t NumpyRandom::below(uint32_t n) {
-  if (n == 1) return 0;  // nothing is drawn
+  if (n == 1) return 0;  // numpy draws nothing in this case
   uint64_t product = uint64_t{next32()} * n;
   if (static_cast<uint32_t>(product) < n) {
     uint32_t threshold = (UINT32_MAX - (n - 1)) % n;

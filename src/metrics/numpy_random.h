@@ -1,5 +1,5 @@
-// The random numbers of numpy.random.default_rng(seed), bit for bit: PCG64 (O'Neill 2014, XSL RR
-// 128/64) whose state a SeedSequence (O'Neill's seed_seq_fe) makes of the seed.
+// Generates the random numbers of numpy.random.default_rng(seed), bit for bit: PCG64 (O'Neill 2014,
+// XSL RR 128/64), whose state is derived from the seed by a SeedSequence (O'Neill's seed_seq_fe).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ class NumpyRandom {
   explicit NumpyRandom(uint64_t seed);
 
   uint64_t next64();
-  uint32_t next32();  // the lower half of next64(), then the upper one
+  uint32_t next32();  // the lower half of next64(), then its upper half
 
-  // As Generator.integers(0, n) and choice(n) for 64-bit results: uniform in [0, n), 0 < n < 2^32
-  // (Lemire's rejection).
+  // Works like Generator.integers(0, n) and choice(n) for 64-bit results: uniform in [0, n), 0 < n
+  // < 2^32 (Lemire's rejection method).
   uint32_t below(uint32_t n);
 
  private:
@@ -26,7 +26,8 @@ class NumpyRandom {
   bool has_upper_half_ = false;
 };
 
-// As Generator.integers(2, size=..., dtype=bool): 32 coins out of each next32(), lowest bit first.
+// Works like Generator.integers(2, size=..., dtype=bool): takes 32 coin tosses from each next32(),
+// lowest bit first.
 class NumpyCoins {
  public:
   explicit NumpyCoins(NumpyRandom& random) : random_(random) {}

@@ -1,4 +1,4 @@
-// Perplexity: how many tokens, equally likely, a model seems to choose among.
+// Computes perplexity: the number of equally likely tokens that a model seems to choose among.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 namespace lockstep {
 
-// exp of the mean negative log-likelihood per target token (in nats, without label smoothing).
-// Capped at exp(80), about 5.5e34: an untrained model then still gives a number that a plot, JSON
-// and the 32 bits of a TensorBoard file can hold. Not a number stays not a number.
+// Returns exp of the mean negative log-likelihood per target token (in nats, without label
+// smoothing). The result is capped at exp(80), about 5.5e34: so an untrained model still gives a
+// number that a plot, JSON and the 32 bits of a TensorBoard file can hold. NaN stays NaN.
 inline double perplexity(double mean_nll) {
   constexpr double kMostNats = 80;
   return std::exp(std::isnan(mean_nll) ? mean_nll : std::min(mean_nll, kMostNats));

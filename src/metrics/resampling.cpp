@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// Rows of numbers, padded to whole vectors so that adding one is a few instructions.
+// Rows of numbers that are padded to whole vectors, so that adding a row takes few instructions.
 template <typename Real>
 class Rows {
  public:
@@ -42,7 +42,7 @@ class Rows {
   std::vector<Real> values_;
 };
 
-// Scores of resamples, as numpy would hold them: float32 when every one is.
+// Scores of resamples as numpy would store them: float32 if every score is float32.
 struct Scores {
   std::vector<double> values;
   bool single = true;
@@ -53,7 +53,7 @@ struct Scores {
   }
 };
 
-// The sums are taken in float32, segment after segment, as numpy takes them.
+// Sums are taken in float32, one segment after the other, like numpy.
 Scores resample(const TextMetric& metric, std::span<const double> statistics, int64_t resamples,
                 uint64_t seed) {
   std::size_t width = metric.value_count();
@@ -71,15 +71,16 @@ Scores resample(const TextMetric& metric, std::span<const double> statistics, in
   return out;
 }
 
-// The bounds between which 95 % of sorted values lie: a fortieth is cut off at each end.
+// Returns half the width of the range of the middle 95 % of sorted values: a fortieth is cut off at
+// each end.
 template <typename Real>
 Real half_width(const std::vector<Real>& sorted) {
   std::size_t cut = sorted.size() / 40;
   return static_cast<Real>(0.5) * (sorted[sorted.size() - cut - 1] - sorted[cut]);
 }
 
-// The exact mean, rounded once, as Python's statistics.mean() gives it: the sum is kept in two
-// numbers (Knuth's two-sum), which is exact for all that scores can be.
+// Returns the exact mean, rounded once, like Python's statistics.mean(). The sum is kept in two
+// numbers (Knuth's two-sum), which is exact for every possible score.
 double exact_mean(const std::vector<double>& values) {
   double high = 0, low = 0;
   for (double value : values) {
@@ -93,8 +94,8 @@ double exact_mean(const std::vector<double>& values) {
   return mean + (std::fma(-mean, n, high) + low) / n;
 }
 
-// Sum in the order of numpy's pairwise summation: eight partial sums over up to 128 values, halves
-// of more.
+// Adds in the order of numpy's pairwise summation: eight partial sums for up to 128 values; longer
+// ranges are halved.
 template <typename Real>
 Real pairwise_sum(std::span<const Real> v) {
   if (v.size() < 8) return std::accumulate(v.begin(), v.end(), Real{0});
@@ -134,8 +135,8 @@ Confidence array_confidence(const Scores& scores) {
                        : array_confidence(array_of<double>(scores));
 }
 
-// The share of trials in which chance alone gave a larger difference; never 0, as the trial that
-// was observed counts.
+// Returns the share of trials in which chance alone gave a larger difference. The observed trial
+// counts as one of them, so the result is never 0.
 template <typename Real>
 double p_value(const std::vector<Real>& differences, double observed) {
   auto larger = std::count_if(differences.begin(), differences.end(), [&](Real difference) {
@@ -155,13 +156,14 @@ double bootstrap_p_value(const Scores& baseline, const Scores& system, double ob
   return p_value(differences, observed);
 }
 
-// Each trial gives every segment's two outputs to two pseudo-systems by a coin.
+// In each trial, a coin toss per segment decides which of two pseudo-systems gets which of the two
+// outputs.
 double randomization_p_value(const TextMetric& metric, std::span<const double> baseline,
                              std::span<const double> system, double observed,
                              const PairedOptions& options) {
   std::size_t width = metric.value_count();
   Rows<double> first(baseline, width), second(system, width);
-  std::vector<double> of_first[2], of_second[2];  // by the coin
+  std::vector<double> of_first[2], of_second[2];  // indexed by the coin
   std::vector<double> differences;
   NumpyRandom random(options.seed);
   NumpyCoins coins(random);

@@ -1,6 +1,6 @@
-// How sure a score is, and whether one system is better than another: bootstrap resampling (Koehn
-// 2004) and approximate randomization (Riezler and Maxwell 2005) as sacreBLEU 2.6.0 computes them,
-// with its random numbers and its precision, so that the digits are the same.
+// Estimates how certain a score is and whether one system is better than another: bootstrap
+// resampling (Koehn 2004) and approximate randomization (Riezler and Maxwell 2005). Random numbers
+// and precision are those of sacreBLEU 2.6.0, so that the digits are the same.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ struct ResamplingSeed {
   uint64_t value = 12345;
   std::string text = "12345";  // as signatures show it
 
-  // A whole number, or "none" for another one every time. Throws ConfigError for anything else;
-  // `name` says where the text is from.
+  // Parses a whole number, or "none" for a different seed each time. Throws ConfigError for
+  // anything else, with `name` as the origin of the text.
   static ResamplingSeed parse(const std::string& text, const std::string& name);
 };
 
-// Mean of the resamples' scores and half the width of their 95 % interval.
+// The mean of the resamples' scores and half the width of their 95 % confidence interval.
 struct Confidence {
   double mean = 0, half_width = 0;
 };
 
-// `statistics`: those of all segments, as TextMetric::statistics() gives them; at least one
-// segment.
+// `statistics` are those of all segments as TextMetric::statistics() returns them, with at least
+// one segment.
 Confidence bootstrap_confidence(const TextMetric& metric, std::span<const double> statistics,
                                 int64_t resamples, uint64_t seed);
 
@@ -36,11 +36,11 @@ enum class PairedTest { kBootstrap, kRandomization };
 
 struct PairedResult {
   double score = 0;
-  std::optional<double> p_value;         // all but the baseline
-  std::optional<Confidence> confidence;  // with kBootstrap
+  std::optional<double> p_value;         // for all systems except the baseline
+  std::optional<Confidence> confidence;  // only with kBootstrap
 };
 
-// Compares systems with the first, the baseline. systems[s] are the statistics of system s.
+// Compares systems with the first one, the baseline. systems[s] are the statistics of system s.
 struct PairedOptions {
   PairedTest test = PairedTest::kBootstrap;
   int64_t trials = 1000;

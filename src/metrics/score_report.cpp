@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// As Python's repr(): the shortest digits that give the number back, with a point.
+// Formats like Python's repr(): the shortest digits that restore the number, with a decimal point.
 std::string python_number(double value) {
   std::string out = fmt::format("{}", value);
   return out.find_first_of(".en") == std::string::npos ? out + ".0" : out;
@@ -31,12 +31,12 @@ std::string confidence_text(const Confidence& confidence, int decimals) {
                      decimals);
 }
 
-// sacreBLEU shows no interval around nothing.
+// sacreBLEU prints no interval for a mean of 0.
 bool shows_confidence(const ScoreResult& result) {
   return result.confidence && result.confidence->mean > 0;
 }
 
-// (key, JSON value) in order.
+// Pairs of key and JSON value, in order.
 using Members = std::vector<std::pair<std::string, std::string>>;
 
 Members members_of(const ScoreResult& result, const ScoreStyle& style) {
@@ -58,8 +58,8 @@ Members members_of(const ScoreResult& result, const ScoreStyle& style) {
   return out;
 }
 
-// Members on lines of their own behind `margin`, the closing brace behind `end`; all on one line
-// when the margin is empty.
+// Writes each member after `margin` and the closing brace after `end`. With an empty margin
+// everything is on one line.
 std::string object_of(const Members& members, const std::string& margin, const std::string& end) {
   std::string out;
   for (const auto& [key, value] : members) {
@@ -97,7 +97,7 @@ std::string rule(const std::vector<std::size_t>& widths, const char* left, const
   return out + right + "\n";
 }
 
-// cells[row][column] may have several lines; row 0 is the header.
+// A cell cells[row][column] may have several lines. Row 0 is the header.
 std::string grid(const std::vector<std::vector<std::string>>& cells) {
   std::vector<std::size_t> widths(cells[0].size());
   for (std::size_t r = 0; r < cells.size(); ++r) {
@@ -229,7 +229,7 @@ std::string score_json_line(const ScoreResult& result, const ScoreStyle& style) 
 std::string table_text(const SystemTable& table, const ScoreStyle& style) {
   std::vector<std::vector<std::string>> cells{{"System"}};
   for (const std::string& system : table.systems) cells.push_back({system});
-  bool any_confidence = false;  // from the first column with one on, as there
+  bool any_confidence = false;  // as in sacreBLEU: from the first column with one on
   for (const SystemTable::Column& column : table.columns) {
     for (std::size_t s = 0; s < table.systems.size(); ++s) {
       any_confidence = any_confidence || column.results[s].confidence.has_value();

@@ -1,4 +1,4 @@
-// Scores as sacreBLEU 2.6.0 prints them: lines of text, JSON, and tables of several systems.
+// Prints scores like sacreBLEU 2.6.0: as lines of text, as JSON, and as tables of several systems.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace lockstep {
 struct ScoreStyle {
   int decimals = 1;
   bool brief = false;       // short signatures
-  bool score_only = false;  // the number alone
-  bool color = false;       // p-values that may be chance in red
+  bool score_only = false;  // print only the number
+  bool color = false;       // print p-values above 0.05 in red
 };
 
-// One metric of one system.
+// The score of one system by one metric.
 struct ScoreResult {
   std::string name;
   double score = 0;
@@ -30,20 +30,20 @@ struct ScoreResult {
 ScoreResult make_result(const TextMetric& metric, std::span<const double> sums,
                         const SignatureContext& context);
 
-// "BLEU|nrefs:1|... = 32.4 (μ = 32.3 ± 1.0) 66.0/40.1/26.2/17.5 (BP = ..."
+// Returns "BLEU|nrefs:1|... = 32.4 (μ = 32.3 ± 1.0) 66.0/40.1/26.2/17.5 (BP = ...".
 std::string score_line(const ScoreResult& result, const ScoreStyle& style);
-// Lines of several metrics, their equals signs below each other.
+// Returns the lines of several metrics with aligned equals signs.
 std::string score_lines(const std::vector<ScoreResult>& results, const ScoreStyle& style);
-// A JSON object, or a list of them for several metrics.
+// Returns a JSON object, or a list of objects for several metrics.
 std::string score_json(const std::vector<ScoreResult>& results, const ScoreStyle& style);
 std::string score_json_line(const ScoreResult& result, const ScoreStyle& style);
 
-// Several systems, the first the baseline of a test if there is one.
+// The scores of several systems. If there is a test, the first system is its baseline.
 struct SystemTable {
   struct Column {
     std::string metric;
     std::vector<SignaturePart> signature;
-    std::vector<PairedResult> results;  // one a system
+    std::vector<PairedResult> results;  // one per system
   };
   std::vector<std::string> systems;
   std::vector<Column> columns;

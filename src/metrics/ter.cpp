@@ -22,9 +22,9 @@ bool is_full_width_punctuation(char32_t c) {
          c == 0xFF1A || c == 0xFF1B || c == 0xFF1F;
 }
 
-// What becomes a token of its own with asian_support. The range from U+3200 ends where sacreBLEU
-// ends it. Kana stay together: its rules for them ask for a line of kana alone, which the blanks
-// put around every line rule out.
+// Returns whether asian_support makes a token of the character. The range from U+3200 ends where
+// sacreBLEU ends it. Kana stay together: sacreBLEU's rules for them require a line of nothing but
+// kana, and the blanks around every line prevent that.
 bool is_asian(char32_t c) {
   return is_between(c, 0x4E00, 0x9FFF) || is_between(c, 0x3400, 0x4DBF) ||
          is_between(c, 0x31C0, 0x31EF) || is_between(c, 0x2E80, 0x2EFF) ||
@@ -54,7 +54,7 @@ std::string remove_punctuation(std::string_view line, bool asian) {
   return out;
 }
 
-// Tercom's normalisation, the general part and that for Western languages.
+// Tercom's normalization: the general part and the part for Western languages.
 std::string normalize(std::string text) {
   replace_all(text, "\n-", "");
   replace_all(text, "\n", " ");

@@ -1,5 +1,6 @@
-// Translation edit rate (Snover et al. 2006) as Tercom and, after it, sacreBLEU 2.6.0 compute it:
-// insertions, deletions, substitutions and shifts of word sequences over the reference's words.
+// Computes the translation edit rate (Snover et al. 2006) like Tercom and, following it, sacreBLEU
+// 2.6.0: insertions, deletions, substitutions and shifts of word sequences, divided by the
+// reference's words.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@ namespace lockstep {
 
 struct TerConfig {
   bool case_sensitive = false;
-  bool normalized = false;  // spaces out punctuation, decodes &quot; and the like
+  bool normalized = false;  // separates punctuation, decodes &quot; and the like
   bool no_punctuation = false;
   bool asian_support =
       false;  // with the two above: CJK characters and marks are tokens of their own
 };
 
-// Statistics: the fewest edits to one of the references; the mean number of words of the
+// The statistics are the fewest edits to any of the references and the mean number of words of the
 // references.
 class Ter : public TextMetric {
  public:
@@ -32,7 +33,7 @@ class Ter : public TextMetric {
   std::vector<SignaturePart> signature_parts() const override;
 
  private:
-  std::string tokenize(std::string_view line) const;  // words between white space
+  std::string tokenize(std::string_view line) const;  // returns words separated by white space
 
   TerConfig config_;
 };

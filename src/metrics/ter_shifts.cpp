@@ -9,10 +9,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kLongestShift = 10, kFarthestShift = 50;  // words; Tercom's limits
+constexpr int kLongestShift = 10, kFarthestShift = 50;  // in words; Tercom's limits
 constexpr int kMostWeighed = 1000;
 constexpr int kBeam = 25;
-constexpr int32_t kFar = 1 << 28;  // outside the beam; so far that one edit more changes nothing
+constexpr int32_t kFar = 1 << 28;  // outside the beam: one edit more makes no difference
 
 }  // namespace
 
@@ -39,8 +39,8 @@ void ShiftSearch::fill_table() {
   }
 }
 
-// Walks back through the table. Where several edits are best: keep or replace, then delete, then
-// insert.
+// Traces the best edits back through the table. On ties it prefers to keep or replace, then to
+// delete, then to insert.
 void ShiftSearch::align() {
   aligned_.assign(reference_.size(), -1);
   word_errors_.assign(words_.size() + 1, 0);
@@ -74,23 +74,23 @@ void ShiftSearch::make(const Shift& shift, std::vector<uint32_t>& words) const {
     std::rotate(words.begin() + shift.target, first, last);
   } else if (shift.target > shift.start + shift.length) {
     std::rotate(first, last, words.begin() + shift.target);
-  } else {  // within itself: so many words on
+  } else {  // within itself: moves on by as many words
     int end = std::min(shift.length + shift.target, static_cast<int>(words.size()));
     std::rotate(first, last, words.begin() + end);
   }
 }
 
-// The distance, or any number beyond `good_enough` when it is beyond.
+// Returns the distance, or any larger number than `good_enough` if the distance exceeds it.
 int ShiftSearch::distance_after(const Shift& shift, int good_enough) {
   shifted_ = words_;
   make(shift, shifted_);
-  int same = std::min(shift.start, shift.target);  // words before the first that moved
+  int same = std::min(shift.start, shift.target);  // words before the first moved one
   const int32_t* above = row(same);
   above_.resize(static_cast<std::size_t>(columns_));
   below_.resize(static_cast<std::size_t>(columns_));
   for (int i = same + 1; i < rows_; ++i) {
     fill_row(i, shifted_[static_cast<std::size_t>(i) - 1], above, below_.data());
-    // From a cell on at least as many edits follow as the rests of the texts differ in length.
+    // From a cell at least as many edits follow as the remaining texts differ in length.
     int longer = columns_ - rows_ + i;
     int least = kFar;
     for (int j = 0; j < columns_; ++j) least = std::min(least, below_[j] + std::abs(longer - j));
@@ -101,7 +101,7 @@ int ShiftSearch::distance_after(const Shift& shift, int good_enough) {
   return above[columns_ - 1];
 }
 
-// All places to shift this sequence to that put it at, or beside, its place in the reference.
+// Evaluates all shifts of this sequence to or beside its position in the reference.
 void ShiftSearch::weigh(Shift shift, int in_reference, std::optional<Shift>& best) {
   int end = shift.start + shift.length;
   if (word_errors_[end] == word_errors_[shift.start]) return;
@@ -115,7 +115,8 @@ void ShiftSearch::weigh(Shift shift, int in_reference, std::optional<Shift>& bes
     if (shift.target == last_target) continue;
     last_target = shift.target;
     ++weighed_;
-    // More edits saved, then longer, then earlier, then to an earlier place.
+    // More saved edits win, then the longer sequence, then the earlier start, then the earlier
+    // target.
     auto rank = [](const Shift& s) { return std::tuple(s.length, -s.start, -s.target); };
     int needed = !best ? 1 : best->saved + (rank(shift) > rank(*best) ? 0 : 1);
     shift.saved = distance - distance_after(shift, distance - needed);
@@ -149,7 +150,7 @@ int64_t ShiftSearch::edits(std::span<const uint32_t> hypothesis,
   rows_ = static_cast<int>(words_.size()) + 1;
   columns_ = static_cast<int>(reference_.size()) + 1;
   ratio_ = words_.empty() ? 1 : static_cast<double>(columns_ - 1) / (rows_ - 1);
-  // With lengths that differ absurdly neighbouring rows would not overlap.
+  // For extremely different lengths, the beams of neighbouring rows would not overlap.
   beam_ = kBeam < ratio_ / 2 ? static_cast<int>(std::ceil(ratio_ / 2 + kBeam)) : kBeam;
   table_.resize(static_cast<std::size_t>(rows_) * static_cast<std::size_t>(columns_));
   for (int j = 0; j < columns_; ++j) table_[j] = j;

@@ -1,4 +1,4 @@
-// The edits of TER: which sequences of words to shift, and what then remains to edit.
+// Counts the edits of TER: searches which word sequences to shift and counts the remaining edits.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,17 @@
 
 namespace lockstep {
 
-// Scratch space for many pairs of texts, one after the other. For one thread. Words are numbers.
+// Scratch space that is reused for many pairs of texts. Not thread-safe. Words are given as
+// numbers.
 //
-// Greedy, as Tercom: of all shifts of a sequence that stands elsewhere in the reference the one is
-// made that saves most edits, until none saves any or 1,000 were weighed. Edit distances are
-// computed 25 words around the diagonal. Limits and ties are those of sacreBLEU 2.6.0.
+// The search is greedy, like Tercom: among the shifts of a sequence that occurs elsewhere in the
+// reference it makes the one that saves most edits, until no shift saves any or 1,000 were
+// evaluated. Edit distances are computed within 25 words of the diagonal. Limits and ties are those
+// of sacreBLEU 2.6.0.
 class ShiftSearch {
  public:
-  // Insertions, deletions, substitutions and shifts that make the reference of the hypothesis.
+  // Returns the insertions, deletions, substitutions and shifts that turn the hypothesis into the
+  // reference.
   int64_t edits(std::span<const uint32_t> hypothesis, std::span<const uint32_t> reference);
 
  private:
@@ -25,7 +28,7 @@ class ShiftSearch {
   };
 
   void fill_row(int row, uint32_t word, const int32_t* above, int32_t* out) const;
-  void fill_table();  // of words_
+  void fill_table();  // for words_
   void align();
   std::optional<Shift> best_shift();
   void weigh(Shift shift, int in_reference, std::optional<Shift>& best);
@@ -34,14 +37,14 @@ class ShiftSearch {
   int32_t* row(int index) { return table_.data() + index * (static_cast<int64_t>(columns_)); }
 
   std::vector<uint32_t> words_, reference_;
-  int rows_ = 0, columns_ = 0;  // words and 1
-  double ratio_ = 1;            // words of the reference for one of the hypothesis
+  int rows_ = 0, columns_ = 0;  // number of words plus 1
+  double ratio_ = 1;            // reference words per hypothesis word
   int beam_ = 0;                // cells on either side of the diagonal
-  int weighed_ = 0;             // shifts, over all rounds
+  int weighed_ = 0;             // shifts evaluated in all rounds
 
-  std::vector<int32_t> table_;  // [row, column] edits that make so many words of so many words
-  std::vector<int> aligned_;    // by word of the reference: the word of the hypothesis, -1: before
-  std::vector<int> word_errors_, reference_errors_;  // [i]: among the first i words
+  std::vector<int32_t> table_;  // [i, j]: edits that turn i words into j reference words
+  std::vector<int> aligned_;    // for each reference word its hypothesis word; -1: before all
+  std::vector<int> word_errors_, reference_errors_;  // [i]: errors in the first i words
   std::vector<uint32_t> shifted_;
   std::vector<int32_t> above_, below_;
 };

@@ -10,13 +10,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kMostLabels = 300;  // different ones that a column of labels may have
-constexpr double kTextWords = 2.5;        // of a text, in the mean, at least
+constexpr std::size_t kMostLabels = 300;  // the most distinct values of a label column
+constexpr double kTextWords = 2.5;        // the least mean number of words of a text column
 
 struct ColumnLook {
   double words = 0;              // mean
   std::set<std::string> values;  // up to kMostLabels + 1
-  bool first_is_alone = false;   // the first row's value does not occur again
+  bool first_is_alone = false;   // whether no other row has the first row's value
 
   bool many() const { return values.size() > kMostLabels; }
 };
@@ -37,7 +37,8 @@ std::vector<ColumnLook> look_at_columns(const std::vector<TableRow>& rows) {
   return out;
 }
 
-// Of the columns with few, short and repeated values that with the fewest; rows.size(): none.
+// Returns the column with the fewest values among those with few, short and repeated values, or
+// looks.size() if there is none.
 std::size_t label_of(const std::vector<ColumnLook>& looks, std::size_t rows, std::size_t text) {
   std::size_t best = looks.size(), fewest = std::min(kMostLabels, rows / 3 + 1);
   for (std::size_t c = 0; c < looks.size(); ++c) {
@@ -65,13 +66,14 @@ std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows) {
   const std::size_t label = label_of(looks, rows.size(), texts[0]);
   if (label == looks.size()) return std::nullopt;
   std::erase(texts, label);
-  // A pair: a second text that is not so much shorter that it is a name or a date.
+  // A second text makes a pair unless it is so much shorter that it must be a name or a date.
   const bool pair = texts.size() > 1 && looks[texts[1]].words * 8 >= looks[texts[0]].words &&
                     (looks[texts[1]].many() || looks[texts[1]].values.size() > rows.size() / 4);
   texts.resize(pair ? 2 : 1);
   std::sort(texts.begin(), texts.end());
   GuessedColumns out;
-  // A header is the only row with its label, where others repeat theirs, and short everywhere.
+  // A header is recognized by a label that no other row has, while other labels repeat, and by
+  // short cells.
   out.header = looks[label].first_is_alone && looks[label].values.size() * 3 < rows.size() &&
                std::all_of(rows[0].begin(), rows[0].end(), [](const std::string& cell) {
                  return !cell.empty() && split_words(cell).size() <= 3;
@@ -89,7 +91,7 @@ std::vector<TableRow> first_rows(const fs::path& file, std::size_t most) {
   DelimitedReader reader(file, csv ? ',' : '\t', csv);
   TableRow row;
   while (out.size() < most && reader.next(row)) {
-    if (!out.empty() && row.size() != out[0].size()) break;  // preparing tells of it
+    if (!out.empty() && row.size() != out[0].size()) break;  // `prepare` reports this error
     out.push_back(row);
   }
   return out;

@@ -22,7 +22,7 @@ constexpr int64_t kSampled = 400;
 using Bytes = std::vector<std::byte>;
 using ClassCounts = std::map<std::string, int64_t>;
 
-// Sides, colours and sums of pixels of the images that were looked at.
+// Collects sides, colours and pixel sums of the sampled images.
 class PixelCounter {
  public:
   void add(std::span<const std::byte> file) {
@@ -60,7 +60,7 @@ class PixelCounter {
 
  private:
   void add_pixels(const DecodedPixels& decoded) {
-    // Every image counts alike, whatever its size.
+    // Every image has the same weight, whatever its size.
     const double weight = 1.0 / static_cast<double>(decoded.box.width * decoded.box.height);
     for (int64_t y = 0; y < decoded.box.height; ++y) {
       const uint8_t* row = decoded.pixels + y * decoded.stride;
@@ -79,14 +79,13 @@ class PixelCounter {
   std::vector<int64_t> shorter_, longer_;
   int64_t broken_ = 0, grey_ = 0;
   std::array<double, 3> sums_ = {}, squares_ = {};
-  double pixels_ = 0;  // images, as each weighs 1
+  double pixels_ = 0;  // number of images, as each has weight 1
 };
 
-// An even sample of a stream whose length is not known: each so far with the same chance (Vitter
-// 1985, algorithm R).
+// Draws a uniform sample from a stream of unknown length (Vitter 1985, algorithm R).
 class Sample {
  public:
-  // Where the next image goes; nothing: it is not kept.
+  // Returns where to store the next image, or nothing if it is not kept.
   std::optional<std::size_t> place() {
     const int64_t number = seen_++;
     if (number < kSampled) return static_cast<std::size_t>(number);

@@ -10,8 +10,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kImagesShare = 0.85;  // of the budget; the rest is evaluation and start
-constexpr int64_t kSmallSide = 40;     // images up to it are seen whole, as CIFAR-10's
+constexpr double kImagesShare = 0.85;  // of the budget; the rest is for evaluation and start
+constexpr int64_t kSmallSide = 40;     // up to this side, whole images are used, as for CIFAR-10
 
 double images_seconds(const Budget& budget) { return kImagesShare * 60 * budget.minutes; }
 
@@ -28,9 +28,9 @@ std::string epochs_text(double epochs) {
   return epochs < 10 ? fmt::format("{:.1f}", epochs) : fmt::format("{:.0f}", epochs);
 }
 
-// Sides that are tried, the largest first.
+// The image sides to try, in this order.
 constexpr std::array<int64_t, 6> kSides = {224, 160, 128, 96, 64, 48};
-constexpr double kEpochsWanted = 15;  // FFCV's 16, tiny ImageNet's 20, CIFAR-10's 18
+constexpr double kEpochsWanted = 15;  // FFCV uses 16, tiny ImageNet 20, CIFAR-10 18
 
 NetworkChoice choose_small(const ImagesFacts& facts, const MachineFacts& machine,
                            const Budget& budget) {
@@ -59,7 +59,8 @@ NetworkChoice choose_small(const ImagesFacts& facts, const MachineFacts& machine
 }  // namespace
 
 int64_t most_epochs(const ImagesFacts& facts) {
-  // 18 epochs of CIFAR-10's 50,000; a smaller set has to be seen more often, by its root.
+  // CIFAR-10 with its 50,000 images takes 18 epochs. A smaller set needs more, by the root of its
+  // size.
   const double epochs = 18 * std::sqrt(50'000.0 / static_cast<double>(facts.train));
   return std::clamp<int64_t>(std::llround(epochs), 16, 90);
 }
@@ -78,7 +79,7 @@ NetworkChoice choose_network(const ImagesFacts& facts, const MachineFacts& machi
                                with_commas(facts.train),
                                epochs_text(epochs_in(facts, large, machine, budget)))};
   }
-  ImageNetwork network{"resnet18", "cifar", 32};  // of still smaller ones
+  ImageNetwork network{"resnet18", "cifar", 32};  // for still smaller images
   for (int64_t side : kSides) {
     if (side > facts.shorter_side) continue;
     network = {"resnet18", "imagenet", side};
@@ -104,7 +105,7 @@ ImagesLength choose_images_length(const ImagesFacts& facts, const ImageNetwork& 
       std::min(epochs_in(facts, network, machine, budget), static_cast<double>(most_epochs(facts)));
   out.batch = facts.train >= 20'000 ? 256 : facts.train >= 5'000 ? 128 : 64;
   const double images = epochs * static_cast<double>(facts.train);
-  // A run of few steps learns more from smaller ones.
+  // A run of few steps learns more with smaller batches.
   while (out.batch > 32 && images / static_cast<double>(out.batch) < 300) out.batch /= 2;
   out.batch = std::min(out.batch, std::max<int64_t>(2, facts.train / 2));
   if (epochs >= 3) {
@@ -125,7 +126,8 @@ bool may_be_mirrored(const ImagesFacts& facts) {
 }
 
 int64_t choose_kept_side(const ImagesFacts& facts, const ImageNetwork& network) {
-  // Crops of a third of an image or more are shrunk a little then, never blown up.
+  // This leaves a margin: crops of a third of an image or more are then shrunk a little, never
+  // enlarged.
   return 2 * facts.shorter_side > 5 * network.size ? network.size * 7 / 4 : 0;
 }
 

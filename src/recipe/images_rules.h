@@ -1,5 +1,5 @@
-// What a run on these images on this machine should be: each rule a function of facts, on what was
-// measured (benchmarks/notes) or published.
+// The rules that choose an image run for given images and a given machine. Each rule is a function
+// of facts and based on measurements (benchmarks/notes) or publications.
 #pragma once
 
 #include "recipe/facts.h"
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Epochs beyond which a network of this kind gains little.
+// Returns the number of epochs beyond which such a network gains little.
 int64_t most_epochs(const ImagesFacts& facts);
 
 struct NetworkChoice {
@@ -21,25 +21,27 @@ NetworkChoice choose_network(const ImagesFacts& facts, const MachineFacts& machi
                              const Budget& budget);
 
 struct ImagesLength {
-  int64_t batch = 0;   // images of a step
-  int64_t epochs = 0;  // 0: less than one, so `steps` counts
-  int64_t steps = 0;   // in all
-  double seconds = 0;  // of all steps, estimated
+  int64_t batch = 0;   // images per step
+  int64_t epochs = 0;  // 0: less than one epoch, so `steps` counts
+  int64_t steps = 0;   // in total
+  double seconds = 0;  // estimated for all steps
 };
 ImagesLength choose_images_length(const ImagesFacts& facts, const ImageNetwork& network,
                                   const MachineFacts& machine, const Budget& budget);
 
-// False for letters and digits, which are others in the mirror: grey images whose classes are named
-// so.
+// Returns false if every class is named by a single letter or digit: mirrored ones are different
+// signs.
 bool may_be_mirrored(const ImagesFacts& facts);
 
-// Shorter side that `lockstep prepare images` keeps at most; 0: as they are.
+// Returns the largest shorter side that `lockstep prepare images` should keep; 0: the original
+// sizes.
 int64_t choose_kept_side(const ImagesFacts& facts, const ImageNetwork& network);
 
 Recipe images_recipe(const ImagesFacts& facts, const MachineFacts& machine, const Budget& budget,
                      const RunNames& names);
 
-// prepare (where it is still to be done), launch, evaluate, classify: three of them.
+// Returns three commands: launch and evaluate, before them prepare, or after them classify if the
+// data are already prepared.
 std::vector<std::string> images_commands(const ImagesFacts& facts, const ImageNetwork& network,
                                          const ImagesInput& input, const RunNames& names);
 

@@ -27,8 +27,9 @@ MachineFacts read_machine_facts() {
   double loads[1] = {0};
   if (getloadavg(loads, 1) == 1) out.load = loads[0];
   const MachineSpeed speed = measure_machine(1.0);
-  // Threads that wait for one whose core another program has make products of all cores up to
-  // twenty times as slow; those of one core are by its own time.
+  // When another program occupies the core of one thread, the other threads wait for it: products
+  // on all cores may become twenty times as slow. The product on one core is measured in its own
+  // CPU time.
   const double alone = out.busy() ? out.cores : 0;
   out.fp32_flops = std::max(speed.fp32_all, alone * speed.fp32_one);
   const double bf16 = std::max(speed.bf16_all, alone * speed.bf16_one);

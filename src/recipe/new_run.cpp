@@ -22,7 +22,8 @@ namespace {
 
 bool is_prepared(const fs::path& data) { return fs::is_directory(data) && has_manifest(data); }
 
-// Throws DataError, naming the right command, for a folder prepared of another kind of data.
+// Throws DataError that names the right command if the folder was prepared from another kind of
+// data.
 void require_kind(const std::string& kind, const fs::path& folder) {
   const auto json = nlohmann::json::parse(read_file(folder / kManifestName), nullptr, false);
   const std::string there = json.is_object() ? json.value("kind", "") : "";
@@ -30,7 +31,7 @@ void require_kind(const std::string& kind, const fs::path& folder) {
                          : there == "labelled texts" ? "text"
                          : there.empty()             ? "translation"
                                                      : "";
-  if (is == kind || is.empty()) return;  // what is damaged is told where it is read
+  if (is == kind || is.empty()) return;  // damage is reported where it is read
   DataError error("{}: holds prepared data of another kind, {}", folder.string(), is);
   error.set_advice(fmt::format("lockstep new {} {}", is, folder.string()));
   throw error;
@@ -93,7 +94,7 @@ NewRun new_images(const NewOptions& options, const RunNames& names) {
           .next = images_commands(facts, choice.network, input, names)};
 }
 
-// The model's folder when it is here already: no network is asked.
+// Returns the model's folder if it is available without the network.
 std::optional<fs::path> model_at_hand(const std::string& source) {
   const std::optional<HubReference> reference = hub_reference(source);
   if (!reference) return is_bert_folder(source) ? std::optional(fs::path(source)) : std::nullopt;
@@ -102,11 +103,12 @@ std::optional<fs::path> model_at_hand(const std::string& source) {
   try {
     return Hub(settings).model(*reference);
   } catch (const Error&) {
-    return std::nullopt;  // not in the cache
+    return std::nullopt;  // the model is not in the cache
   }
 }
 
-// What the user named: sizes of a model that is here, else those of MiniLM.
+// Describes the model that the user named. Its sizes are read if it is available locally; otherwise
+// those of MiniLM are assumed.
 BertSource named_bert(const std::string& source) {
   BertSource out{.source = source, .why = "As --model said."};
   if (const std::optional<fs::path> folder = model_at_hand(source)) {
@@ -140,7 +142,7 @@ NewRun new_texts(const NewOptions& options, const RunNames& names) {
   if (is_prepared(options.data[0])) {
     facts = texts_facts(read_text_manifest(options.data[0]));
   } else {
-    // Tokens are counted with a vocabulary that is here: that of all English ones is the same.
+    // Tokens are counted with a local vocabulary: all English models share the same one.
     const std::string likely = options.model.empty() ? "minilm" : options.model;
     TextsFound found = read_texts_facts(commands.input, model_at_hand(likely).value_or(""));
     facts = std::move(found.facts);

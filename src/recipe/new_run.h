@@ -1,4 +1,4 @@
-// From data to a configuration that is written: what `lockstep new` does.
+// Implements `lockstep new`: writes a configuration that fits given data.
 #pragma once
 
 #include <string>
@@ -13,36 +13,36 @@
 namespace lockstep {
 
 struct NewOptions {
-  std::vector<std::string> data;  // as the command was given it
-  std::string out;                // the configuration; empty: by the data's name
+  std::vector<std::string> data;  // the words of the command line
+  std::string out;                // the configuration file; empty: named after the data
   Budget budget;
-  std::vector<std::string> dev, test;  // of translation: source and target, or none
+  std::vector<std::string> dev, test;  // for translation: source and target, or none
   std::string source_language;
-  std::string images_labels;  // of flat val folders
-  TextColumns columns;        // of texts; empty: found
-  bool values = false;        // of texts: numbers are predicted
-  std::string model;          // of texts: what to begin with; empty: chosen
+  std::string images_labels;  // for flat val folders
+  TextColumns columns;        // for texts; empty: determined from the data
+  bool values = false;        // for texts: labels are numbers to predict
+  std::string model;          // for texts: the pretrained model; empty: chosen
 };
 
-// What is made of one kind of data.
+// The result for one kind of data.
 struct NewRun {
   MachineFacts machine;
-  std::vector<std::string> seen;  // what was found in the data, a line each
+  std::vector<std::string> seen;  // what was found in the data, one line each
   Recipe recipe;
-  std::vector<std::string> next;  // the commands that follow, in order
+  std::vector<std::string> next;  // the commands to run next, in order
 };
 using NewRunMaker = NewRun (*)(const NewOptions& options, const RunNames& names);
-// translation, images, text.
+// Contains the kinds translation, images and text.
 const Catalogue<NewRunMaker>& new_run_makers();
 
 struct WrittenRun {
-  std::vector<std::string> seen;  // of data and machine, a line each
-  std::string config;             // the file
-  std::vector<std::string> next;  // commands
+  std::vector<std::string> seen;  // about data and machine, one line each
+  std::string config;             // the file that was written
+  std::vector<std::string> next;  // the commands to run next
 };
 
-// Reads data and machine, chooses, and writes the configuration. ConfigError: no such kind, or the
-// file is there; DataError: data that cannot be used.
+// Reads the data, measures the machine, chooses and writes the configuration. Throws ConfigError
+// when there is no such kind or the file exists, and DataError for data that cannot be used.
 WrittenRun write_new_run(const std::string& kind, const NewOptions& options);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kColumns = 98;  // beside "# "
+constexpr std::size_t kColumns = 98;  // without "# "
 
 std::string toml_of(RecipeValue value) {
   return std::visit([](auto& held) { return toml_text(FieldRef(&held)); }, value);
@@ -51,7 +51,7 @@ const std::string& Recipe::why(const std::string& key) const { return entry(key)
 std::string Recipe::to_toml() const {
   std::string head;
   for (const std::string& paragraph : head_) head += wrapped_comment(paragraph);
-  std::vector<std::pair<std::string, std::string>> sections;  // name, lines
+  std::vector<std::pair<std::string, std::string>> sections;  // name and lines of each
   for (const Entry& entry : entries_) {
     const std::size_t dot = entry.key.rfind('.');
     const std::string name = entry.key.substr(0, dot);

@@ -1,5 +1,5 @@
-// A configuration that is being written for somebody to read: sections and keys in the order in
-// which they are first set, with the reason for a value as a comment above it.
+// A configuration that is written for people to read. Sections and keys are in the order in which
+// they are first set; the reason for a value is a comment above it.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ using RecipeValue =
 
 class Recipe {
  public:
-  // A paragraph above the first section; one that begins with two spaces is not wrapped.
+  // Adds a paragraph above the first section. A paragraph that begins with two spaces is not
+  // wrapped.
   void say(std::string paragraph) { head_.push_back(std::move(paragraph)); }
 
-  // "model.d_model". A `why` is for this key and those that follow in its section without one.
-  // REQUIRES that the key was not set.
+  // Sets a key such as "model.d_model". `why` also covers the following keys of the section that
+  // have no reason of their own. REQUIRES: the key was not set before.
   void set(const std::string& key, RecipeValue value, std::string why = "");
 
-  // Nothing: it was not set.
+  // Returns the value, or nothing if the key was not set.
   std::optional<RecipeValue> find(const std::string& key) const;
-  // REQUIRES that it was set as a T.
+  // REQUIRES: the key was set to a T.
   template <class T>
   T get(const std::string& key) const {
     return std::get<T>(find(key).value());
   }
-  const std::string& why(const std::string& key) const;  // REQUIRES that it was set
+  const std::string& why(const std::string& key) const;  // REQUIRES: the key was set
 
   std::string to_toml() const;
 
@@ -44,7 +45,7 @@ class Recipe {
   std::vector<Entry> entries_;
 };
 
-// Lines of at most 100 columns, each behind "# ".
+// Wraps a paragraph to lines of at most 100 columns that begin with "# ".
 std::string wrapped_comment(const std::string& paragraph);
 
 }  // namespace lockstep

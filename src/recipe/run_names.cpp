@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-// "flowers" of "../shared/flowers/"; "train" of "train.en.gz".
+// Returns "flowers" for "../shared/flowers/" and "train" for "train.en.gz".
 std::string own_name(const fs::path& data) {
   const fs::path clean = fs::absolute(data).lexically_normal();
   const fs::path last = clean.has_filename() ? clean : clean.parent_path();
@@ -23,7 +23,7 @@ std::string own_name(const fs::path& data) {
   return name.find_first_not_of("-.") == std::string::npos ? "mine" : name;
 }
 
-// `path`, or with the first number behind it that makes it new.
+// Returns `path`, or `path` with the first number that makes it new.
 std::string new_path(const std::string& path) {
   if (!fs::exists(path)) return path;
   for (int number = 2;; ++number) {

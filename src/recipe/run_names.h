@@ -1,4 +1,4 @@
-// How what `lockstep new` makes is called: configuration, prepared data, run.
+// Chooses the names of what `lockstep new` makes: the configuration, the prepared data and the run.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@ namespace lockstep {
 
 struct RunNames {
   std::string config;  // the file to write
-  std::string data;    // the folder that `prepare` will make, or the prepared one that is there
-  std::string run;     // run.folder, one that is not there yet
+  std::string data;    // the folder that `prepare` will make, or the prepared one
+  std::string run;     // run.folder, a folder that does not exist yet
 };
 
-// From the data's own name ("multi30k", "train" of train.en) or that of `out`, where it is given.
-// `prepared`: the data are ready where they are.
+// Names everything after the data ("multi30k", "train" for train.en) or after `out` if it is given.
+// `prepared` says that `data` is already prepared.
 RunNames choose_names(const fs::path& data, const std::string& out, bool prepared);
 
-// Throws ConfigError when there is something at that path: nothing is overwritten.
+// Throws ConfigError if the path exists, because nothing may be overwritten.
 void require_no_file(const fs::path& config);
 
-// The words as one line for a shell; those with odd characters in quotes.
+// Returns the words as one line for a shell. Words with special characters are quoted.
 std::string command_line(const std::vector<std::string>& words);
 
 }  // namespace lockstep

@@ -18,9 +18,9 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kGuessRows = 5'000;
-constexpr int64_t kTokenised = 4'000;        // texts, evenly over the first of them
-constexpr std::size_t kMostClasses = 1'000;  // more are no classes, or numbers
-constexpr double kTokensOfWord = 1.3;        // of English; measured 1.2 to 1.35 on SST-2 and IMDB
+constexpr int64_t kTokenised = 4'000;        // the first texts, which are tokenized
+constexpr std::size_t kMostClasses = 1'000;  // with more distinct labels they are no classes
+constexpr double kTokensOfWord = 1.3;        // English: measured 1.2 to 1.35 on SST-2 and IMDB
 
 std::optional<double> number_in(const std::string& text) {
   double value = 0;
@@ -30,7 +30,7 @@ std::optional<double> number_in(const std::string& text) {
   return whole && !trimmed.empty() ? std::optional(value) : std::nullopt;
 }
 
-// What a split's rows come to.
+// Collects the figures of the rows of a split.
 class TextCounter {
  public:
   explicit TextCounter(const fs::path& tokenizer) {
@@ -73,8 +73,8 @@ class TextCounter {
   void add_letters(std::string_view text) {
     for (unsigned char c : text) {
       const bool ascii = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      // First bytes of U+00C0 to U+1FFF and U+3000 to U+EFFF; what lies between and behind are
-      // quotation marks, dashes and symbols, which English texts have too.
+      // These are the first bytes of U+00C0 to U+1FFF and U+3000 to U+EFFF. The code points between
+      // and after them are quotation marks, dashes and symbols, which English texts contain too.
       const bool other = c >= 0xC3 && c <= 0xEE && c != 0xE2;
       letters_ += ascii || other ? 1 : 0;
       others_ += other ? 1 : 0;
@@ -161,7 +161,8 @@ std::unique_ptr<TextSource> open_by(const fs::path& file, const TextsInput& inpu
       file, {.columns = options, .header = {}, .quotes = {}, .need_label = need_label});
 }
 
-// The columns of the first file: as the user names them, by names in use, else guessed.
+// Determines the columns of the first file: those that the user names, known names, or else guessed
+// ones.
 void find_columns(const fs::path& file, const TextsInput& input, TextsReading& out) {
   try {
     out.columns = open_by(file, input, input.columns, true)->columns();
@@ -192,7 +193,8 @@ void for_each_text(const TextSplitInput& split, const TextsInput& input, const T
   }
 }
 
-// classes.txt or labels.txt beside the data, when it has as many names as there are numbers from 0.
+// Returns classes.txt or labels.txt beside the data if it has as many names as there are classes
+// and the classes are numbered from 0.
 std::string find_classes_file(const fs::path& data, const TextsFacts& facts) {
   const auto count = std::ssize(facts.classes);
   for (int64_t i = 0; i < count; ++i) {

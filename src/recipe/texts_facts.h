@@ -1,4 +1,4 @@
-// The figures of labelled texts, and which files and columns they are read from.
+// Determines the figures of labelled texts, and which files and columns they are read from.
 #pragma once
 
 #include <optional>
@@ -13,30 +13,30 @@
 namespace lockstep {
 
 struct TextsInput {
-  fs::path data;        // a file or folder as `lockstep prepare labelled` reads it
-  TextColumns columns;  // that the user names; empty: by name, else guessed
-  bool values = false;  // labels are numbers to be predicted
+  fs::path data;        // a file or folder that `lockstep prepare labelled` can read
+  TextColumns columns;  // named by the user; empty: by known names or guessed
+  bool values = false;  // labels are numbers to predict
 };
 
-// What was found of the files.
+// The files and columns that were found.
 struct TextsReading {
   std::vector<TextSplitInput> splits;
-  TextColumns columns;       // none for folders of texts
-  bool guessed = false;      // the columns were
-  std::string classes_file;  // names of the classes beside the data, or empty
+  TextColumns columns;       // none for folders of text files
+  bool guessed = false;      // whether the columns were guessed
+  std::string classes_file;  // the file of class names beside the data, or empty
 };
 
 struct TextsFound {
   TextsFacts facts;
-  TextsReading reading;  // nothing in it for prepared ones
+  TextsReading reading;  // empty for prepared texts
 };
 
-// Reads all of train and counts the other splits. Tokens are counted with the vocabulary in
-// `tokenizer` (a folder or vocab.txt) where that is not empty. Throws DataError for what cannot be
-// read, labels that are missing, and texts that are all of one class.
+// Reads all of train and counts the texts of validation and test. Tokens are counted with the
+// vocabulary in `tokenizer` (a folder or vocab.txt) unless it is empty. Throws DataError for files
+// that cannot be read, missing labels, and texts that are all of one class.
 TextsFound read_texts_facts(const TextsInput& input, const fs::path& tokenizer);
 
-// Of `lockstep prepare labelled`'s folder.
+// Returns the facts of texts that `lockstep prepare labelled` prepared.
 TextsFacts texts_facts(const TextManifest& manifest);
 
 std::vector<std::string> describe_texts(const TextsFacts& facts, const TextsReading& reading);

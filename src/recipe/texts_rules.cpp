@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kTextsShare = 0.9;  // of the budget; the rest is evaluation and start
+constexpr double kTextsShare = 0.9;  // of the budget; the rest is for evaluation and start
 constexpr int64_t kEnglishPieces = 30'522, kMultilingualPieces = 119'547;
 constexpr BertSize kMiniLmSize{6, 384, 22'700'000}, kBaseSize{12, 768, 109'500'000},
     kMultilingualSize{12, 768, 177'900'000};
@@ -27,13 +27,13 @@ double epochs_of(const TextsFacts& facts, const BertSize& size, double tokens,
          static_cast<double>(facts.texts);
 }
 
-// Of the mean text when the longest is cut: those beyond are few.
+// Estimates the mean length after cutting: few texts are longer than `longest`.
 double mean_when_cut(const TextsFacts& facts, int64_t longest) {
   return std::min(facts.mean_tokens, 0.92 * static_cast<double>(longest));
 }
 
-// Small sets gain from more passes (Mosbach et al. 2021); on 1,600 sentences of SST-2 the third
-// epoch was the last that helped, and 25,000 reviews had 92.3 % after one.
+// Small sets gain from more epochs (Mosbach et al. 2021). With 1,600 sentences of SST-2 the third
+// epoch was the last that helped; 25,000 reviews reached 92.3 % after one.
 int64_t most_text_epochs(const TextsFacts& facts) {
   return facts.texts < 2'000 ? 5 : facts.texts < 50'000 ? 3 : 2;
 }
@@ -97,7 +97,7 @@ TextsLength choose_texts_length(const TextsFacts& facts, const BertSource& sourc
   const auto epochs_at = [&](int64_t longest) {
     return epochs_of(facts, source.size, mean_when_cut(facts, longest), machine, budget);
   };
-  // All texts cut short teach more than some of them whole.
+  // Training on all texts cut short teaches more than training on some of them whole.
   while (!facts.prepared && out.longest > 128 && epochs_at(out.longest) < 1) {
     out.longest = std::max<int64_t>(128, out.longest / 2);
   }

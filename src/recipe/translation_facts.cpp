@@ -12,9 +12,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kMostWords = 1000;  // of a line; longer ones count as so long
+constexpr int64_t kMostWords = 1000;  // per line; longer lines count as this long
 
-// What is counted of one side.
+// The counts of one side.
 struct SideCount {
   int64_t words = 0, characters = 0;
 };
@@ -27,7 +27,7 @@ class PairCounter {
     ++pairs_;
   }
 
-  // The languages and the other splits are left to the caller.
+  // Returns the facts except the languages and the other splits.
   TranslationFacts facts() const {
     TranslationFacts out;
     out.pairs = pairs_;
@@ -72,7 +72,7 @@ class PairCounter {
 
 namespace {
 
-// Pairs of a split that was given; none is an error.
+// Returns the number of pairs of a given split. Throws DataError if there are none.
 int64_t held_out_pairs(const ParallelFiles& files) {
   const int64_t pairs = read_held_out_text(files).pairs.size();
   if (pairs > 0) return pairs;
@@ -83,7 +83,7 @@ int64_t held_out_pairs(const ParallelFiles& files) {
 }  // namespace
 
 TranslationFacts read_translation_facts(const TranslationFiles& files) {
-  const ParallelText train = read_held_out_text(files.train);  // only empty lines are dropped
+  const ParallelText train = read_held_out_text(files.train);  // this drops only empty lines
   if (train.pairs.size() == 0) {
     throw DataError("{} and {}: no pair of lines with text in both", files.train.source.string(),
                     files.train.target.string());
@@ -111,7 +111,7 @@ TranslationFacts translation_facts(const Manifest& manifest) {
   out.source_words = mean(train->source_words);
   out.target_words = mean(train->target_words);
   out.vocabulary = manifest.vocab_size;
-  out.target_pieces = train->target_tokens + train->pairs;  // </s>
+  out.target_pieces = train->target_tokens + train->pairs;  // adds one </s> per pair
   const auto pairs_of = [&](const char* name) {
     const SplitRecord* split = manifest.find_split(name);
     return split == nullptr ? 0 : split->pairs;

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// Endings of files that lie beside corpora and are no languages.
+// Endings of files that are often found beside corpora and are not languages.
 const std::set<std::string> kNoLanguages = {"txt", "tsv", "csv", "md",  "bz2", "xz",  "zip", "tar",
                                             "sh",  "py",  "bpe", "xml", "sgm", "ids", "tgz", "bin"};
 
@@ -128,7 +128,7 @@ TranslationFiles name_translation_files(const ParallelFiles& train) {
   out.train = train;
   out.source_language = language_of(train.source).value_or("source");
   out.target_language = language_of(train.target).value_or("target");
-  if (out.source_language == out.target_language) {  // train-src.en, train-tgt.en
+  if (out.source_language == out.target_language) {  // e.g. train-src.en and train-tgt.en
     out.source_language = "source";
     out.target_language = "target";
   }

@@ -1,4 +1,4 @@
-// Which files of a folder are aligned text, and which split each pair is.
+// Determines which files of a folder are aligned text and which split each pair of files is.
 #pragma once
 
 #include <optional>
@@ -9,25 +9,25 @@
 
 namespace lockstep {
 
-// Of plain and .gz files whose lines translate each other.
+// The files of a corpus, plain or .gz, whose lines translate each other.
 struct TranslationFiles {
   std::string source_language, target_language;
   ParallelFiles train;
   std::optional<ParallelFiles> dev, test;
-  std::vector<std::string> passed_over;  // pairs in the folder that are none of these
+  std::vector<std::string> passed_over;  // other pairs of files in the folder
 };
 
-// "en" of "train.en.gz"; nothing where the ending is no name of a language.
+// Returns "en" for "train.en.gz", and nothing if the ending is not the name of a language.
 std::optional<std::string> language_of(const fs::path& file);
 
-// Of a folder with STEM.SOURCE and STEM.TARGET: train (or the only pair there is), dev (also val,
-// validation, valid) and test by name; of several test sets the first by name. Languages are those
-// of the endings, the source being `source` where it is given, else English where it is one of
-// them, else the first by name. Throws DataError when there is no such pair, several could be train
-// or there are more than two languages.
+// Searches a folder with files STEM.SOURCE and STEM.TARGET. The split follows from the name: train
+// (or the only pair there is), dev (also val, validation, valid) and test; of several test sets the
+// first by name is taken. The endings give the languages. The source is `source` if that is given,
+// else English if it is one of them, else the first by name. Throws DataError when there is no such
+// pair, when several pairs could be train and when there are more than two languages.
 TranslationFiles find_translation_files(const fs::path& folder, const std::string& source);
 
-// Of two files; languages by their endings, else "source" and "target".
+// Names two files. Their endings give the languages, else these are "source" and "target".
 TranslationFiles name_translation_files(const ParallelFiles& train);
 
 }  // namespace lockstep

@@ -10,8 +10,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kTrainingShare = 0.9;  // of the budget; the rest is evaluation and start
-constexpr int64_t kFewestSteps = 600;   // of a network that is worth its size
+constexpr double kTrainingShare = 0.9;  // of the budget; the rest is for evaluation and start
+constexpr int64_t kFewestSteps = 600;   // fewer steps do not justify the size of a network
 constexpr int64_t kMostEpochs = 40;
 constexpr TransformerSize kTiny{128, 4, 3, 512}, kSmall{256, 4, 3, 1024}, kBase{512, 8, 6, 2048};
 
@@ -62,26 +62,27 @@ std::string estimate_text(const TranslationLength& length, const TransformerSize
 }  // namespace
 
 bool is_unspaced(double words, double characters) {
-  return words > 0 && characters / words > 20;  // German, with its compounds, has about 6.5
+  return words > 0 && characters / words > 20;  // German with its compounds has about 6.5
 }
 
-// Gowda and May 2020 ("Finding the Optimal Vocabulary Size for Neural Machine Translation"): most
-// pieces should be seen some hundred times. Multi30k has 0.67 million words and 6,000 pieces here,
-// WMT16 more than 200 million and 32,768; the root of the words lies between.
+// Most pieces should be seen some hundred times (Gowda and May 2020, "Finding the Optimal
+// Vocabulary Size for Neural Machine Translation"). Here Multi30k has 0.67 million words and 6,000
+// pieces, WMT16 more than 200 million words and 32,768 pieces: the root of the number of words fits
+// both.
 CorpusChoice choose_corpus(const TranslationFacts& facts) {
   CorpusChoice out;
   double words = words_in_all(facts);
   if (has_unspaced(facts)) {
     words =
         static_cast<double>(facts.pairs) * (facts.source_characters + facts.target_characters) / 4;
-    out.character_coverage = 0.9995;  // SentencePiece's advice for rich character sets
-    out.ratio = 100;                  // words between spaces say nothing there
+    out.character_coverage = 0.9995;  // SentencePiece's advice for large character sets
+    out.ratio = 100;                  // words between spaces mean nothing there
     out.max_words = 200;
   } else if (facts.long_words > out.max_words) {
     out.max_words = std::min<int64_t>(250, facts.long_words);
   }
-  const int64_t alphabet = facts.alphabet + 8;  // with the special pieces
-  // Every distinct word can be a piece of its own, not more; half of them leaves rare ones in
+  const int64_t alphabet = facts.alphabet + 8;  // plus the special pieces
+  // The vocabulary can have at most one piece per distinct word. Half of that leaves rare words in
   // parts.
   const int64_t possible = has_unspaced(facts) ? 32'000 : alphabet + facts.distinct_words / 2;
   const int64_t wanted = std::clamp<int64_t>(rounded(7.4 * std::sqrt(words), 500), 1000, 32'000);
@@ -142,12 +143,12 @@ TranslationLength choose_translation_length(const TranslationFacts& facts,
   const bool base = size.d_model >= 512;
   TranslationLength out;
   out.tokens = base ? (facts.pairs >= 1'000'000 ? 25'000 : 8192) : 2048;
-  // Cores that share a step want some work each.
+  // Cores that share a step each need enough work.
   while (!base && out.tokens < 8192 && static_cast<double>(out.tokens) < 256 * machine.cores) {
     out.tokens *= 2;
   }
   if (machine.gpus > 0) out.tokens = std::max<int64_t>(out.tokens, 8192);
-  // A small set: steps that leave an epoch some forty of them.
+  // For a small set, steps are so short that an epoch has at least forty of them.
   while (out.tokens > 512 && epoch / static_cast<double>(out.tokens) < 40) out.tokens /= 2;
   const double step_seconds =
       static_cast<double>(out.tokens) / translation_speed(size, vocabulary_of(facts), machine);
@@ -286,7 +287,7 @@ std::vector<std::string> prepare_words(const TranslationFacts& facts, const Tran
                              bool other_given) {
     if (split) {
       add({fmt::format("--{}", name), split->source.string(), split->target.string()});
-    } else if (other_given) {  // without either, both are split off
+    } else if (other_given) {  // without both, prepare splits off both
       add({fmt::format("--{}-size", name), "1000"});
     }
   };

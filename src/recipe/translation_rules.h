@@ -1,5 +1,5 @@
-// What a translation run of these data on this machine should be: each rule a function of facts, on
-// what was measured (benchmarks/notes) or published.
+// The rules that choose a translation run for given data and a given machine. Each rule is a
+// function of facts and based on measurements (benchmarks/notes) or publications.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@
 
 namespace lockstep {
 
-// How the pairs become a corpus: options of `lockstep prepare text`.
+// The options of `lockstep prepare text`, which makes a corpus of the pairs.
 struct CorpusChoice {
   int64_t vocabulary = 0;
   int64_t max_words = 80;
   double ratio = 9;
   double character_coverage = 1;
-  std::string why;  // of the vocabulary
+  std::string why;  // the reason for the vocabulary
 };
 CorpusChoice choose_corpus(const TranslationFacts& facts);
 
-// A text whose words are not parted by spaces, as Chinese, Japanese and Thai.
+// Returns true for a text whose words are not separated by spaces, e.g. Chinese, Japanese or Thai.
 bool is_unspaced(double words, double characters);
 
-// Target pieces of an epoch, ends of sentences included.
+// Returns the target pieces of an epoch, including the ends of sentences.
 double target_pieces(const TranslationFacts& facts);
 
 struct TransformerChoice {
@@ -36,24 +36,25 @@ TransformerChoice choose_transformer(const TranslationFacts& facts, const Machin
                                      const Budget& budget);
 
 struct TranslationLength {
-  int64_t tokens = 0;  // target tokens of a step
+  int64_t tokens = 0;  // target tokens per step
   int64_t steps = 0, warmup = 0;
   double epochs = 0;
-  double seconds = 0;       // of all steps, estimated
-  bool data_bound = false;  // the data, not the time, ends it
+  double seconds = 0;       // estimated for all steps
+  bool data_bound = false;  // the data and not the time limit the length
 };
 TranslationLength choose_translation_length(const TranslationFacts& facts,
                                             const TransformerSize& size,
                                             const MachineFacts& machine, const Budget& budget);
 
-// Of the residual stream, by how often the data are seen.
+// Returns the residual dropout, which depends on how often the data are seen.
 double choose_dropout(double epochs);
 
-// The configuration with its reasons. `vocabulary`: of choose_corpus(), or the prepared one.
+// Returns the configuration with its reasons.
 Recipe translation_recipe(const TranslationFacts& facts, const MachineFacts& machine,
                           const Budget& budget, const RunNames& names);
 
-// prepare (where it is still to be done), launch, evaluate, translate: three of them.
+// Returns three commands: launch and evaluate, before them prepare, or after them translate if the
+// data are already prepared.
 std::vector<std::string> translation_commands(const TranslationFacts& facts,
                                               const TranslationFiles& files, const RunNames& names);
 

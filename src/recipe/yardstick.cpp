@@ -8,12 +8,12 @@ namespace lockstep {
 
 namespace {
 
-// A GPU that waits for its host after every operation of a small network: so many seconds a step at
-// least. An assumption; no GPU was measured.
+// The least seconds per step on a GPU that waits for its host after every operation of a small
+// network. This is an assumption: no GPU was measured.
 constexpr double kGpuStepSeconds = 0.03;
 constexpr double kGpuStepItems = 8192;  // tokens of such a step
 
-// fp32 weight, gradient, two moments, average and 16-bit copy (nn/parameters.h).
+// A weight has an fp32 value, gradient, two moments, average and a 16-bit copy (nn/parameters.h).
 constexpr double kBytesOfWeight = 22;
 
 double gpu_limit(double speed, const MachineFacts& machine, double items) {
@@ -33,8 +33,8 @@ int64_t TransformerSize::weights(int64_t vocabulary) const {
   return vocabulary * d_model + layers * (attention + inner) + layers * (2 * attention + inner);
 }
 
-// Multi30k: 6,067 target tokens/s of 7.07 million weights. The products of its step are 42 MFLOP a
-// token, 0.105 of its 0.165 ms.
+// Measured with Multi30k: 6,067 target tokens/s with 7.07 million weights. The products of a step
+// are 42 MFLOP per token and take 0.105 of its 0.165 ms.
 double translation_speed(const TransformerSize& size, int64_t vocabulary,
                          const MachineFacts& machine) {
   const double speed = 6067 * 7.07e6 / static_cast<double>(size.weights(vocabulary)) /
@@ -42,8 +42,8 @@ double translation_speed(const TransformerSize& size, int64_t vocabulary,
   return gpu_limit(speed, machine, kGpuStepItems);
 }
 
-// MiniLM-L6: SST-2 with 188 texts/s of 24 tokens, IMDB with 12.0 of 275; attention, which grows
-// with the length, is the difference.
+// Measured with MiniLM-L6: SST-2 with 188 texts/s of 24 tokens, IMDB with 12.0 texts/s of 275
+// tokens. The difference is due to attention, which grows with the length.
 double texts_speed(const BertSize& size, double tokens, const MachineFacts& machine) {
   constexpr double kMiniLm = 6.0 * 384 * 384;
   const auto width = static_cast<double>(size.width);
@@ -52,8 +52,9 @@ double texts_speed(const BertSize& size, double tokens, const MachineFacts& mach
   return gpu_limit(1 / (seconds * times_yardstick(machine, 0.64)), machine, kGpuStepItems / tokens);
 }
 
-// CIFAR-10 with a 3 x 3 stem: 212 images/s of 32 pixels; tiny ImageNet with ImageNet's stem: 392 of
-// 64; ResNet-50: 15.7 of 224. A convolution's work goes with the area.
+// Measured: CIFAR-10 with a 3 x 3 stem at 212 images/s of 32 pixels, tiny ImageNet with ImageNet's
+// stem at 392 of 64, ResNet-50 at 15.7 of 224. The work of a convolution is proportional to the
+// area.
 double images_speed(const ImageNetwork& network, const MachineFacts& machine) {
   struct Measured {
     double images, size;
@@ -70,7 +71,8 @@ std::string compared_to_yardstick(const MachineFacts& machine) {
                      machine.product_flops / kYardstickProducts);
 }
 
-// Transformer-base, 1,500 target tokens a step: 2,023 MB; BERT-base, 2,048 tokens: 2,733 MB.
+// Measured: Transformer-base with 1,500 target tokens per step takes 2,023 MB, BERT-base with 2,048
+// tokens 2,733 MB.
 double transformer_bytes(const TransformerSize& size, int64_t vocabulary, int64_t tokens) {
   const auto held = static_cast<double>(2 * size.layers * size.d_model + vocabulary / 4);
   return kBytesOfWeight * static_cast<double>(size.weights(vocabulary)) +
@@ -82,7 +84,8 @@ double bert_bytes(const BertSize& size, double tokens) {
          40 * static_cast<double>(size.layers * size.width) * tokens;
 }
 
-// ResNet-50, 16 images of 224: 1,276 MB; ResNet-18, 128 of 32 with the 3 x 3 stem: 793.
+// Measured: ResNet-50 with 16 images of 224 pixels takes 1,276 MB, ResNet-18 with the 3 x 3 stem
+// and 128 images of 32 pixels 793 MB.
 double images_bytes(const ImageNetwork& network, int64_t images) {
   const double weights = network.name == "resnet50" ? 25.6e6 : 11.7e6;
   const double of_pixel = network.stem == "cifar" ? 4500 : 1100;

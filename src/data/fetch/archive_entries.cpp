@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kEntryBytes = 1 << 18;
-constexpr std::size_t kNamesKept = 1000;  // for the advice, of an archive with a million entries
+constexpr std::size_t kNamesKept = 1000;  // for the advice; an archive may have a million entries
 constexpr std::array<std::string_view, 9> kEndings = {
     ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst"};
 

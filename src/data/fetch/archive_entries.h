@@ -1,5 +1,6 @@
-// The files of an archive - tar, zip or ar (a Debian package), plain or compressed (libarchive) -
-// one after the other, or one of them by its name; nothing is unpacked to disk.
+// Reads the files of an archive one after the other, or one of them by name, without unpacking to
+// disk. The archive may be tar, zip or ar (a Debian package), plain or compressed; libarchive reads
+// it.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +18,23 @@ namespace lockstep {
 
 class ArchiveEntries {
  public:
-  // Both throw DataError when it is no archive.
+  // Both constructors throw DataError when the input is not an archive.
   explicit ArchiveEntries(const fs::path& path);
-  // An archive in memory, which this then owns; `name` is for messages.
+  // Takes ownership of an archive in memory. `name` is for messages.
   ArchiveEntries(std::vector<std::byte> content, std::string name);
 
-  // The path of the next regular file, without "./"; nothing at the end. Throws DataError when the
-  // archive is damaged or cut off.
+  // Goes to the next regular file and returns its path without "./"; nothing at the end. Throws
+  // DataError when the archive is damaged or truncated.
   std::optional<std::string> next();
-  // Goes on to the next file whose path is `entry` or ends in "/" + `entry`. Throws DataError when
-  // none comes (with the nearest name of those that came).
+  // Goes to the next file whose path is `entry` or ends in "/" + `entry`. Throws DataError, with
+  // the most similar name, when there is none.
   void find(const std::string& entry);
 
-  std::vector<std::byte> read();  // the whole content of the file that was gone to
-  // Its next bytes, `most` of them or fewer; 0 at its end. Throws DataError when the archive ends
-  // too early or is damaged.
+  std::vector<std::byte> read();  // returns the whole content of the current file
+  // Reads up to `most` bytes of the current file and returns their number; 0 at its end. Throws
+  // DataError when the archive is truncated or damaged.
   std::size_t read(char* to, std::size_t most);
-  // Goes through what follows to the end: the checksums of the compression stand there.
+  // Reads the rest of the archive, because the checksums of the compression are at its end.
   void check_rest();
 
  private:
@@ -45,16 +46,16 @@ class ArchiveEntries {
   std::unique_ptr<archive, int (*)(archive*)> archive_;
 };
 
-// One file out of an archive, as ArchiveEntries::find takes it.
+// Returns the content of one file of an archive. ArchiveEntries::find defines `entry`.
 std::string read_archived_file(const fs::path& archive, const std::string& entry);
 
-// The text of one compressed file (.xz, .gz, .zst, ...; one that is not compressed as it is).
-// Throws DataError when it is missing, damaged or cut off.
+// Returns the content of a compressed file (.xz, .gz, .zst, ...). A file that is not compressed is
+// returned as it is. Throws DataError when the file is missing, damaged or truncated.
 std::string read_compressed_file(const fs::path& path);
 
-// .tar, .zip, .tar.gz, .tgz, .tar.xz, ...
+// Returns whether the name ends in .tar, .zip, .tar.gz, .tgz, .tar.xz, ...
 bool is_archive_name(std::string_view file);
-// "train" of "train.tar.gz".
+// Returns "train" for "train.tar.gz".
 std::string archive_stem(const fs::path& path);
 
 }  // namespace lockstep

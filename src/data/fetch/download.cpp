@@ -40,15 +40,15 @@ bool same_word(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// What one answer of the server says; of the last one after redirections.
+// The headers of one answer, the last one after redirections.
 struct Answer {
   int64_t status = 0;
-  std::string mark;          // ETag, else Last-Modified
-  int64_t range_start = 0;   // where the body begins
+  std::string mark;          // the validator: ETag, else Last-Modified
+  int64_t range_start = 0;   // offset of the body within the file
   int64_t total_bytes = -1;  // of the whole file
 };
 
-// The part of a file that is here, open for writing.
+// The partial file, open for writing.
 class PartFile {
  public:
   explicit PartFile(const fs::path& path) : path_(path) {
@@ -66,7 +66,7 @@ class PartFile {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) fail("written");
     bytes_ = 0;
   }
-  // False when the disk refuses; errno says why.
+  // Returns false when the disk refuses; errno then says why.
   bool append(const char* data, std::size_t size) {
     for (std::size_t done = 0; done < size;) {
       ssize_t n = ::write(fd_, data + done, size - done);
@@ -110,13 +110,13 @@ class Transfer {
         progress_("fetching " + wanted.path.filename().string(), "bytes",
                   std::max<int64_t>(0, wanted.check.bytes)) {
     if (fs::exists(mark_path_)) mark_ = read_file(mark_path_);
-    // Without the server's mark or a checksum nothing would tell a mixture of two versions.
+    // Without the validator or a checksum a mixture of two versions would go unnoticed.
     if (mark_.empty() && !wanted.check.has_checksum()) part_.clear();
     resumed_ = part_.bytes() > 0;
     if (resumed_) log_info("{}: going on at {}", wanted.url, short_bytes(part_.bytes()));
   }
 
-  // Whether the bytes came in more than one piece.
+  // Returns whether the bytes came in more than one piece.
   bool resumed() const { return resumed_; }
   int64_t bytes() const { return part_.bytes(); }
   void start_over() {
@@ -155,7 +155,8 @@ class Transfer {
     throw error;
   }
 
-  // True: the file is whole. False: worth another attempt; problem_ says why.
+  // Returns true if the file is complete, and false if another attempt may help; problem_ then says
+  // why.
   bool attempt_once() {
     answer_ = {};
     moved_ = false;
@@ -227,7 +228,8 @@ class Transfer {
     }
   }
 
-  // Readies the part for the body that comes. False: refused, refusal_ or errno says why.
+  // Prepares the partial file for the body. Returns false if it must be refused; refusal_ then says
+  // why.
   bool begin_body() {
     if (answer_.status == 200) {
       if (part_.bytes() > 0) log_warning("{}: the server starts again at 0", wanted_.url);
@@ -252,7 +254,7 @@ class Transfer {
   }
 
   bool take(std::string_view data) {
-    if (answer_.status != 200 && answer_.status != 206) return true;  // the page of an error
+    if (answer_.status != 200 && answer_.status != 206) return true;  // the body of an error page
     if (!moved_ && !begin_body()) return false;
     moved_ = true;
     if (!part_.append(data.data(), data.size())) {
@@ -263,7 +265,7 @@ class Transfer {
     return true;
   }
 
-  // The server has nothing from there on: the file is whole already, or another one.
+  // The server has no bytes from `start` on: the file is already complete, or it has changed.
   bool settle_beyond_end(int64_t start) {
     if (answer_.total_bytes == start) return true;
     part_.clear();
@@ -292,7 +294,7 @@ class Transfer {
 
   bool check_status() {
     if (answer_.status == 200 || answer_.status == 206) {
-      if (!moved_ && answer_.status == 200) part_.clear();  // an empty file
+      if (!moved_ && answer_.status == 200) part_.clear();  // the file is empty
       return true;
     }
     problem_ = fmt::format("the server answers {}", answer_.status);
@@ -309,12 +311,12 @@ class Transfer {
   fs::path mark_path_;
   PartFile part_;
   Progress progress_;
-  std::string mark_;  // of the version that the part belongs to
+  std::string mark_;  // validator of the version that the partial file belongs to
   bool resumed_ = false;
 
-  // Of the attempt that runs.
+  // The state of the current attempt.
   Answer answer_;
-  bool moved_ = false;  // some bytes of the file came
+  bool moved_ = false;  // whether bytes of the file arrived
   int write_errno_ = 0;
   std::chrono::milliseconds server_pause_{};
   std::optional<DataError> refusal_;

@@ -1,4 +1,5 @@
-// Files from the network (libcurl): resumed after a break, retried, checked, whole or absent.
+// Downloads files with libcurl. A download resumes after an interruption, retries, verifies
+// checksums, and the file appears whole or not at all.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,7 @@
 
 namespace lockstep {
 
-// What a file must be; empty or negative: not known.
+// The expected size and checksums of a file; empty or negative: unknown.
 struct FileCheck {
   int64_t bytes = -1;
   std::string sha256, md5;  // lower-case hexadecimal digits
@@ -20,28 +21,28 @@ struct FileCheck {
 
 struct Download {
   std::string url;
-  fs::path path;  // of the file on this machine
+  fs::path path;  // of the local file
   FileCheck check;
-  std::vector<std::string> headers;  // sent along, such as "Authorization: ..."
-  fs::path part = {};                // what has arrived so far; empty: PATH.part
+  std::vector<std::string> headers;  // HTTP headers to send, e.g. "Authorization: ..."
+  fs::path part = {};                // the partial file; empty: PATH.part
 };
 
 struct DownloadOptions {
-  int attempts = 8;                             // without a byte of progress between them
-  std::chrono::milliseconds first_pause{1000};  // before the second one; doubles up to a minute
+  int attempts = 8;                             // how many in a row may make no progress
+  std::chrono::milliseconds first_pause{1000};  // before the second attempt; doubles up to a minute
   std::chrono::seconds connect_timeout{30};     // to reach the server
-  std::chrono::seconds stall_timeout{30};       // without a byte, before the line is cut
+  std::chrono::seconds stall_timeout{30};       // without a byte, before the transfer is aborted
 };
 
-// Fetches a file that is not there yet. What has arrived is kept as PATH.part, with the server's
-// mark of the version (ETag or Last-Modified) in PATH.part.mark, so that a later call goes on where
-// this one stopped (Range and If-Range, RFC 9110 section 13.1.5) and starts again when the file on
-// the server is another. Proxies are those of the environment (http_proxy, https_proxy, no_proxy).
-// A file that is there is checked and kept. Throws DataError for what trying again does not mend
-// (404, a wrong size or checksum) and MachineError for the rest (no route, stalled, disk full).
+// Downloads a file. The data that have arrived are kept as PATH.part, and the server's validator
+// (ETag or Last-Modified) in PATH.part.mark. So a later call resumes where this one stopped (Range
+// and If-Range, RFC 9110 section 13.1.5), or starts again if the file on the server has changed.
+// Proxies are those of the environment (http_proxy, https_proxy, no_proxy). A file that exists
+// already is verified and kept. Throws DataError for errors that a retry does not cure (404, a
+// wrong size or checksum) and MachineError for all others (no route, stalled, disk full).
 void download(const Download& wanted, const DownloadOptions& options = {});
 
-// Throws DataError when the file is not what the check asks for.
+// Throws DataError when the file does not match the check.
 void check_file(const fs::path& path, const FileCheck& check);
 
 }  // namespace lockstep

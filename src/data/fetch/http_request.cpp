@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// Where systems keep them, as Go's crypto/x509 (root_linux.go) lists it.
+// The paths of CA certificates on various systems, as listed in Go's crypto/x509 (root_linux.go).
 constexpr std::array<const char*, 5> kCaBundles = {
     "/etc/ssl/certs/ca-certificates.crt",                 // Debian, Ubuntu, Arch
     "/etc/pki/tls/certs/ca-bundle.crt",                   // Fedora, RHEL 6 to 9

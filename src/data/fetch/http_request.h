@@ -1,5 +1,5 @@
-// One request over HTTP by libcurl, with what all of lockstep's have in common. Proxies are those
-// of the environment (http_proxy, https_proxy, no_proxy).
+// A single HTTP request with libcurl and the settings that all requests of lockstep share. Proxies
+// are those of the environment (http_proxy, https_proxy, no_proxy).
 #pragma once
 
 #include <curl/curl.h>
@@ -15,20 +15,20 @@
 
 namespace lockstep {
 
-// The file with the certificates of authorities that servers are checked against: what
-// SSL_CERT_FILE or CURL_CA_BUNDLE name, else where this system has them; empty when it has none. A
-// libcurl that came from another system knows only that one's place.
+// Returns the file with the CA certificates against which servers are verified: the one that
+// SSL_CERT_FILE or CURL_CA_BUNDLE names, else this system's; empty if there is none. (A libcurl
+// that was built on another system only knows that system's path.)
 std::string ca_bundle();
 
 class HttpRequest {
  public:
-  // `headers` are sent along. Throws MachineError when libcurl cannot be started.
+  // `headers` are added to the request. Throws MachineError when libcurl cannot be started.
   HttpRequest(const std::string& url, const std::vector<std::string>& headers,
               const DownloadOptions& options);
 
   CURL* handle() const { return curl_.get(); }
   CURLcode perform() { return curl_easy_perform(curl_.get()); }
-  std::string problem(CURLcode code) const;  // of a request that failed, for people
+  std::string problem(CURLcode code) const;  // describes a failed request to the user
 
  private:
   std::unique_ptr<curl_slist, void (*)(curl_slist*)> lines_{nullptr, curl_slist_free_all};
@@ -42,8 +42,9 @@ struct HttpHead {
   std::string get(const std::string& name) const;  // empty when absent
 };
 
-// The answer to HEAD; redirections within the host are followed, others are the answer. Tries
-// again as download() does. Throws MachineError when no answer comes.
+// Sends HEAD and returns the answer. Redirections within the host are followed, other redirections
+// are returned. Retries like download(). Throws MachineError when no answer comes and ConfigError
+// when the URL is not one of http or https.
 HttpHead http_head(const std::string& url, const std::vector<std::string>& headers,
                    const DownloadOptions& options);
 

@@ -47,7 +47,7 @@ void make_folders(const fs::path& folder) {
   if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
 }
 
-// Held while this lives: of the processes that want a blob one fetches it.
+// A lock that is held while this object lives, so that only one process fetches a blob.
 class BlobLock {
  public:
   explicit BlobLock(const fs::path& path) {
@@ -62,7 +62,7 @@ class BlobLock {
   Descriptor file_;
 };
 
-// A link at `path` to the blob, by a way that stays right when the cache moves.
+// Makes a relative link at `path` to the blob, which stays valid when the cache is moved.
 void link_to(const fs::path& blob, const fs::path& path) {
   make_folders(path.parent_path());
   const fs::path target = blob.lexically_relative(path.parent_path());
@@ -144,13 +144,13 @@ Hub::Cached Hub::cached(const HubReference& model, const std::string& name) cons
   if (fs::is_regular_file(ref)) commit = trim(read_file(ref));
   const fs::path path = folder(model) / "snapshots" / commit / name;
   if (fs::exists(path)) return {true, path};
-  // A snapshot that has other files is taken as whole: what it lacks is not asked of the hub.
+  // A snapshot with other files counts as complete: files that it lacks are assumed not to exist.
   return {fs::exists(folder(model) / ".no_exist" / commit / name) ||
               fs::exists(folder(model) / "snapshots" / commit / "config.json"),
           std::nullopt};
 }
 
-// Nothing when the hub says that there is no such file, which the cache remembers.
+// Returns nothing when the hub has no such file, and records that in the cache.
 std::optional<Hub::Remote> Hub::ask(const HubReference& model, const std::string& name) const {
   const HttpHead head = http_head(url(model, name), headers(), settings_.download);
   Remote out{.commit = head.get("x-repo-commit"), .etag = head.get("x-linked-etag")};
@@ -198,7 +198,7 @@ void Hub::fetch(const HubReference& model, const std::string& name, const Remote
                   .check = {.bytes = remote.bytes},
                   .headers = headers(),
                   .part = blob.string() + ".incomplete"};
-  if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // of large files
+  if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // so for large ones
   log_info("fetching {} of {}{}", name, model.repository,
            remote.bytes < 0 ? "" : ", " + short_bytes(static_cast<double>(remote.bytes)));
   try {
@@ -210,7 +210,7 @@ void Hub::fetch(const HubReference& model, const std::string& name, const Remote
 }
 
 std::optional<fs::path> Hub::file(const HubReference& model, const std::string& name) const {
-  if (is_commit(model.revision)) {  // never another
+  if (is_commit(model.revision)) {  // a commit never changes
     const fs::path path = folder(model) / "snapshots" / model.revision / name;
     if (fs::exists(path)) return path;
     if (fs::exists(folder(model) / ".no_exist" / model.revision / name)) return std::nullopt;
@@ -251,7 +251,7 @@ fs::path Hub::model(const HubReference& reference) const {
     throw DataError("hf:{}@{}: has no config.json", reference.repository, reference.revision);
   }
   const fs::path snapshot = config->parent_path();
-  // All files of the commit that the first one is of, should the branch move meanwhile.
+  // All files are taken from the commit of the first one, because the branch may move meanwhile.
   const HubReference commit{reference.repository, snapshot.filename().string()};
   for (const char* name : {"vocab.txt", "tokenizer_config.json"}) file(commit, name);
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",

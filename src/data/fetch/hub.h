@@ -1,11 +1,11 @@
-// Models of the Hugging Face hub, kept in the cache that huggingface_hub keeps: what either fetched
-// the other finds. Its layout, below HF_HUB_CACHE:
+// Fetches models of the Hugging Face hub into the same cache as huggingface_hub, so that either
+// finds what the other has fetched. The layout below HF_HUB_CACHE:
 //
-//   models--OWNER--NAME/blobs/ETAG               the files' contents; ETAG.incomplete: on their way
-//   models--OWNER--NAME/refs/REVISION            the commit that a branch or tag stood for last
+//   models--OWNER--NAME/blobs/ETAG               contents of files; ETAG.incomplete: partial ones
+//   models--OWNER--NAME/refs/REVISION            the last known commit of a branch or tag
 //   models--OWNER--NAME/snapshots/COMMIT/FILE    links to blobs
 //   models--OWNER--NAME/.no_exist/COMMIT/FILE    empty: the hub has no such file
-//   .locks/models--OWNER--NAME/ETAG.lock         held (flock) while a blob is fetched
+//   .locks/models--OWNER--NAME/ETAG.lock         locked (flock) while a blob is fetched
 #pragma once
 
 #include <optional>
@@ -20,39 +20,42 @@ struct HubSettings {
   fs::path cache;
   std::string endpoint = "https://huggingface.co";
   std::string token;     // empty: none
-  bool offline = false;  // the cache alone is asked
+  bool offline = false;  // use only the cache
   DownloadOptions download = {};
 
-  // HF_HUB_CACHE, HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE and what
-  // huggingface_hub takes where they are not set.
+  // Reads HF_HUB_CACHE, HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH and HF_HUB_OFFLINE, with the
+  // defaults of huggingface_hub.
   static HubSettings from_environment();
 };
 
 struct HubReference {
-  std::string repository;  // "OWNER/NAME", or "NAME" of the oldest models
+  std::string repository;  // "OWNER/NAME", or "NAME" for the oldest models
   std::string revision = "main";
 };
-// Of "hf:OWNER/NAME[@REVISION]"; nothing when it does not begin so. ConfigError: malformed.
+// Parses "hf:OWNER/NAME[@REVISION]". Returns nothing without the prefix "hf:". Throws ConfigError
+// when the rest is malformed.
 std::optional<HubReference> hub_reference(const std::string& source);
 
 class Hub {
  public:
   explicit Hub(HubSettings settings) : settings_(std::move(settings)) {}
 
-  // SNAPSHOT/name, fetched where it is not there yet or the revision has moved on; nothing when the
-  // model has no such file. Processes that want the same file wait for one of them. Without the
-  // network a cached one serves, which is said. DataError: no such model or revision, not allowed,
-  // or offline and not in the cache. MachineError: not reached, and not in the cache.
+  // Returns SNAPSHOT/name, or nothing when the model has no such file. Fetches the file if it is
+  // missing or the revision has moved. Of several processes that want the same file one fetches it
+  // and the others wait. Without network the cached file is used with a warning. Throws DataError
+  // for an unknown model or revision, denied access, and offline use of a file that is not cached;
+  // throws MachineError when the hub cannot be reached and the file is not cached.
   std::optional<fs::path> file(const HubReference& model, const std::string& name) const;
 
-  // The snapshot's folder with what a model is used with: config.json, its weights (the first kind
-  // of formats/weight_files.h that there is), vocab.txt and tokenizer_config.json where it has
-  // them. DataError: it has no config.json or no weights.
+  // Returns the folder of the snapshot after fetching the files that a model needs: config.json,
+  // its weights (of the first kind of formats/weight_files.h that exists) and, if they exist,
+  // vocab.txt and tokenizer_config.json. Throws DataError when config.json or the weights are
+  // missing.
   fs::path model(const HubReference& model) const;
 
  private:
-  struct Remote;  // what the hub says of a file
-  // What the cache says of it: nothing known, or where it is, or that there is none.
+  struct Remote;  // the hub's answer about a file
+  // The cache's answer about a file: unknown, or its path, or that there is no such file.
   struct Cached {
     bool known = false;
     std::optional<fs::path> path;
@@ -68,8 +71,8 @@ class Hub {
   HubSettings settings_;
 };
 
-// The folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION]. DataError:
-// no such folder.
+// Returns the folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION].
+// Throws DataError when there is no such folder.
 fs::path find_model(const std::string& source);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ double jitter_factor(double strength, KeyedRandom& random) {
 void jitter_colours(const ByteImage& image, const ImagesConfig& config, KeyedRandom& random) {
   std::array<int, 4> order{0, 1, 2, 3};
   for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
-  // Drawn whether used or not, and before the order matters.
+  // All factors are drawn, used or not, and always in this sequence.
   double brightness = jitter_factor(config.brightness, random);
   double contrast = jitter_factor(config.contrast, random);
   double saturation = jitter_factor(config.saturation, random);
@@ -36,7 +36,7 @@ void jitter_colours(const ByteImage& image, const ImagesConfig& config, KeyedRan
 void apply_operation(const ByteImage& image, int64_t operation, int64_t magnitude, double sign,
                      std::vector<uint8_t>& space) {
   double share = static_cast<double>(magnitude) / kMostMagnitude;
-  auto pixels = [&](int64_t side) {  // of a translation; Cubuk et al. work with 331 pixels
+  auto pixels = [&](int64_t side) {  // translation; Cubuk et al. use images of 331 pixels
     return std::trunc(sign * share * 150.0 / 331.0 * static_cast<double>(side));
   };
   double factor = 1 + sign * share * 0.9;

@@ -1,5 +1,5 @@
-// What is done to the cropped pixels of a training image: colour jitter, then RandAugment, as
-// torchvision's ColorJitter and RandAugment on Pillow images.
+// The augmentations of the cropped pixels of a training image: colour jitter, then RandAugment,
+// like torchvision's ColorJitter and RandAugment on Pillow images.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,26 @@
 
 namespace lockstep {
 
-// Brightness, contrast, saturation and hue, in a drawn order.
+// Changes brightness, contrast, saturation and hue in random order.
 void jitter_colours(const ByteImage& image, const ImagesConfig& config, KeyedRandom& random);
 
-// Cubuk et al. 2020: `randaugment_operations` of 14, drawn with repetition, all with the one
-// magnitude and a drawn sign (torchvision's 31 magnitudes, nearest pixel, black outside).
+// Applies RandAugment (Cubuk et al. 2020): `randaugment_operations` of 14 operations, drawn with
+// repetition, all with the same magnitude and a random sign (torchvision's 31 magnitudes, nearest
+// pixel, black outside the image).
 void apply_randaugment(const ByteImage& image, const ImagesConfig& config, KeyedRandom& random,
                        std::vector<uint8_t>& space);
 
-// One of RandAugment's operations by its number in torchvision's order, 0 (identity) to 13
-// (equalize); `sign` is 1 or -1. For tests too.
+// Applies one of RandAugment's operations, given by its number in torchvision's order, 0 (identity)
+// to 13 (equalize). `sign` is 1 or -1. Public for tests.
 void apply_operation(const ByteImage& image, int64_t operation, int64_t magnitude, double sign,
                      std::vector<uint8_t>& space);
 constexpr int64_t kAugmentOperations = 14;
 
 struct ErasedBox {
-  int64_t x = 0, y = 0, width = 0, height = 0;  // width 0: nothing
+  int64_t x = 0, y = 0, width = 0, height = 0;  // width 0: no box
 };
-// torchvision's RandomErasing with its defaults: 2 to 33 % of the area, ratio 0.3 to 3.3.
+// Draws a box like torchvision's RandomErasing with its defaults: 2 to 33 % of the area, ratio 0.3
+// to 3.3.
 ErasedBox random_erasing(int64_t size, double probability, KeyedRandom& random);
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-// Python's round(): ties to even.
+// Rounds like Python's round(): ties to even.
 int64_t rounded(double x) { return static_cast<int64_t>(std::nearbyint(x)); }
 
 [[noreturn]] void fail_too_small(int64_t width, int64_t height, int64_t size) {

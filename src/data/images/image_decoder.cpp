@@ -18,8 +18,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kPixelBytes = 4;
-constexpr int64_t kMostPixels = int64_t{1} << 28;  // a header that asks for more is damaged
-// Interpolated chroma takes one more sample on each side: two pixels.
+constexpr int64_t kMostPixels = int64_t{1} << 28;  // a header with more counts as damaged
+// Interpolated chroma needs one more sample, i.e. two pixels, on each side.
 constexpr int64_t kMargin = 2;
 
 bool starts_with(std::span<const std::byte> file, std::string_view start) {
@@ -31,11 +31,11 @@ uint8_t product_of_shares(int a, int b) {  // a * b / 255, rounded
   return static_cast<uint8_t>(((t >> 8) + t) >> 8);
 }
 
-// In place, 4 bytes a pixel. Adobe's files hold the inverse of the ink, and all have its marker;
-// those without are taken as they are (as Pillow does both).
+// Converts in place, 4 bytes per pixel. Adobe's files store inverted ink and have Adobe's marker;
+// files without the marker are taken as they are. Pillow does the same.
 void cmyk_to_rgb(uint8_t* row, int64_t width, bool inverted) {
   for (int64_t x = 0; x < width; ++x, row += 4) {
-    int key = inverted ? row[3] : 255 - row[3];  // light that black ink leaves
+    int key = inverted ? row[3] : 255 - row[3];  // the light that black ink leaves
     for (int c = 0; c < 3; ++c) {
       int ink = inverted ? 255 - row[c] : row[c];
       row[c] = static_cast<uint8_t>(std::clamp(key - product_of_shares(ink, key), 0, 255));
@@ -45,8 +45,8 @@ void cmyk_to_rgb(uint8_t* row, int64_t width, bool inverted) {
 
 }  // namespace
 
-// libjpeg reports errors by a call that must not return: it jumps to the setjmp of the method in
-// work, where no object with a destructor lives.
+// libjpeg reports errors through a call that must not return. It jumps to the setjmp of the running
+// method, in which no object with a destructor may be alive.
 struct ImageDecoder::Jpeg {
   jpeg_decompress_struct state{};
   jpeg_error_mgr errors{};
@@ -62,7 +62,7 @@ struct ImageDecoder::Jpeg {
       common->err->format_message(common, self->message);
       std::longjmp(self->jump, 1);
     };
-    // Warnings: other decoders show such images too; but one that ends early is damaged.
+    // Warnings are ignored like in other decoders, except that a file that ends early is damaged.
     errors.emit_message = [](j_common_ptr common, int level) {
       auto* self = static_cast<Jpeg*>(common->client_data);
       if (level < 0 && common->err->msg_code == JWRN_JPEG_EOF) self->cut_off = true;
@@ -83,7 +83,8 @@ struct ImageDecoder::Jpeg {
     return true;
   }
 
-  // Sets the output up; `box` in: what is wanted of the scaled image, out: what will come.
+  // Starts the output. `box` is the wanted part of the scaled image on entry and the delivered part
+  // on return.
   bool start(PixelBox& box) {
     if (setjmp(jump) != 0) return false;
     jpeg_start_decompress(&state);
@@ -170,7 +171,7 @@ DecodedPixels ImageDecoder::decode_jpeg(const PixelBox& region, int64_t reductio
   state.out_color_space = info_.cmyk ? JCS_CMYK : JCS_EXT_RGBX;
   state.scale_num = 1;
   state.scale_denom = static_cast<unsigned>(n);
-  state.dct_method = JDCT_ISLOW;  // SIMD makes it as fast as the rougher one
+  state.dct_method = JDCT_ISLOW;  // with SIMD as fast as the less exact one
   state.do_fancy_upsampling = TRUE;
   int64_t width = (info_.width + n - 1) / n, height = (info_.height + n - 1) / n;
   PixelBox box;

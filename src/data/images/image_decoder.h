@@ -1,6 +1,6 @@
-// Pixels out of an encoded image: JPEG through libjpeg-turbo, where only the wanted region is
-// transformed and coloured, at a reduced size if asked for; PNG through libpng. Files are told
-// apart by their first bytes, not by their names: ImageNet has a PNG named .JPEG.
+// Decodes images: JPEG with libjpeg-turbo, which transforms and colours only the wanted region, at
+// a reduced size if requested; PNG with libpng. The format follows from the first bytes, not from
+// the file name: ImageNet has a PNG named .JPEG.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,27 @@
 namespace lockstep {
 
 struct ImageInfo {
-  std::string format;  // "JPEG", "PNG"; empty: neither
+  std::string format;  // "JPEG" or "PNG"; empty: neither
   int64_t width = 0, height = 0;
   int64_t channels = 0;      // 1 grey, 2 with alpha, 3 colour, 4 with alpha or CMYK
-  int64_t bits = 8;          // of a channel
-  bool cmyk = false;         // CMYK or YCCK
-  bool progressive = false;  // JPEG: all of it is decoded whatever the region
+  int64_t bits = 8;          // per channel
+  bool cmyk = false;         // CMYK or YCCK colours
+  bool progressive = false;  // a JPEG that must be decoded whole for any region
 };
 
 struct PixelBox {
   int64_t x = 0, y = 0, width = 0, height = 0;
 };
 
-// What was decoded, a little more than was asked for: pixels of 4 bytes (red, green, blue, unused).
+// The decoded pixels, a little more than requested: 4 bytes each (red, green, blue, unused).
 struct DecodedPixels {
   const uint8_t* pixels = nullptr;  // [box.height, stride], owned by the decoder
   int64_t stride = 0;               // bytes
-  PixelBox box;                     // in pixels of the image at 1 / reduction
+  PixelBox box;                     // in pixels of the image at 1 / reduction of its size
   int64_t reduction = 1;
 };
 
-// One image after the other; its memory is used again. For one thread at a time.
+// Decodes images one after the other and reuses its memory. Not thread-safe.
 class ImageDecoder {
  public:
   ImageDecoder();
@@ -41,14 +41,15 @@ class ImageDecoder {
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
-  // Reads the header. `file` must stay until decode() is done. Throws DataError (without the
-  // file's name: add it as context) for what is no JPEG or PNG, or of a kind not supported.
+  // Reads the header. `file` must live until decode() returns. Throws DataError (without the file's
+  // name, which the caller adds as context) when it is not a JPEG or PNG or of an unsupported kind.
   const ImageInfo& open(std::span<const std::byte> file);
-  const ImageInfo& info() const { return info_; }  // of the open file
+  const ImageInfo& info() const { return info_; }  // of the file that is open
 
-  // The pixels of `region` (of the full image, within it), those that Pillow decodes, at
-  // 1 / `reduction`: 1, 2, 4 or 8 (PNG and CMYK come at 1 always). Valid until the next call.
-  // Throws DataError when the file is damaged or cut off before the end of the region.
+  // Decodes `region` of the full image, which must lie within it, to the pixels that Pillow
+  // decodes, at 1 / `reduction` of the size: 1, 2, 4 or 8 (PNG and CMYK are always decoded at 1).
+  // The result is valid until the next call. Throws DataError when the file is damaged or truncated
+  // before the end of the region.
   DecodedPixels decode(const PixelBox& region, int64_t reduction = 1);
 
  private:

@@ -1,4 +1,4 @@
-// What the names of image files and folders tell.
+// Interprets the names of image files and folders.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace lockstep {
 
-// .jpg, .jpeg or .png in any case, and no hidden file.
+// Returns whether the name ends in .jpg, .jpeg or .png in any case and is not hidden.
 bool is_image_name(std::string_view file);
-// .JPEG and .jpg: "JPEG"; .png: "PNG".
+// Returns "JPEG" for .jpg and .jpeg, "PNG" for .png.
 std::string format_of_name(std::string_view file);
-// "train", "val" or "test" for a folder or archive of that name (also "validation",
-// "ILSVRC2012_img_val"); empty for others.
+// Returns "train", "val" or "test" for a folder or archive of that name (also for "validation" or
+// "ILSVRC2012_img_val"), else an empty string.
 std::string split_of_name(std::string_view name);
 
 }  // namespace lockstep

@@ -10,10 +10,10 @@ namespace {
 
 using Table = std::array<uint8_t, 256>;
 
-// ITU-R BT.601 in 16-bit fixed point.
+// Computes the luma of ITU-R BT.601 in 16-bit fixed point.
 int grey_of(const uint8_t* p) { return (p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16; }
 
-// Image.blend: cut towards zero, not rounded.
+// Blends like Image.blend: truncates towards zero instead of rounding.
 uint8_t blend(int from, int to, float factor) {
   float value = static_cast<float>(from) + factor * static_cast<float>(to - from);
   return value <= 0 ? 0 : value >= 255 ? 255 : static_cast<uint8_t>(value);
@@ -25,7 +25,7 @@ void blend_from_constant(const ByteImage& image, int constant, double factor) {
   for (int64_t i = 0; i < image.bytes(); ++i) image.pixels[i] = table[image.pixels[i]];
 }
 
-// A table for each channel.
+// Applies one table per channel.
 void look_up(const ByteImage& image, const std::array<Table, 3>& tables) {
   for (int64_t i = 0; i < image.bytes(); i += 3) {
     for (int c = 0; c < 3; ++c) image.pixels[i + c] = tables[c][image.pixels[i + c]];
@@ -54,7 +54,7 @@ struct Hsv {
   uint8_t h, s, v;
 };
 
-// In single precision where Pillow has it: the result is cut to 8 bits.
+// Uses single precision where Pillow does, because the result is truncated to 8 bits.
 Hsv to_hsv(const uint8_t* p) {
   uint8_t most = std::max({p[0], p[1], p[2]}), least = std::min({p[0], p[1], p[2]});
   if (most == least) return {0, 0, most};
@@ -114,8 +114,8 @@ void adjust_saturation(const ByteImage& image, double factor) {
 void adjust_sharpness(const ByteImage& image, double factor, std::vector<uint8_t>& space) {
   space.assign(image.pixels, image.pixels + image.bytes());
   int64_t stride = 3 * image.width;
-  // ImageFilter.SMOOTH; the border is not smoothed and so stays. Sums of 13ths are never halves, so
-  // integers round as Pillow's floats do.
+  // The filter is ImageFilter.SMOOTH; the border is not smoothed and so stays. Sums of 13ths are
+  // never halves, so integers round like Pillow's floats.
   for (int64_t y = 1; y + 1 < image.height; ++y) {
     const uint8_t* in = space.data() + y * stride;
     uint8_t* out = image.pixels + y * stride;
@@ -185,7 +185,7 @@ void equalize(const ByteImage& image) {
 void transform_affine(const ByteImage& image, const std::array<double, 6>& matrix,
                       std::vector<uint8_t>& space) {
   space.assign(image.pixels, image.pixels + image.bytes());
-  // 16 fractional bits and pixel centres, as Pillow.
+  // Uses 16 fractional bits and pixel centres, like Pillow.
   auto fixed = [](double value) { return static_cast<int64_t>(std::floor(value * 65536 + 0.5)); };
   const auto& [a, b, c, d, e, f] = matrix;
   int64_t step_x[2] = {fixed(a), fixed(d)}, step_y[2] = {fixed(b), fixed(e)};

@@ -1,5 +1,5 @@
 // Operations on 8-bit colour images, in place, with the results of Pillow's ImageEnhance, ImageOps
-// and Image.transform: what colour jitter and RandAugment are made of.
+// and Image.transform. Colour jitter and RandAugment consist of them.
 #pragma once
 
 #include <array>
@@ -14,24 +14,26 @@ struct ByteImage {
   int64_t bytes() const { return 3 * width * height; }
 };
 
-// ImageEnhance: factor 0 is black, grey, or smoothed; 1 changes nothing; beyond 1 exaggerates.
+// As in ImageEnhance: factor 0 gives black, grey or smoothed pixels, 1 changes nothing, more
+// exaggerates.
 void adjust_brightness(const ByteImage& image, double factor);
 void adjust_contrast(const ByteImage& image, double factor);
 void adjust_saturation(const ByteImage& image, double factor);
 void adjust_sharpness(const ByteImage& image, double factor, std::vector<uint8_t>& space);
-// By `share` of the colour circle, -0.5 to 0.5 (torchvision's adjust_hue).
+// Shifts the hue by `share` of the colour circle, -0.5 to 0.5 (torchvision's adjust_hue).
 void adjust_hue(const ByteImage& image, double share);
 
 void posterize(const ByteImage& image, int bits);         // keeps the upper bits
-void solarize(const ByteImage& image, double threshold);  // inverts values from it on
+void solarize(const ByteImage& image, double threshold);  // inverts values >= threshold
 void stretch_contrast(const ByteImage& image);            // ImageOps.autocontrast
 void equalize(const ByteImage& image);
 
-// Output (x, y) shows input (a x + b y + c, d x + e y + f) for the matrix a b c d e f, the nearest
-// pixel; black where there is none.
+// For the matrix a b c d e f, output (x, y) is the input pixel nearest to (a x + b y + c, d x + e y
+// + f), or black if there is none.
 void transform_affine(const ByteImage& image, const std::array<double, 6>& matrix,
                       std::vector<uint8_t>& space);
-// The matrix of a rotation by `degrees`, counter-clockwise about the centre (Image.rotate).
+// Returns the matrix of a rotation by `degrees`, counter-clockwise around the centre
+// (Image.rotate).
 std::array<double, 6> rotation_matrix(const ByteImage& image, double degrees);
 
 }  // namespace lockstep

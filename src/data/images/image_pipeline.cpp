@@ -7,13 +7,13 @@ namespace lockstep {
 
 namespace {
 
-// Streams of random numbers of one image, so that an option that is turned on leaves the numbers of
-// the others as they were.
+// The streams of random numbers of one image. They are separate, so that turning on one option does
+// not change the numbers of the others.
 enum Stream : uint64_t { kCrop = 1, kFlip, kColours, kOperations };
 
 KeyedRandom stream(uint64_t key, Stream which) { return KeyedRandom(combine_keys(key, which)); }
 
-// How much smaller the decoder may make the image so that `size` is still a reduction of it.
+// Returns by how much the decoder may shrink the image so that `size` is still not larger.
 int64_t reduction_for(const ImageInfo& info, const PixelBox& box, int64_t size) {
   if (info.format != "JPEG" || info.cmyk) return 1;
   for (int64_t n : {8, 4, 2}) {
@@ -44,7 +44,7 @@ void ImagePipeline::resized_crop(const PixelBox& box, int64_t size, bool mirror,
   resizer_.resize(decoder_.decode(box, reduction), mirror, out, 3 * size);
 }
 
-// `box` may reach beyond the image, where it is black.
+// `box` may exceed the image; pixels outside are black.
 void ImagePipeline::padded_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out) {
   const ImageInfo& info = decoder_.info();
   PixelBox part{std::max<int64_t>(0, box.x), std::max<int64_t>(0, box.y)};

@@ -1,4 +1,4 @@
-// One encoded image to the 8-bit pixels that training or evaluation sees.
+// Turns one encoded image into the 8-bit pixels that training or evaluation sees.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace lockstep {
 
-// Owns the memory of all stages and uses it again. For one thread at a time.
+// Owns the memory of all stages and reuses it. Not thread-safe.
 class ImagePipeline {
  public:
   explicit ImagePipeline(const ImagesConfig& config);  // `config` must outlive it
 
-  // Both write [size, size, 3] to `out`. They throw DataError when the image cannot be decoded, and
-  // ConfigError when it is smaller than the crop.
+  // Both functions write [size, size, 3] to `out`. They throw DataError when the image cannot be
+  // decoded and ConfigError when it is smaller than the crop.
 
-  // Cut, mirrored and coloured as the numbers of `key` say.
+  // Crops, mirrors and colours the image with the random numbers of `key`.
   void training(std::span<const std::byte> file, uint64_t key, int64_t size, uint8_t* out);
-  // The shorter side to `resize` (0: as it is), then the centre.
+  // Resizes the shorter side to `resize` (0: unchanged), then crops the centre.
   void evaluation(std::span<const std::byte> file, int64_t resize, int64_t size, uint8_t* out);
 
  private:

@@ -10,14 +10,14 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kOne = 1 << 22;  // of the kernels' fixed point
+constexpr double kOne = 1 << 22;  // 1 in the kernels' fixed-point format
 
 double support_of(ResizeFilter filter) { return filter == ResizeFilter::kBilinear ? 1.0 : 2.0; }
 
 double weight_at(ResizeFilter filter, double x) {
   x = std::abs(x);
   if (filter == ResizeFilter::kBilinear) return x < 1 ? 1 - x : 0;
-  constexpr double a = -0.5;  // Keys 1981, as Pillow
+  constexpr double a = -0.5;  // Keys 1981, like Pillow
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
   return 0;
@@ -42,7 +42,7 @@ void ResizeAxis::plan(const ResizeSpan& span, int64_t low, int64_t high, ResizeF
   weights_.assign(outputs * static_cast<std::size_t>(taps_), 0);
   shares_.resize(static_cast<std::size_t>(taps_));
   double inverse = 1 / widening;
-  // Pillow counts from the crop's edge; its rounding of borders is kept by doing the same.
+  // Pillow counts from the edge of the crop; doing the same gives the same rounding at borders.
   auto origin = static_cast<double>(low);
   for (std::size_t i = 0; i < outputs; ++i) {
     double center = span.begin - origin +
@@ -56,7 +56,7 @@ void ResizeAxis::plan(const ResizeSpan& span, int64_t low, int64_t high, ResizeF
     }
     double factor = sum == 0 ? 1 : 1 / sum;
     int32_t* weights = weights_.data() + i * static_cast<std::size_t>(taps_);
-    int64_t count = 1;  // without the zeros at the end
+    int64_t count = 1;  // without trailing zeros
     for (int64_t k = 0; k < to - from; ++k) {
       double share = shares_[static_cast<std::size_t>(k)] * factor;
       weights[k] = static_cast<int32_t>(share * kOne + (share < 0 ? -0.5 : 0.5));

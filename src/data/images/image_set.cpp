@@ -22,7 +22,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kSizesCompared = 1024;  // of files; looking at a million takes minutes on NFS
+constexpr int64_t kSizesCompared = 1024;  // the sizes of a million files would take minutes on NFS
 
 std::vector<std::string> sorted_names(const fs::path& folder, bool folders) {
   std::vector<std::string> out;
@@ -44,7 +44,7 @@ std::vector<std::string> sorted_names(const fs::path& folder, bool folders) {
   throw error;
 }
 
-// SPLIT/CLASS/FILE. A million names lie in one text, not in a million strings.
+// The images of SPLIT/CLASS/FILE. All names are in one string, because there may be a million.
 class FolderImages : public ImageSet {
  public:
   FolderImages(const fs::path& data, const std::string& split) : data_(data), split_(split) {
@@ -95,7 +95,7 @@ class FolderImages : public ImageSet {
     return space;
   }
 
-  // Of all names, and of the sizes of up to 1,024 files.
+  // Hashes all names and the sizes of at most 2,047 files.
   std::string identity() const override {
     Digest hash = Digest::sha256();
     auto add = [&](std::string_view text) { hash.update(text.data(), text.size() + 1); };
@@ -105,7 +105,7 @@ class FolderImages : public ImageSet {
     hash.update(first_.data(), first_.size() * sizeof first_[0]);
     int64_t step = std::max<int64_t>(1, size() / kSizesCompared);
     for (int64_t i = 0; i < size(); i += step) {
-      std::error_code absent;  // counts as a size of its own
+      std::error_code absent;  // an absent file has a distinct size
       uint64_t bytes = fs::file_size(data_ / name(i), absent);
       hash.update(&bytes, sizeof bytes);
     }
@@ -123,8 +123,8 @@ class FolderImages : public ImageSet {
   std::string split_;
   std::vector<std::string> classes_;
   std::vector<int64_t> first_;  // [classes], index of its first image
-  std::string names_;           // of all files, one after the other
-  std::vector<uint64_t> ends_;  // [images], in names_
+  std::string names_;           // of all files, concatenated
+  std::vector<uint64_t> ends_;  // [images], ends in names_
 };
 
 std::vector<fs::path> shard_paths(const fs::path& folder, const ImageSplitRecord& split) {
@@ -190,7 +190,7 @@ std::unique_ptr<ImageSet> open_shards(const fs::path& data, const std::string& s
   return std::make_unique<ShardImages>(data, manifest, *record);
 }
 
-// "a, b and 5 more"
+// Returns, for example, "a, b and 5 more".
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> shown(

@@ -39,7 +39,7 @@ bool without_label(const std::string& split, const std::string& file, const Flat
   return split == "test" && !labels.knows(file);
 }
 
-// A folder that holds images by itself.
+// Returns whether the folder itself contains images.
 bool holds_images(const fs::path& folder) {
   if (!fs::is_directory(folder)) return false;
   const auto is_image = [](const fs::directory_entry& entry) {
@@ -52,7 +52,7 @@ bool all_digits(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// CLASS/FILE.jpg, CLASS.tar or FILE.jpg below one folder.
+// Reads CLASS/FILE.jpg, CLASS.tar or FILE.jpg below one folder.
 class FolderSource : public ImageSource {
  public:
   FolderSource(const fs::path& folder, std::string split, const FlatLabels& labels)
@@ -109,7 +109,8 @@ class FolderSource : public ImageSource {
   std::unique_ptr<ArchiveEntries> archive_;
 };
 
-// [SPLIT/]CLASS/FILE.jpg, CLASS.tar or FILE.jpg in an archive. `split` is for paths without one.
+// Reads [SPLIT/]CLASS/FILE.jpg, CLASS.tar or FILE.jpg in an archive. Paths without a split belong
+// to the split that the archive's name gives.
 class ArchiveSource : public ImageSource {
  public:
   ArchiveSource(const fs::path& path, const FlatLabels& labels)
@@ -139,12 +140,13 @@ class ArchiveSource : public ImageSource {
   }
 
  private:
-  // Nothing: to be passed over.
+  // Returns nothing if the image is to be skipped.
   std::optional<SourceImage> image_at(const std::string& path, const std::string& file) {
     std::vector<std::string> parts = split(path, '/');
     std::string folder = parts.size() >= 2 ? parts[parts.size() - 2] : "";
     std::string above = parts.size() >= 3 ? split_of_name(parts[parts.size() - 3]) : "";
-    // A split's name above is a split, directly above the file it means a flat one.
+    // A split's name two levels above the file is its split; directly above the file it means a
+    // flat split.
     bool flat = folder.empty() || (above.empty() && !split_of_name(folder).empty());
     SourceImage out{.split = flat ? split_of_name(folder) : above, .file = file};
     if (out.split.empty()) out.split = need_split(path);
@@ -174,7 +176,7 @@ class ArchiveSource : public ImageSource {
 
 class SourceList : public ImageSource {
  public:
-  // Archives are opened when their turn comes.
+  // Archives are opened only when they are needed.
   void add(std::function<std::unique_ptr<ImageSource>()> open) {
     waiting_.push_back(std::move(open));
   }

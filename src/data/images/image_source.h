@@ -1,13 +1,13 @@
-// The images that `lockstep prepare images` reads, whatever they lie in:
+// The images that `lockstep prepare images` reads, in any of these forms:
 //   DIR/train/CLASS/FILE.jpg               an ImageNet-style tree
 //   DIR/train/CLASS.tar                    ILSVRC's train archive, unpacked once
 //   DIR/train.tar.gz, DIR/val.zip          archives with [SPLIT/]CLASS/FILE
 //   DIR/ILSVRC2012_img_train.tar           archives of classes in an archive
 //   DIR/val/FILE.jpg, ILSVRC2012_img_val.tar   flat, with a label list
-//                                          (flat test images that it lacks are passed over)
-//   DIR/CLASS/FILE.jpg                     class folders alone: all of it is train
-//   DIR/train-00000-of-00002.parquet       of a data set of Hugging Face
-//   (data/images/parquet_images.h)
+//                                          (flat test images without a label are skipped)
+//   DIR/CLASS/FILE.jpg                     only class folders: all images are train
+//   DIR/train-00000-of-00002.parquet       a data set of Hugging Face
+//                                          (data/images/parquet_images.h)
 // or one such archive instead of DIR.
 #pragma once
 
@@ -24,18 +24,18 @@ namespace lockstep {
 
 struct SourceImage {
   std::string split, class_name, file;
-  fs::path path;                 // read from here, or
-  std::vector<std::byte> bytes;  // of an archive: here already
+  fs::path path;                 // the file to read, or
+  std::vector<std::byte> bytes;  // its content, if it comes from an archive
 
   std::string name() const { return split + "/" + class_name + "/" + file; }
 };
 
-// The classes of the files of a flat folder. Lines "FILE CLASS", or "CLASS" alone: line n is of the
-// file whose name ends in the number n (ILSVRC2012_val_00000001.JPEG).
+// The classes of the files of a flat folder. Lines are "FILE CLASS", or just "CLASS": then line n
+// belongs to the file whose name ends in the number n (ILSVRC2012_val_00000001.JPEG).
 class FlatLabels {
  public:
   FlatLabels() = default;
-  explicit FlatLabels(const fs::path& list);  // throws DataError with the line
+  explicit FlatLabels(const fs::path& list);  // throws DataError with the line number
   bool empty() const { return by_name_.empty() && by_number_.empty(); }
   const std::string& of(const std::string& file) const;  // throws DataError when not listed
   bool knows(const std::string& file) const { return find(file) != nullptr; }

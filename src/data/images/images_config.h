@@ -1,5 +1,5 @@
-// Section [images] of a configuration: where the images are and what is done to them. The
-// augmentations are torchvision's (references/classification), with its names and defaults.
+// The section [images] of a configuration: the location of the images and how they are processed.
+// The augmentations are torchvision's (references/classification), with its names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace lockstep {
 struct ImagesConfig {
   std::string data;
   std::string train_split = "train";
-  int64_t size = 224;         // pixels, of training and evaluation
+  int64_t size = 224;         // side in pixels in training and evaluation
   int64_t eval_resize = 256;  // 0: evaluation crops without resizing
   std::string interpolation = "bilinear";
 
   std::string augmentation = "random_resized_crop";
   double crop_area = 0.08;        // smallest share of the area; the largest is 1
-  double crop_ratio = 4.0 / 3.0;  // width to height from 1 / crop_ratio to crop_ratio
-  int64_t padding = 4;            // of random_crop
+  double crop_ratio = 4.0 / 3.0;  // width / height is from 1 / crop_ratio to crop_ratio
+  int64_t padding = 4;            // for random_crop
   double flip = 0.5;
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
   int64_t randaugment_operations = 0;
@@ -68,7 +68,7 @@ struct ImagesConfig {
   }
 };
 
-// What the rules of single keys cannot say; throws ConfigError.
+// Checks what the rules of single keys cannot express. Throws ConfigError.
 void check_images_config(const ImagesConfig& config);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// manifest.json of prepared images. Written last: a folder that has one is complete.
+// The manifest.json of prepared images. It is written last: a folder that has one is complete.
 // docs/images.md#data describes the fields.
 #pragma once
 
@@ -17,8 +17,8 @@ struct ImageSplitRecord {
   std::string name;  // "train", "val"
   int64_t images = 0;
   int64_t bytes = 0;                // of the encoded images
-  std::string index;                // file
-  std::vector<std::string> shards;  // files, in the order of their numbers
+  std::string index;                // file name
+  std::vector<std::string> shards;  // file names, ordered by shard number
 };
 
 // A file that is not an ordinary colour JPEG.
@@ -29,14 +29,14 @@ struct OddImage {
 
 struct ImagesManifest {
   std::string lockstep_version;
-  std::string input;                              // what it was made of, as the command named it
-  std::map<std::string, std::string> parameters;  // options that decide the output
+  std::string input;                              // the input as named on the command line
+  std::map<std::string, std::string> parameters;  // options that determine the output
   std::vector<std::string> classes;               // sorted; the index is the label
   std::vector<ImageSplitRecord> splits;
   std::map<std::string, int64_t> odd_counts;  // kinds of odd images that were kept
   std::vector<OddImage> odd;                  // the first kOddNamed of each kind
-  std::vector<OddImage> left_out;             // all that could not be decoded
-  std::vector<FileRecord> files;              // all that is in the folder, but the manifest itself
+  std::vector<OddImage> left_out;             // all images that could not be decoded
+  std::vector<FileRecord> files;              // all files of the folder except the manifest
 
   const ImageSplitRecord* find_split(std::string_view name) const;  // null when absent
 };

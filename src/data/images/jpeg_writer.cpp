@@ -17,13 +17,13 @@ namespace {
 
 constexpr int kFullColourQuality = 95;
 
-// Errors jump to the setjmp of compress(), where no object with a destructor lives.
+// libjpeg's errors jump to the setjmp of compress(), in which no object with a destructor is alive.
 struct Encoder {
   jpeg_compress_struct state{};
   jpeg_error_mgr errors{};
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = {};
-  unsigned char* out = nullptr;  // malloc's
+  unsigned char* out = nullptr;  // allocated by malloc
   unsigned long size = 0;
 
   Encoder() {

@@ -1,4 +1,4 @@
-// Encodes JPEG files through libjpeg-turbo.
+// Encodes JPEG files with libjpeg-turbo.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-// Quality 1 to 100 as libjpeg counts; colour at half the resolution both ways (4:2:0) below 95,
-// as photos have it, in full from there on. `grey`: only the first channel is kept.
+// `quality` is libjpeg's, 1 to 100. Below 95 colour has half the resolution in both directions
+// (4:2:0), as is usual for photos, from 95 on the full resolution. With `grey` only the first
+// channel is kept.
 std::vector<std::byte> encode_jpeg(const ByteImage& image, int quality, bool grey);
 
 }  // namespace lockstep

@@ -68,7 +68,7 @@ class ParquetImages : public ImageSource {
       }
       name = classes_[static_cast<std::size_t>(number)];
     }
-    std::replace(name.begin(), name.end(), '/', '_');  // CLASS/FILE is taken apart by it
+    std::replace(name.begin(), name.end(), '/', '_');  // '/' separates CLASS from FILE
     return name;
   }
 
@@ -77,7 +77,7 @@ class ParquetImages : public ImageSource {
   std::unique_ptr<ParquetFile> file_;
   std::vector<int> wanted_;  // image, label
   std::vector<std::string> classes_;
-  std::vector<ParquetCells> cells_;  // of the present batch
+  std::vector<ParquetCells> cells_;  // of the current batch
   std::size_t at_ = 0;
   int64_t row_ = 0;
 };

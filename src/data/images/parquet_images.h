@@ -1,5 +1,5 @@
-// The images of Parquet files, as Hugging Face keeps data sets: a column with the encoded files
-// (its Image, or bytes) and one with their labels.
+// Reads images from Parquet files as Hugging Face stores data sets: one column with encoded files
+// (an Image feature, or bytes) and one with labels.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Images are named after the file and their row, classes as the file's metadata tells, else by the
-// label (numbers with four digits, so that they sort). Throws DataError for a file without such
-// columns, and where the program was built without Arrow.
+// Images are named after the file and their row. Classes are named by the file's metadata, else by
+// the label (numbers get four digits, so that they sort). Throws DataError for a file without such
+// columns, and when the program was built without Arrow.
 std::unique_ptr<ImageSource> open_parquet_images(const fs::path& path, const std::string& split);
 
 }  // namespace lockstep

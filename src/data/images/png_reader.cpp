@@ -13,8 +13,8 @@ namespace lockstep {
 
 namespace {
 
-// libpng reports errors by a call that must not return: it jumps to the setjmp of the method in
-// work, where no object with a destructor lives.
+// libpng reports errors through a call that must not return. It jumps to the setjmp of the running
+// method, in which no object with a destructor may be alive.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> file) : rest_(file) {
@@ -42,7 +42,7 @@ class Reader {
             .bits = png_get_bit_depth(png_, info_)};
   }
 
-  // 4 bytes a pixel from here on.
+  // Sets the output format to 4 bytes per pixel.
   bool set_output() {
     if (setjmp(jump_) != 0) return false;
     png_set_expand(png_);

@@ -1,5 +1,5 @@
-// PNG files through libpng, as 8-bit colour: palettes and grey are expanded, of 16 bits the upper 8
-// are taken, transparency is dropped.
+// Reads PNG files with libpng as 8-bit colour: palettes and grey are expanded, 16-bit channels keep
+// their upper 8 bits, transparency is dropped.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// The header. Throws DataError.
+// Reads the header. Throws DataError.
 ImageInfo read_png_info(std::span<const std::byte> file);
 
-// All pixels, 4 bytes each (red, green, blue, unused), into width * height * 4 bytes.
-// Throws DataError when the file is damaged or cut off.
+// Writes all pixels as 4 bytes each (red, green, blue, unused): width * height * 4 bytes. Throws
+// DataError when the file is damaged or truncated.
 void read_png(std::span<const std::byte> file, std::span<uint8_t> pixels);
 
 }  // namespace lockstep

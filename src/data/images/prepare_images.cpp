@@ -28,12 +28,12 @@ namespace lockstep {
 
 namespace {
 
-// What one worker made of one image.
+// The result of one worker for one image.
 struct Prepared {
   SourceImage source;
   std::vector<std::byte> bytes;
   std::vector<std::string> odd;
-  std::string broken;  // why it cannot be decoded; empty: it can
+  std::string broken;  // why it cannot be decoded; empty if it can
 };
 
 std::vector<std::string> oddities(const ImageInfo& info, const std::string& file) {
@@ -79,7 +79,7 @@ Prepared prepare_one(SourceImage source, const PrepareImagesOptions& options) {
     out.odd = oddities(info, out.source.file);
     if (options.resize > 0 && std::min(info.width, info.height) > options.resize) {
       out.bytes = resized(decoder, options);
-    } else {  // small pixels are made fast, and all of the file is read for them
+    } else {  // decodes small pixels, which is fast and still reads the whole file
       decoder.decode({0, 0, info.width, info.height}, 8);
     }
   } catch (const DataError& error) {
@@ -91,7 +91,7 @@ Prepared prepare_one(SourceImage source, const PrepareImagesOptions& options) {
   return out;
 }
 
-// The shards of one split while they grow.
+// The shards of one split while they are being written.
 class SplitShards {
  public:
   SplitShards(fs::path folder, std::string name, int64_t shard_bytes)
@@ -115,7 +115,7 @@ class SplitShards {
     classes.insert(source.class_name);
   }
 
-  // Writes the index, sorted as a folder would be, and tells of the files.
+  // Writes the index, sorted like a folder, and appends the records of the split's files.
   void finish(const std::vector<std::string>& all_classes, std::vector<FileRecord>& files) {
     end_shard();
     auto class_of = [](const ImageRecord& image) {
@@ -159,8 +159,8 @@ class SplitShards {
 
 using Splits = std::map<std::string, SplitShards>;  // test, train, val
 
-// Takes a share of the images of every class for val, evenly over the order in which they come: the
-// first of a class always, so that none is without.
+// Takes a share of the images of every class for val, spread evenly over their order. The first
+// image of each class is always taken, so that no class is missing in val.
 class HeldOut {
  public:
   explicit HeldOut(double share) : share_(share) {}
@@ -176,7 +176,7 @@ class HeldOut {
 
  private:
   double share_;
-  std::map<std::string, int64_t> seen_;  // images by class
+  std::map<std::string, int64_t> seen_;  // number of images by class
 };
 
 void check_options(const PrepareImagesOptions& options) {
@@ -218,7 +218,8 @@ void note(const Prepared& image, const PrepareImagesOptions& options, ImagesMani
   }
 }
 
-// Of train when there is one: that the others know no more is checked.
+// Returns the classes of train if there is one; throws DataError if another split has a class that
+// train lacks.
 std::vector<std::string> classes_of(const Splits& splits) {
   if (splits.empty()) throw DataError("no image could be decoded");
   auto train = splits.find("train");

@@ -1,5 +1,6 @@
-// Records of a file with separated fields, plain or .gz: CSV as RFC 4180 has it, with quotes around
-// fields that may hold separators, quotes and line ends; or without quotes, as GLUE's TSV.
+// Reads records of a file with separated fields, plain or .gz. CSV follows RFC 4180: fields in
+// quotes may contain separators, quotes and line ends. Without quotes it reads files like GLUE's
+// TSV.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,15 @@ class DelimitedReader {
  public:
   DelimitedReader(const fs::path& path, char separator, bool quotes);
 
-  // The fields of the next record, in memory that is used again; empty lines are passed over. False
-  // after the last one. Throws DataError with file and line for what is not UTF-8, a quote that is
-  // never closed, and text behind a closing quote.
+  // Reads the fields of the next record into reused memory and skips empty lines. Returns false
+  // after the last record. Throws DataError with file and line for text that is not UTF-8, a quote
+  // that is never closed, and text after a closing quote.
   bool next(std::vector<std::string>& fields);
-  int64_t line() const { return first_line_; }  // where that record begins, from 1
+  int64_t line() const { return first_line_; }  // where the current record begins, from 1
 
  private:
-  // One field from `at` on; the place behind its separator, or npos at the end of the record.
+  // Both read one field from `at` on. They return the position after its separator, or npos at the
+  // end of the record.
   std::size_t plain_field(std::size_t at, std::string& field);
   std::size_t quoted_field(std::size_t at, std::string& field);
 
@@ -31,7 +33,7 @@ class DelimitedReader {
   char separator_;
   bool quotes_;
   LineStream lines_;
-  std::string_view rest_;  // the present line
+  std::string_view rest_;  // the rest of the current line
   int64_t first_line_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What `lockstep prepare labelled` tells of the texts that it made.
+// Describes the texts that `lockstep prepare labelled` has prepared.
 #include <algorithm>
 
 #include "base/error.h"

@@ -14,11 +14,11 @@ namespace lockstep {
 namespace {
 
 using RowJson = nlohmann::json;
-using Json = nlohmann::ordered_json;  // keys as they stand, for messages
+using Json = nlohmann::ordered_json;  // keeps the order of keys, for messages
 
 constexpr std::size_t kRowsInBlock = 256;
 
-// What the library says, without its name and its count of lines.
+// Returns the library's message without its name and its line numbers.
 std::string reason(const RowJson::exception& error) {
   const std::string_view text = error.what();
   const std::size_t at = text.find(": ");
@@ -116,10 +116,10 @@ class JsonLines : public TextSource {
   LineStream lines_;
   std::string_view line_;
   TextColumns columns_;
-  bool pending_ = false;  // line_ is not yet given
+  bool pending_ = false;  // line_ holds a row that next() has not returned yet
 };
 
-// The whole list is read at once.
+// A JSON list is read into memory as a whole.
 class JsonList : public TextSource {
  public:
   JsonList(const fs::path& path, const TextSourceOptions& options) : path_(path.string()) {

@@ -1,4 +1,4 @@
-// Labelled texts as JSON: an object a line, or a list of objects.
+// Reads labelled texts from JSON: one object per line, or a list of objects.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// .jsonl, .json, plain or .gz. Columns are the keys of the first object; every object needs those
-// that are used. Throws DataError with file and line.
+// Reads .jsonl or .json, plain or .gz. The columns are the keys of the first object; every object
+// must have those that are used. Throws DataError with file and line.
 std::unique_ptr<TextSource> open_json_text(const fs::path& path, const TextSourceOptions& options);
 
 }  // namespace lockstep

@@ -72,7 +72,7 @@ class ParquetText : public TextSource {
   std::string path_;
   std::unique_ptr<ParquetFile> file_;
   TextColumns columns_;
-  std::vector<int> wanted_;  // text, pair, label, as far as there are
+  std::vector<int> wanted_;  // text, pair and label, as far as they exist
   std::vector<std::string> class_names_;
   int64_t row_ = 0;
 };
@@ -88,7 +88,7 @@ std::vector<std::string> parquet_class_names(const ParquetFile& file, const std:
     if (!feature.contains("names")) return {};
     return feature.at("names").get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception&) {
-    return {};  // metadata of another kind: labels stay what they are
+    return {};  // other metadata: labels stay as they are
   }
 }
 

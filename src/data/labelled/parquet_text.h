@@ -1,4 +1,4 @@
-// Labelled texts in Parquet files, as Hugging Face keeps data sets.
+// Reads labelled texts from Parquet files as Hugging Face stores data sets.
 #pragma once
 
 #include <map>
@@ -12,12 +12,13 @@
 
 namespace lockstep {
 
-// Throws DataError with the row; where the program was built without Arrow it says how to get it.
+// Throws DataError with the row. When the program was built without Arrow, the error says how to
+// get it.
 std::unique_ptr<TextSource> open_parquet_text(const fs::path& path,
                                               const TextSourceOptions& options);
 
-// The names of the classes of a column, when the file's metadata by `datasets` tells them
-// (ClassLabel); else none.
+// Returns the class names of a column if the file's metadata by `datasets` contain them
+// (ClassLabel), else none.
 std::vector<std::string> parquet_class_names(const ParquetFile& file, const std::string& column);
 
 }  // namespace lockstep

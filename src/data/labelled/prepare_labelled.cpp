@@ -22,22 +22,23 @@ namespace {
 
 constexpr const char* kValidation = "validation";
 
-// Rows that a worker turns into ids. It keeps their source alive.
+// Rows that a worker turns into ids. The task keeps their source alive.
 struct Task {
   std::shared_ptr<TextSource> source;
   TextSource::Block block;
 };
 
 struct EncodedText {
-  std::size_t end = 0;  // in Encoded::ids
+  std::size_t end = 0;  // end in Encoded::ids
   int32_t second_begin = 0;
   bool cut = false, empty = false;
 };
 
-// What a worker made of a block, and the error that ended it: texts before that come first.
+// The result of a worker for a block, and the error that stopped it. Texts before the error are
+// complete.
 struct Encoded {
   std::vector<TextRow> rows;
-  std::vector<EncodedText> texts;  // as many, but fewer after a failure
+  std::vector<EncodedText> texts;  // one per row, but fewer after a failure
   std::vector<int32_t> ids;
   bool are_files = false;
   std::exception_ptr failure;
@@ -68,8 +69,8 @@ Encoded encode(const Task& task, const BertTokenizer& tokenizer, bool pairs,
   return out;
 }
 
-// The blocks of the files of a split, one file after the other. An error of reading comes as a
-// block, so that errors are thrown in the order of the texts.
+// Returns the blocks of the files of a split, one file after the other. A read error is returned as
+// a block, so that errors are thrown in the order of the texts.
 class BlockReader {
  public:
   using Open = std::function<std::shared_ptr<TextSource>(const fs::path&)>;
@@ -137,12 +138,12 @@ class Preparation {
 
   const PrepareLabelledOptions& options_;
   BertTokenizer tokenizer_;
-  ColumnOptions columns_;  // after the first file: those that it had
+  ColumnOptions columns_;  // after the first file: the columns that it had
   ClassNumbers numbers_;
   TextManifest manifest_;
   bool opened_ = false;
 
-  // Of the present split.
+  // The state of the current split.
   std::unique_ptr<TextSplitWriter> writer_, held_out_;
   bool first_ = false;
   int64_t texts_ = 0, unlabelled_ = 0;
@@ -248,7 +249,7 @@ void Preparation::prepare_split(const TextSplitInput& input, bool first) {
   texts_ = unlabelled_ = files_bytes_ = 0;
   files_hash_ = Digest::sha256();
   BlockReader reader(input.files, [&](const fs::path& file) { return open(file, need_label); });
-  std::optional<Task> waiting = reader.next();  // opens the first file: columns, classes
+  std::optional<Task> waiting = reader.next();  // opens the first file: sets columns, classes
   writer_ = std::make_unique<TextSplitWriter>(options_.out, input.name, file_info());
   if (first && options_.hold_out > 0) {
     held_out_ = std::make_unique<TextSplitWriter>(options_.out, kValidation, file_info());

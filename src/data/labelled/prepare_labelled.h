@@ -1,4 +1,4 @@
-// From files of labelled texts to token ids, start to end: what `lockstep prepare labelled` does.
+// Implements `lockstep prepare labelled`: turns files of labelled texts into token ids.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace lockstep {
 enum class EmptyTexts { kFail, kSkip, kKeep };
 
 struct PrepareLabelledOptions {
-  fs::path input;                      // a file or folder, or none:
-  std::vector<TextSplitInput> splits;  // given one by one
+  fs::path input;                      // a file or folder; or empty, and then
+  std::vector<TextSplitInput> splits;  // each split is given
   fs::path out;
-  fs::path vocabulary;            // vocab.txt, tokenizer.json, or a folder with them
-  std::optional<bool> lowercase;  // absent: as the folder says
-  int64_t max_length = 512;       // ids of a text or pair, [CLS] and [SEP] included
+  fs::path vocabulary;            // vocab.txt, tokenizer.json, or a folder with one
+  std::optional<bool> lowercase;  // absent: as the folder's configuration says
+  int64_t max_length = 512;       // ids per text or pair, with [CLS] and [SEP]
   ColumnOptions columns;
   std::optional<bool> header, quotes;
-  std::vector<std::string> classes;  // names in order; empty: those of the first split, sorted
+  std::vector<std::string> classes;  // names in order; empty: sorted names of the first split
   bool regression = false;           // labels are values
   EmptyTexts empty = EmptyTexts::kFail;
   double hold_out = 0;  // share of train that becomes validation
-  uint64_t seed = 1;    // of hold_out
+  uint64_t seed = 1;    // for hold_out
   int64_t threads = 0;  // 0: all cores
 };
 
-// The manifest is written last. Equal input and options give the same files, byte for byte. Throws
-// DataError for input that cannot be used, ConfigError for options, MachineError when the disk
-// refuses.
+// Prepares the texts and writes the manifest last. Equal input and options give the same files,
+// byte for byte. Throws DataError for unusable input, ConfigError for wrong options and
+// MachineError when the disk refuses.
 TextManifest prepare_labelled(const PrepareLabelledOptions& options);
 
-// Tables for people: splits, lengths, classes.
+// Returns tables for the user: splits, lengths, classes.
 std::string describe_labelled(const TextManifest& manifest);
 
 }  // namespace lockstep

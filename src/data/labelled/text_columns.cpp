@@ -14,7 +14,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// In this order; pairs before single texts, as "sentence" and "question" are both.
+// The names are tried in this order. Pairs come first, because "sentence" and "question" may be
+// single texts too.
 const std::vector<std::pair<std::string, std::string>> kPairs = {
     {"sentence1", "sentence2"}, {"premise", "hypothesis"},   {"question1", "question2"},
     {"question", "sentence"},   {"question", "passage"},     {"text1", "text2"},
@@ -26,7 +27,7 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The first of the known names that there is, as it stands in `names`: in any case.
+// Returns the first of the known names that exists, as it is written in `names`. Case is ignored.
 std::optional<std::string> first_of(const Names& known, const Names& names) {
   for (const std::string& wanted : known) {
     for (const std::string& name : names) {

@@ -1,4 +1,4 @@
-// Which columns of a table hold the text, its pair and the label.
+// Determines which columns of a table contain the text, its pair and the label.
 #pragma once
 
 #include <string>
@@ -8,27 +8,27 @@
 
 namespace lockstep {
 
-// As the command was told: names, or numbers from 1 for files without a header. Empty: found by
-// names that are in use for it ("sentence1" and "sentence2", "label", ...).
+// The columns that the user named: names, or numbers from 1 for files without a header. Empty ones
+// are found by common names ("sentence1" and "sentence2", "label", ...).
 struct ColumnOptions {
   TextColumns wanted;
-  bool labels = true;   // false: there are none
-  bool values = false;  // labels are values: "score" is one of their names
+  bool labels = true;   // false: there are no labels
+  bool values = false;  // labels are values; "score" is then a known name
 };
 
-// True when one of the names is one that is looked for: a first line with it is a header.
+// Returns whether one of the names is a known column name: the first line is then a header.
 bool has_known_column(const std::vector<std::string>& names);
 
-// The columns that are there, by their names. `source` is for messages. Throws DataError, with the
-// nearest name, for a column that is not there and for one that cannot be found. A label that is
-// not there is empty when `need_label` is false.
+// Returns the names of the columns to use. `source` is for messages. Throws DataError for a column
+// that does not exist (with the most similar name) and for one that cannot be found. If
+// `need_label` is false, a missing label column is returned as an empty name.
 TextColumns choose_columns(const std::vector<std::string>& names, const ColumnOptions& options,
                            const std::string& source, bool need_label);
 
-// The place of a column in `names`. REQUIRES that it is there.
+// Returns the index of a column in `names`. REQUIRES: `names` contains it.
 std::size_t column_index(const std::vector<std::string>& names, const std::string& column);
 
-// "1", "2", ...: the names of columns without a header.
+// Returns "1", "2", ..., the names of columns without a header.
 std::vector<std::string> numbered_columns(std::size_t count);
 
 }  // namespace lockstep

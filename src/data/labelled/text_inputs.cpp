@@ -11,12 +11,12 @@ namespace lockstep {
 
 namespace {
 
-// train, validation and test first.
+// Orders train, validation and test first.
 int rank_of(const std::string& split) {
   return split == "train" ? 0 : split == "validation" ? 1 : split == "test" ? 2 : 3;
 }
 
-// ".tsv.gz" of "train.tsv.gz"; empty for folders.
+// Returns ".tsv.gz" for "train.tsv.gz", and an empty string for folders.
 std::string endings_of(const fs::path& path) {
   const std::string name = path.filename().string();
   return fs::is_directory(path) ? "" : name.substr(std::min(name.find('.'), name.size()));

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kListed = 10;  // classes in a message
+constexpr std::size_t kListed = 10;  // classes listed in a message
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {

@@ -1,4 +1,4 @@
-// Labels as files write them, and the numbers of their classes.
+// Maps labels as files write them to class numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace lockstep {
 
 class ClassNumbers {
  public:
-  // `given`: the classes in order, of which a file may have the names or the numbers from 0. Empty:
-  // learned from the labels that come first.
+  // `given` contains the classes in order; files may then use their names or their numbers from 0.
+  // If it is empty, the classes are learned from the first labels.
   explicit ClassNumbers(std::vector<std::string> given);
 
-  // The number of a label. While learning it counts them as they come; afterwards it throws
-  // DataError, at `place`, for one that is not known.
+  // Returns the number of a label. While learning, new labels get the next number. Afterwards it
+  // throws DataError, with `place`, for an unknown label.
   int32_t of(const std::string& label, const std::string& place);
   bool knows(const std::string& label) const { return find(label).has_value(); }
 
   bool learning() const { return learning_; }
-  // Ends learning: classes sorted by bytes, or by value when all are whole numbers. The final
-  // number of each number given so far.
+  // Ends learning: sorts the classes by bytes, or by value when all are whole numbers. Returns the
+  // final number of each number given so far.
   std::vector<int32_t> settle();
   const std::vector<std::string>& classes() const { return classes_; }
 
@@ -31,15 +31,15 @@ class ClassNumbers {
   void index();
 
   bool learning_;
-  bool by_number_ = false;  // a number from 0 stands for a class: names were given for them
+  bool by_number_ = false;  // numbers from 0 stand for classes, whose names were given
   std::vector<std::string> classes_;
   std::unordered_map<std::string, int32_t> numbers_;
 };
 
-// A label that is a value. Throws DataError, at `place`, for what is no finite number.
+// Parses a label that is a value. Throws DataError, with `place`, when it is not a finite number.
 float parse_value(const std::string& label, const std::string& place);
 
-// How test sets say that a label is not known.
+// Returns whether a label means that the label is unknown, as in test sets.
 bool is_no_label(const std::string& label);  // empty, "-1"
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// manifest.json of prepared labelled texts. Written last: a folder that has one is complete.
-// docs/text.md#data-lockstep-prepare-labelled describes the fields.
+// The manifest.json of prepared labelled texts. It is written last: a folder that has one is
+// complete. docs/text.md#data-lockstep-prepare-labelled describes the fields.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Which columns of the files were taken; folders of text have none.
+// The columns that were used; folders of text files have none.
 struct TextColumns {
   std::string text, pair, label;  // empty: none
 };
@@ -24,10 +24,10 @@ struct TextSplitRecord {
   std::string name;  // "train", "validation", "test"
   std::string file;
   int64_t examples = 0;
-  int64_t tokens = 0;                     // special ones included
+  int64_t tokens = 0;                     // special tokens included
   int64_t truncated = 0;                  // examples that were cut to max_length
   int64_t skipped = 0;                    // empty texts that were left out
-  bool labelled = true;                   // false: its labels are not known (GLUE's test sets)
+  bool labelled = true;                   // false: labels are unknown (GLUE's test sets)
   std::vector<int64_t> class_counts;      // by label; none for values
   std::map<std::string, double> lengths;  // "min", "mean", "p50", "p90", "p99", "max", in tokens
   std::map<std::string, double> values;   // of regression: "min", "mean", "max"
@@ -35,16 +35,16 @@ struct TextSplitRecord {
 
 struct TextManifest {
   std::string lockstep_version;
-  std::string input;                              // what it was made of, as the command named it
-  std::map<std::string, std::string> parameters;  // options that decide the output
+  std::string input;                              // the input as named on the command line
+  std::map<std::string, std::string> parameters;  // options that determine the output
   TokenizerIdentity tokenizer;
-  int64_t max_length = 0;  // ids of an example at most
+  int64_t max_length = 0;  // the most ids of an example
   TextColumns columns;
   LabelKind label_kind = LabelKind::kClass;
   std::vector<std::string> classes;  // by label; empty for values
   std::vector<TextSplitRecord> splits;
   std::vector<FileRecord> inputs;  // files that were read
-  std::vector<FileRecord> files;   // all that is in the folder, but the manifest itself
+  std::vector<FileRecord> files;   // all files of the folder except the manifest
 
   const TextSplitRecord* find_split(std::string_view name) const;  // null when absent
 };

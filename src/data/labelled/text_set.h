@@ -1,5 +1,5 @@
-// A split of the texts that `lockstep prepare labelled` made: ids, types and labels by number, in
-// the order of the source files.
+// One split of the texts that `lockstep prepare labelled` prepared: ids, type ids and labels by
+// number, in the order of the source files.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,22 @@
 
 namespace lockstep {
 
-// All methods are safe to call from several threads. The folder also holds the tokenizer:
-// BertTokenizer::load(folder).
+// All methods are thread-safe. The folder also contains the tokenizer: BertTokenizer::load(folder).
 class TextSet {
  public:
-  // Throws DataError when the folder is none, the split is absent (naming those that are there) or
-  // its file is damaged or of another preparation than the manifest.
+  // Throws DataError when the folder holds no prepared texts, when the split is absent (with the
+  // names of the splits that exist), and when its file is damaged or does not match the manifest.
   TextSet(const fs::path& folder, const std::string& split);
 
   int64_t size() const { return file_.size(); }
   const TextManifest& manifest() const { return manifest_; }
   const TextSplitRecord& record() const { return record_; }
   const TextFile& file() const { return file_; }
-  // By label; empty for values (manifest().label_kind).
+  // Returns the class names by label; empty for values (manifest().label_kind).
   const std::vector<std::string>& classes() const { return manifest_.classes; }
-  // "DATA/train.texts: example 17", for messages.
+  // Returns "DATA/train.texts: example 17", for messages.
   std::string name(int64_t index) const;
-  // Equal for equal data wherever they lie: ranks on several hosts compare it.
+  // Returns a hash that is equal for equal data in any folder: ranks on several hosts compare it.
   std::string identity() const;
 
  private:

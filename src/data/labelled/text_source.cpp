@@ -20,14 +20,14 @@ bool is_number(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Separated fields with or without a header.
+// Reads separated fields with or without a header.
 class DelimitedSource : public TextSource {
  public:
   DelimitedSource(const fs::path& path, char separator, const TextSourceOptions& options)
       : path_(path.string()), reader_(path, separator, options.quotes.value_or(separator == ',')) {
     if (!reader_.next(fields_)) throw DataError("{}: it is empty", path_);
     const TextColumns& wanted = options.columns.wanted;
-    // A number means a column's place even where there is a header, unless it is a name there.
+    // A number means a column's position even if there is a header, unless it is a name there.
     const bool by_number = is_number(wanted.text) || is_number(wanted.label);
     const bool header =
         options.header.value_or(has_known_column(fields_) || (!by_number && !wanted.text.empty()));
@@ -84,20 +84,20 @@ class DelimitedSource : public TextSource {
   std::string path_;
   DelimitedReader reader_;
   std::vector<std::string> fields_;
-  std::size_t width_ = 0, text_ = 0, pair_ = 0, label_ = 0;  // width_: no such column
+  std::size_t width_ = 0, text_ = 0, pair_ = 0, label_ = 0;  // equal to width_: no such column
   int64_t header_line_ = 0;                                  // 0: no header
-  bool pending_ = false;                                     // fields_ is a row not yet given
+  bool pending_ = false;  // fields_ is a row that next() has not returned yet
   TextColumns columns_;
 };
 
-// DIR/CLASS/*.txt, each file a text.
+// Reads DIR/CLASS/*.txt, where each file is a text.
 class FolderTextSource : public TextSource {
  public:
   FolderTextSource(const fs::path& folder, const std::vector<std::string>& classes) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      // aclImdb's texts without labels.
+      // "unsup" contains aclImdb's texts without labels.
       if (entry.is_directory() && !name.starts_with(".") && name != "unsup") names.push_back(name);
     }
     std::sort(names.begin(), names.end());
@@ -149,7 +149,7 @@ class FolderTextSource : public TextSource {
   std::deque<fs::path> files_;
 };
 
-// ".tsv" of "train.tsv.gz".
+// Returns ".tsv" for "train.tsv.gz".
 std::string ending_of(const fs::path& path) {
   return path.extension() == ".gz" ? path.stem().extension().string() : path.extension().string();
 }

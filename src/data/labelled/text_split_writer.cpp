@@ -7,7 +7,7 @@ namespace lockstep {
 
 namespace {
 
-// The smallest length that at least this share of the texts does not exceed.
+// Returns the smallest length that at least this share of the texts does not exceed.
 double percentile(const std::vector<int32_t>& sorted, int64_t percent) {
   const int64_t at = (std::ssize(sorted) * percent + 99) / 100;
   return sorted[static_cast<std::size_t>(std::max<int64_t>(at, 1) - 1)];

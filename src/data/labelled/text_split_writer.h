@@ -1,4 +1,4 @@
-// One split of labelled texts while it is made: its file and what is counted of it.
+// Writes one split of labelled texts and collects its figures.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ class TextSplitWriter {
 
   void add(const TextExample& example, bool truncated);
   void skip() { ++record_.skipped; }
-  // Of a split whose labels are not known: that of all examples so far is dropped.
+  // Drops the labels of all examples so far, for a split whose labels are unknown.
   void drop_labels();
   // See TextFileWriter::relabel().
   void relabel(const std::vector<int32_t>& numbers, int32_t classes);
 
   int64_t examples() const { return writer_.examples(); }
-  // Ends the file; what the manifest says of it.
+  // Finishes the file and returns its record for the manifest.
   TextSplitRecord finish();
 
  private:

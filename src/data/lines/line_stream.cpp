@@ -14,7 +14,7 @@ constexpr std::size_t kLinesInBlock = 1024;
 constexpr std::size_t kBlocksAhead = 8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-struct Stopped {};  // leaves for_each_line() early; never seen outside this file
+struct Stopped {};  // thrown to leave for_each_line() early; stays in this file
 
 }  // namespace
 

@@ -10,10 +10,10 @@ namespace {
 constexpr std::size_t kReadBytes = 1 << 18;
 constexpr std::size_t kLineBlocksAhead = 8;
 
-// Cuts bytes into lines and lines into blocks.
+// Cuts bytes into lines, and lines into blocks. end_line() returns true when the block is full.
 class Cutter {
  public:
-  // Appends to the line that is open; true when a block is full.
+  // Appends to the current line.
   void add(std::string_view part) { block_.text.append(part); }
   bool end_line() {
     std::size_t begin = block_.ends.empty() ? 0 : block_.ends.back();

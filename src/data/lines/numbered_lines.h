@@ -1,5 +1,6 @@
-// Lines in blocks of equal number, read ahead by a thread of its own: the blocks of two sources go
-// in step, and whole blocks are handed to other threads without copying lines.
+// Reads lines in blocks of equal numbers of lines, ahead of the caller on a thread of its own. So
+// the blocks of two sources correspond, and whole blocks pass to other threads without copying
+// lines.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +20,7 @@ namespace lockstep {
 
 struct NumberedLines {
   int64_t first = 0;  // number of its first line in the source, from 0
-  std::string text;   // the lines one after the other, without their ends (LF or CR LF)
+  std::string text;   // the lines, concatenated without their ends (LF or CR LF)
   std::vector<std::size_t> ends;
 
   int64_t size() const { return static_cast<int64_t>(ends.size()); }
@@ -32,26 +33,26 @@ struct NumberedLines {
 
 class LineReader {
  public:
-  static constexpr int64_t kLines = 8192;  // of every block but the last
+  static constexpr int64_t kLines = 8192;  // lines per block; the last block may have fewer
 
-  // Writes the next bytes of a text, `most` or fewer, and returns their number; 0 at the end.
+  // Writes up to `most` next bytes of a text and returns their number; 0 at the end.
   using Source = std::function<std::size_t(char* to, std::size_t most)>;
 
-  // `source` is called on the reading thread only; what it throws is thrown by next().
+  // `source` is called only on the reading thread; next() rethrows what it throws.
   explicit LineReader(Source source);
   ~LineReader();  // stops reading
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next block; nothing after the last. A last line without LF counts.
+  // Returns the next block, or nothing after the last. A last line without LF counts.
   std::optional<NumberedLines> next();
 
  private:
   void read();
-  bool push(NumberedLines block);  // false: nobody wants it any more
+  bool push(NumberedLines block);  // false: the reader is being destroyed
 
   Source source_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<NumberedLines> waiting_;
   bool finished_ = false, stopped_ = false;

@@ -1,5 +1,5 @@
-// manifest.json: what a prepared corpus is and how it was made. It is written last, so a folder
-// that has one is complete. docs/translation.md#the-folder describes the fields.
+// The manifest.json of a prepared corpus: what it contains and how it was made. It is written last,
+// so a folder that has one is complete. docs/translation.md#the-folder describes the fields.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Pairs dropped, by reason in words a person understands.
+// The number of dropped pairs by reason; the reasons are written for the user.
 using DropCounts = std::map<std::string, int64_t>;
 
 struct FileRecord {
@@ -26,16 +26,17 @@ struct FileRecord {
 struct SplitRecord {
   std::string name;  // "train", "dev" or "test"
   int64_t pairs = 0;
-  int64_t source_words = 0, target_words = 0;    // between white space
+  int64_t source_words = 0, target_words = 0;    // separated by white space
   int64_t source_tokens = 0, target_tokens = 0;  // subwords, without start and end symbols
   int64_t text_bytes = 0;                        // of both plain text files
-  int64_t seen_in_train = 0;  // pairs with a side that is in train too (only given files have any)
+  int64_t seen_in_train = 0;  // pairs with a side that train has too (only given files)
 };
 
 struct Manifest {
   std::string lockstep_version;
   std::string command;  // "catalogs" or "text"
-  // Options and inputs: what decides the output. Equal ones give the same corpus, byte for byte.
+  // The options that determine the output. With equal inputs they give the same corpus, byte for
+  // byte.
   std::map<std::string, std::string> parameters;
   std::vector<FileRecord> inputs;
   uint64_t seed = 1;
@@ -43,11 +44,11 @@ struct Manifest {
   int64_t pairs_read = 0;
   DropCounts dropped;
   int32_t vocab_size = 0;
-  std::vector<SplitRecord> splits;  // train first; dev and test where there are any
-  std::vector<FileRecord> files;    // all that is in the folder, but the manifest itself
+  std::vector<SplitRecord> splits;  // train first; then dev and test if they exist
+  std::vector<FileRecord> files;    // all files of the folder except the manifest
 
   const SplitRecord* find_split(std::string_view name) const;  // null when absent
-  // Made from the same inputs with the same options by the same version.
+  // Returns whether both were made from the same inputs with the same options by the same version.
   bool same_origin(const Manifest& other) const;
 };
 
@@ -57,7 +58,7 @@ inline constexpr const char* kManifestName = "manifest.json";
 Manifest read_manifest(const fs::path& folder);
 void write_manifest(const fs::path& folder, const Manifest& manifest);
 
-// Name, size and SHA-256 of a file.
+// Returns name, size and SHA-256 of a file.
 FileRecord record_file(const fs::path& path);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What the manifests of prepared data have in common: a kind, a version, files.
+// What the manifests of all prepared data have in common: a kind, a version, a list of files.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@ namespace lockstep {
 
 using ManifestJson = nlohmann::ordered_json;
 
-// What a manifest must say of itself to be read.
+// The expected kind of a manifest.
 struct ManifestKind {
-  const char* name;     // the value of "kind"; null where the manifest has none
+  const char* name;     // the value of "kind"; null if the manifest has none
   const char* what;     // "prepared images", for messages
-  const char* command;  // that makes such a folder, up to its name
+  const char* command;  // the command that makes such a folder, without its name
 };
 
 // Calls `fill` with the manifest.json of the folder. Throws DataError when it is of another kind or
-// version or damaged, which includes what fill misses in it.
+// version or damaged; entries that `fill` misses count as damage.
 void read_manifest_json(const fs::path& folder, const ManifestKind& kind,
                         const std::function<void(const ManifestJson&)>& fill);
-// Writes `rest` behind its version and kind; durable when it returns.
+// Writes `rest` after version and kind. The file is durable when this returns.
 void write_manifest_json(const fs::path& folder, const ManifestKind& kind,
                          const ManifestJson& rest);
 

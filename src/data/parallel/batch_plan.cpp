@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// How full a step is: of target tokens, or of sentences.
+// Measures how full a step is, in target tokens or in sentences.
 class Budget {
  public:
   Budget(std::span<const PairLength> lengths, const BatchConfig& config)
@@ -28,7 +28,7 @@ class Budget {
   int64_t most_;
 };
 
-// Cuts `order` into steps within the budget, at least one sentence each.
+// Cuts `order` into steps within the budget, with at least one sentence each.
 void cut_into_steps(std::span<const int32_t> order, const Budget& budget,
                     std::vector<StepPlan>& out) {
   StepPlan step;
@@ -66,7 +66,8 @@ std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const Batc
       filled += budget.cost(order[end]);
     }
     std::span<int32_t> pairs(order.data() + begin, end - begin);
-    // Stable: pairs of equal lengths stay in shuffled order, so that steps differ every epoch.
+    // The sort is stable: pairs of equal lengths keep the shuffled order, so that steps differ in
+    // every epoch.
     std::stable_sort(pairs.begin(), pairs.end(), [&](int32_t a, int32_t b) {
       return std::tie(lengths[a].target, lengths[a].source) <
              std::tie(lengths[b].target, lengths[b].source);

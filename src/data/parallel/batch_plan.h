@@ -1,8 +1,8 @@
-// Which sentences make which step: a pure function of (seed, epoch), equal on every rank, so that
-// no rank has to be told anything and a resume continues at the exact step.
+// Plans which sentences are in which step. The plan is a pure function of (seed, epoch) and equal
+// on every rank: so ranks need not exchange it, and a resume continues at the exact step.
 //
-// A step is a set of sentences with at most `tokens` target tokens in all (or of so many
-// sentences), over all ranks and accumulated micro-batches; how it is split among them does not
+// A step is a set of sentences with at most `tokens` target tokens (or at most `sentences`
+// sentences) over all ranks and accumulated micro-batches. How it is split among them does not
 // change what it averages over.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace lockstep {
 
 struct BatchConfig {
-  int64_t tokens = 4096;   // target tokens of one optimizer step, over all ranks
+  int64_t tokens = 4096;   // target tokens per optimizer step, over all ranks
   int64_t accumulate = 1;  // micro-batches that each rank computes one after the other
   bool by_length = true;
   int64_t pool_steps = 50;
@@ -35,20 +35,22 @@ struct BatchConfig {
   }
 };
 
-// Tokens of one sentence pair as the model sees them (special tokens included).
+// The tokens of one sentence pair as the model sees them (with special tokens).
 struct PairLength {
   int32_t source = 0, target = 0;
 };
 
 using StepPlan = std::vector<int32_t>;  // indices of sentence pairs
 
-// The steps of one epoch: every pair exactly once. With by_length, the shuffled corpus is cut into
-// pools of `pool_steps` steps, each sorted by length, and the order of the steps is shuffled again.
+// Returns the steps of one epoch, which contain every pair exactly once. With by_length, the
+// shuffled corpus is cut into pools of `pool_steps` steps, each pool is sorted by length, and the
+// steps are shuffled again.
 std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const BatchConfig& config,
                                  uint64_t seed, int64_t epoch);
 
-// Splits a step into `parts` with nearly equal numbers of tokens (longest first, each to the part
-// with the least). A part is empty when there are fewer sentences than parts.
+// Splits a step into `parts` with nearly equal numbers of tokens: takes the longest sentence first
+// and adds it to the part with the fewest tokens. A part is empty if there are fewer sentences than
+// parts.
 std::vector<std::vector<int32_t>> split_step(const StepPlan& step,
                                              std::span<const PairLength> lengths, int64_t parts);
 

@@ -18,11 +18,12 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kPairsAtATime = 2048;  // of a thread
+constexpr int64_t kPairsAtATime = 2048;  // per thread
 constexpr int64_t kLargestHeldOut = 8;   // a larger group would take too much out of train
 constexpr uint64_t kShuffleStream = 0x7368756666;
 
-// FNV-1a of 64 bits, scattered: 9 million sentences collide with a chance of about 2e-6.
+// FNV-1a with 64 bits, scattered by mix64. 9 million sentences collide with a probability of about
+// 2e-6.
 uint64_t hash_key(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -35,7 +36,7 @@ struct PairKeys {
 
 int64_t pair_blocks(int64_t count) { return (count + kPairsAtATime - 1) / kPairsAtATime; }
 
-// Runs visit(i) for every index in [0, count) on all cores; visit must be safe for that.
+// Calls visit(i) for every index in [0, count) on all cores; visit must be thread-safe.
 template <typename Visit>
 void for_each_index(int64_t count, const Visit& visit) {
   ordered_parallel(
@@ -107,7 +108,7 @@ class Splitter {
   }
 
   struct Group {
-    uint64_t rank = std::numeric_limits<uint64_t>::max();  // held out first: the smallest
+    uint64_t rank = std::numeric_limits<uint64_t>::max();  // the smallest are held out first
     int64_t size = 0;
     int64_t representative = -1;  // its first pair that is long enough
     int64_t name = 0;
@@ -145,7 +146,7 @@ class Splitter {
       PairView chosen = pair(group.representative);
       std::vector<uint32_t> source = trigrams(comparison_key(chosen.source));
       std::vector<uint32_t> target = trigrams(comparison_key(chosen.target));
-      // Near to one that is held out already: in no split, or dev and test would share it.
+      // A near copy of a held-out sentence is in no split, else dev and test would share it.
       if (sources_.has_near_copy(source) || targets_.has_near_copy(target)) continue;
       sources_.add(std::move(source));
       targets_.add(std::move(target));

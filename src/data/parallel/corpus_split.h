@@ -1,5 +1,5 @@
-// Divides sentence pairs among train, dev and test so that no held-out sentence, or near copy of
-// one, is trained on: on either side, in either language.
+// Divides sentence pairs among train, dev and test so that training never sees a held-out sentence
+// or a near copy of one, on either side.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 namespace lockstep {
 
 struct SplitRules {
-  int64_t dev = 1000, test = 1000;  // pairs at most; neither takes more than a 20th of the corpus
-  int64_t min_words = 3;            // of a held-out pair, on both sides: shorter ones test nothing
-  double near_copy = 0.7;           // Jaccard index of character trigrams from which it counts
+  int64_t dev = 1000, test = 1000;  // the most pairs; neither exceeds a 20th of the corpus
+  int64_t min_words = 3;            // of both sides of a held-out pair: shorter ones test nothing
+  double near_copy = 0.7;           // the least Jaccard index of character trigrams of a near copy
   uint64_t seed = 1;
 };
 
-// Indices into the pairs. Train is shuffled, dev and test are in the order of their hashes.
+// Indices into the pairs. Train is shuffled; dev and test are in the order of their hashes.
 struct CorpusSplit {
   std::vector<int64_t> train, dev, test;
-  DropCounts dropped;  // pairs that are in none of the three
+  DropCounts dropped;  // pairs that are in none of the three splits
 };
 
-// Pairs that share a source or a target (comparison_key) form a group, also over several steps. A
-// group belongs to one split: the groups with the smallest hashes of (seed, key) are held out, one
-// pair of each; groups of more than 8 pairs stay in train. What is a near copy of a held-out
-// sentence is dropped, and so are repetitions of a whole pair. The result depends on pairs and
-// rules only, not on the number of threads.
+// Pairs that share a source or a target (comparison_key) form a group, also transitively. A group
+// belongs to one split: the groups with the smallest hashes of (seed, key) are held out, with one
+// pair each; groups of more than 8 pairs stay in train. Near copies of held-out sentences and
+// repetitions of whole pairs are dropped. The result depends only on pairs and rules, not on the
+// number of threads.
 CorpusSplit split_corpus(const SentencePairs& pairs, const SplitRules& rules);
 
-// The order of training pairs for a seed: the same on every machine.
+// Shuffles training pairs by a seed, in the same way on every machine.
 void shuffle_pairs(std::vector<int64_t>& order, uint64_t seed);
 
-// How many of `held_out` have a source or a target that is also in `train`, but for case, digits,
-// punctuation and spacing.
+// Returns how many pairs of `held_out` have a source or a target that is also in `train`, where
+// case, digits, punctuation and spacing do not count.
 int64_t count_overlap(const SentencePairs& train, const SentencePairs& held_out);
 
 }  // namespace lockstep

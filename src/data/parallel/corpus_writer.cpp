@@ -16,9 +16,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kUnfinished = ".unfinished";  // there while a corpus is being written
+constexpr const char* kUnfinished = ".unfinished";  // exists while a corpus is being written
 constexpr int64_t kPairsInBlock = 4096;             // pairs that a thread encodes at a time
-constexpr int64_t kCountingBlock = 1 << 17;         // larger: what is counted is merged
+constexpr int64_t kCountingBlock = 1 << 17;         // larger, because counts are merged
 
 std::vector<std::string> names_of_files(const Manifest& wanted) {
   std::vector<std::string> out{"subword.model", "subword.vocab"};

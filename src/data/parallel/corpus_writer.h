@@ -1,6 +1,6 @@
-// The folder of a prepared corpus: subword model, token files, plain text, manifest
-// (docs/translation.md#the-folder).
-// Nothing that exists is overwritten, and what was interrupted can be done again.
+// Writes the folder of a prepared corpus: subword model, token files, plain text and manifest
+// (docs/translation.md#the-folder). Existing files are never overwritten, and an interrupted run
+// can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// What both ways of preparing share.
+// The options that both ways of preparing a corpus share.
 struct CorpusOptions {
   fs::path out;
   std::string source_language = "en", target_language = "de";
@@ -25,7 +25,7 @@ struct CorpusOptions {
   SubwordConfig subword;
 };
 
-// One split: these pairs in this order.
+// One split: the pairs `order` of `pairs`, in this order.
 struct SplitPairs {
   std::string name;
   const SentencePairs* pairs;
@@ -33,20 +33,20 @@ struct SplitPairs {
   int64_t seen_in_train = 0;
 };
 
-// Readies `out` for the corpus that `wanted` describes (its origin: command, parameters, inputs).
-// Returns the manifest of the corpus when the folder holds that very one; then nothing is to be
-// done. Throws ConfigError when it holds another corpus or files of someone else under our names,
+// Prepares `out` for the corpus whose origin (command, parameters, inputs) `wanted` describes. If
+// the folder already holds exactly that corpus, returns its manifest, and nothing remains to be
+// done. Throws ConfigError when the folder holds another corpus or unrelated files with our names,
 // and MachineError when it cannot be written.
 std::optional<Manifest> open_corpus_folder(const fs::path& out, const Manifest& wanted);
 
-// "vocab is 6000 there, 8000 here" for everything in which the origins of the two differ.
+// Returns "vocab is 6000 there, 8000 here" for every difference between the origins of the two.
 std::string describe_differences(const Manifest& there, const Manifest& here);
 
-// Removes the mark of a corpus that is being written and writes the manifest: the last step.
+// Removes the marker of an unfinished corpus and writes the manifest. This is the last step.
 void finish_corpus_folder(const fs::path& out, const Manifest& manifest);
 
-// Learns the subwords on the first split, writes everything and the manifest last. Fills the rest
-// of `manifest`. REQUIRES open_corpus_folder() before.
+// Learns the subwords on the first split and writes all files, the manifest last. Fills the
+// remaining fields of `manifest`. REQUIRES: open_corpus_folder() was called before.
 void write_corpus(const CorpusOptions& options, const std::vector<SplitPairs>& splits,
                   Manifest& manifest);
 

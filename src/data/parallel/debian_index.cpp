@@ -35,7 +35,8 @@ void for_each_line_of(std::string_view text, const Visit& visit) {
   }
 }
 
-// "Package: x" -> x of the field "Package:"; nothing when the line is of another field.
+// Returns x for the line "Package: x" and the field "Package:", and nothing for a line of another
+// field.
 std::optional<std::string_view> field_of(std::string_view line, std::string_view field) {
   if (!line.starts_with(field)) return std::nullopt;
   return trim(line.substr(field.size()));

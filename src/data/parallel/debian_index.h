@@ -1,4 +1,4 @@
-// What a mirror of Debian says of its packages: the files Release and Packages of a suite
+// Parses what a Debian mirror says about its packages: the files Release and Packages of a suite
 // (https://wiki.debian.org/DebianRepository/Format).
 #pragma once
 
@@ -10,22 +10,22 @@
 
 namespace lockstep {
 
-// A package of an index.
+// One package of an index.
 struct PackageRecord {
   std::string name, version;
-  std::string path;  // below the mirror: "pool/main/g/gcc-12/gcc-12-locales_12.2.0-14_all.deb"
+  std::string path;  // on the mirror: "pool/main/g/gcc-12/gcc-12-locales_12.2.0-14_all.deb"
   FileCheck check;
 };
 
-// What a suite's Release says of the file `path` (as "main/binary-amd64/Packages.xz"): its size and
-// SHA-256. `name` is that of the Release file, for messages. Throws DataError when it says nothing
-// of it.
+// Returns the size and SHA-256 that a suite's Release gives for the file `path` (e.g.
+// "main/binary-amd64/Packages.xz"). `name` is the name of the Release file, for messages. Throws
+// DataError when Release does not list the file.
 FileCheck check_in_release(std::string_view release, const std::string& name,
                            const std::string& path);
 
-// The packages of these names, in their order, out of the text of an index. Of several versions the
-// last is taken. Throws DataError for names that are not in it (with the nearest of those that are)
-// and for a package whose paragraph is not whole.
+// Returns the named packages from the text of an index, in the order of the names. Of several
+// versions it takes the last. Throws DataError for names that the index lacks (with the most
+// similar name) and for a package whose paragraph is incomplete.
 std::vector<PackageRecord> find_in_index(std::string_view index, const std::string& name,
                                          const std::vector<std::string>& packages);
 

@@ -17,9 +17,9 @@ namespace lockstep {
 
 namespace {
 
-// Has packages of all architectures beside those of this one.
+// This index lists the packages for all architectures besides those for amd64.
 constexpr const char* kIndex = "main/binary-amd64/Packages.xz";
-constexpr int kAttemptsOfRelease = 3;  // whether the mirror answers at all: 3 s of pauses
+constexpr int kAttemptsOfRelease = 3;  // 3 s of pauses: tests whether the mirror answers
 
 void create_folders(const fs::path& folder) {
   std::error_code failed;
@@ -27,7 +27,7 @@ void create_folders(const fs::path& folder) {
   if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
 }
 
-// PACKAGE_VERSION_ARCHITECTURE.deb; the newest file when the cache holds several versions.
+// Returns the file NAME_VERSION_ARCHITECTURE.deb, the newest if the cache holds several versions.
 std::optional<fs::path> cached_package(const std::string& name, const fs::path& cache) {
   std::optional<fs::path> newest;
   for (const fs::directory_entry& entry : fs::directory_iterator(cache)) {
@@ -39,14 +39,14 @@ std::optional<fs::path> cached_package(const std::string& name, const fs::path& 
   return newest;
 }
 
-// A suite of a mirror, with a folder of its own in the cache.
+// A suite of a mirror and its folder in the cache.
 class Suite {
  public:
   Suite(const DebianMirror& mirror, fs::path cache) : mirror_(mirror), cache_(std::move(cache)) {
     while (mirror_.url.ends_with('/')) mirror_.url.pop_back();
   }
 
-  // Where it says what it has.
+  // Returns the URL below which Release and the indices are.
   std::string url() const { return mirror_.url + "/dists/" + mirror_.suite; }
 
   std::vector<PackageRecord> find(const std::vector<std::string>& names) const {
@@ -79,7 +79,8 @@ class Suite {
     }
   }
 
-  // A new one at every call: it is small, and says whether the index in the cache still holds.
+  // Release is fetched again at every call: it is small and shows whether the cached index is
+  // current.
   std::string fetch_release() const {
     const fs::path path = cache_ / "Release";
     std::error_code ignored;
@@ -102,7 +103,7 @@ class Suite {
   fs::path cache_;
 };
 
-// A path below the folder that is filled; names of archives are not to be trusted.
+// Returns a path below `folder`. The names in archives are not trusted.
 fs::path path_below(const fs::path& folder, const std::string& entry, const fs::path& package) {
   const fs::path path(entry);
   bool leads_out = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();

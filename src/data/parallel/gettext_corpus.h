@@ -1,4 +1,4 @@
-// Parallel text out of the message catalogues (.mo) that programs are translated with.
+// Extracts parallel text from the message catalogues (.mo) with which programs are translated.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace lockstep {
 
-// All LANGUAGE/LC_MESSAGES/*.mo below the folder, sorted by path; every *.mo when there is none
-// such. Throws DataError when there is no catalogue at all.
+// Returns all LANGUAGE/LC_MESSAGES/*.mo below the folder, sorted by path, or every *.mo if there is
+// none of these. Throws DataError when there is no catalogue at all.
 std::vector<fs::path> find_catalogues(const fs::path& folder, const std::string& language);
 
-// The messages and their translations as pairs, cleaned (data/parallel/gettext_text.h). The
-// singular goes with the first plural form, the plural with the second; the context is dropped.
+// Returns the messages and their translations as pairs, cleaned (data/parallel/gettext_text.h). The
+// singular is paired with the first plural form, the plural with the second; the context is
+// dropped.
 ParallelText read_catalogues(const std::vector<fs::path>& catalogues, const CleaningRules& rules);
 
 }  // namespace lockstep

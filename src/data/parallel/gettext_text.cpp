@@ -20,7 +20,7 @@ bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
 char at(std::string_view text, std::size_t i) { return i < text.size() ? text[i] : '\0'; }
 
-// The run of letters, digits and '_' around position i.
+// Returns the run of letters, digits and '_' around position i.
 std::string_view word_around(std::string_view text, std::size_t i) {
   std::size_t begin = i;
   std::size_t end = i + 1;
@@ -36,7 +36,7 @@ bool contains_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// Whether the '_' or '~' at i may mark the letter after it as an accelerator.
+// Returns whether the '_' or '~' at i may mark the following letter as an accelerator.
 bool may_be_mark(std::string_view text, std::size_t i, std::string_view other) {
   char mark = text[i];
   char before = i > 0 ? text[i - 1] : '\0';
@@ -49,7 +49,7 @@ bool may_be_mark(std::string_view text, std::size_t i, std::string_view other) {
   char sign = begin > 0 ? text[begin - 1] : '\0';
   if (sign == '%' || sign == '$' || word.back() == '_') return false;  // %FILE_NAME, _emphasis_
   bool inside = begin < i;
-  return !(inside && contains_word(other, word));  // an identifier is never translated
+  return !(inside && contains_word(other, word));  // identifiers are not translated
 }
 
 std::vector<std::size_t> marks_in(std::string_view text, std::string_view other) {
@@ -60,7 +60,7 @@ std::vector<std::size_t> marks_in(std::string_view text, std::string_view other)
   return out;
 }
 
-// False when several places could be the accelerator.
+// Returns false if several places could be the accelerator.
 bool drop_accelerators(MessagePair& pair) {
   std::vector<std::size_t> source = marks_in(pair.source, pair.target);
   std::vector<std::size_t> target = marks_in(pair.target, pair.source);
@@ -70,10 +70,10 @@ bool drop_accelerators(MessagePair& pair) {
   return true;
 }
 
-// A tag <name ...>, </name> or <name/>; %< opens a quotation of GCC and is none.
+// A tag <name ...>, </name> or <name/>. (%< is not a tag: it opens a quotation of GCC.)
 struct Tag {
   std::string_view name;
-  std::size_t end = 0;  // one past '>'; 0: no tag here
+  std::size_t end = 0;  // position after '>'; 0: there is no tag here
   bool closes = false, closed = false;
 };
 
@@ -105,7 +105,7 @@ bool is_void_tag(std::string_view name) {
          equals_ignoring_case(name, "p");
 }
 
-// Drops markup; placeholders such as <file> stay: nothing closes them.
+// Drops markup. Placeholders such as <file> stay, because nothing closes them.
 std::string without_tags(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
@@ -137,7 +137,8 @@ std::string with_single_spaces(std::string_view text) {
   return out;
 }
 
-// Length of the variable that starts at i, or 0: %NAME, %1, $(NAME), $name$, $1.
+// Returns the length of the variable that starts at i, or 0. Variables: %NAME, %1, $(NAME), $name$,
+// $1.
 std::size_t variable_length(std::string_view text, std::size_t i) {
   std::size_t end = i + 1;
   if (text[i] == '%' && is_upper(at(text, end))) {
@@ -172,7 +173,7 @@ std::vector<std::string> variables_in(std::string_view text) {
 bool is_untranslated(const MessagePair& pair) {
   std::string source = comparison_key(pair.source);
   std::string target = comparison_key(pair.target);
-  // Some translations only put a word before the English: "Interner Fehler: ...".
+  // Some translations only prepend words to the English text: "Interner Fehler: ...".
   return source == target || (count_words(source) >= 3 && target.find(source) != std::string::npos);
 }
 

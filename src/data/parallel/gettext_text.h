@@ -1,4 +1,4 @@
-// Makes running text out of the messages of user interfaces: without accelerators and markup.
+// Turns the messages of user interfaces into running text without accelerators and markup.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,16 @@ struct MessagePair {
   std::string source, target;
 };
 
-// Whether the catalogue marks keyboard accelerators with '_' (GTK) or '~' (LibreOffice): "_Save".
-// A mark moves from word to word in translation, an identifier (array_size) stays as it is: true
-// when most words with a '_' differ from those of the translation.
+// Returns whether the catalogue marks keyboard accelerators with '_' (GTK) or '~' (LibreOffice),
+// e.g. "_Save". In a translation a mark moves to another word, while an identifier (array_size)
+// stays as it is. So the result is true if most words with such a sign differ from those of the
+// translation.
 bool uses_accelerators(const MoFile& catalogue);
 
-// Rewrites the pair: accelerator marks (when `accelerators`), HTML and help tags and line ends go,
-// white space becomes single spaces. Identifiers, printf conversions (%s, %qE, %<x%>) and variables
-// (%PRODUCTNAME, $(ARG1), $name$) stay. Returns why the pair is no translation, or nothing.
+// Rewrites the pair: removes accelerator marks (if `accelerators`), HTML and help tags and line
+// ends, and reduces white space to single spaces. Identifiers, printf conversions (%s, %qE, %<x%>)
+// and variables (%PRODUCTNAME, $(ARG1), $name$) stay. Returns the reason if the pair is not a
+// translation, else nothing.
 std::optional<std::string> clean_messages(MessagePair& pair, bool accelerators);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ constexpr int kLanguages = 8;
 constexpr std::array<std::string_view, kLanguages> kNames{"en", "de", "fr", "es",
                                                           "it", "nl", "pt", "pl"};
 
-// Up to 8 bytes each, lower case in ASCII, without capitals beyond it.
+// Words of up to 8 bytes; ASCII letters are in lower case, other letters are never capitals.
 constexpr std::array<std::string_view, kLanguages> kWords{
     "the of and to that for it with are this have from not be by which we you they would there "
     "their been has our can should your these what who could when were his her she if its into "
@@ -46,12 +46,12 @@ constexpr std::array<std::string_view, kLanguages> kWords{
     "w i na z do nie się jest że o to jak po co za od przez dla są oraz był była było lub być "
     "tylko tym jego już ich ale czy przy który która które"};
 
-constexpr std::size_t kSlots = 4096;  // about 450 words: few chains
+constexpr std::size_t kSlots = 4096;  // for about 450 words: collisions are rare
 constexpr std::size_t kLongest = 8;
 
 struct Slot {
-  uint64_t word = 0;      // its bytes; 0: none
-  uint8_t languages = 0;  // bit n: a function word of language n
+  uint64_t word = 0;      // the bytes of the word; 0: empty slot
+  uint8_t languages = 0;  // bit n: it is a function word of language n
 };
 
 uint64_t pack(std::string_view word) {
@@ -88,8 +88,9 @@ const std::vector<Slot>& function_words() {
 bool is_basic_letter(unsigned char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 bool in_word(unsigned char c) { return c >= 0x80 || is_basic_letter(c); }
 
-// Leading bytes of UTF-8: up to U+024F Latin; from U+0370 on other scripts, but for U+1E00 to
-// U+2BFF (Latin additions, punctuation, symbols) and beyond the 3-byte forms (mostly pictures).
+// Counts letters by the leading bytes of UTF-8. Up to U+024F they are Latin. From U+0370 on they
+// belong to other scripts, except U+1E00 to U+2BFF (Latin additions, punctuation, symbols) and
+// characters beyond the 3-byte forms (mostly pictures).
 struct Letters {
   int latin = 0, other = 0;
 
@@ -118,8 +119,8 @@ std::optional<LanguageCheck> LanguageCheck::of(std::string_view language) {
 
 bool LanguageCheck::speaks_another(std::string_view sentence) const {
   const std::vector<Slot>& slots = function_words();
-  std::array<int, kLanguages> theirs{};  // function words of another language, but not of this one
-  std::array<int, kLanguages> mine{};    // of this one, but not of the other
+  std::array<int, kLanguages> theirs{};  // function words of another language only
+  std::array<int, kLanguages> mine{};    // of this language, but not of the other
   Letters letters;
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= sentence.size(); ++i) {

@@ -1,5 +1,5 @@
-// Is a sentence in the language it should be in? Conservative: it says no only when the sentence
-// speaks clearly for another one, so that names, numbers and fragments pass.
+// Checks whether a sentence is in the expected language. The check is conservative: it rejects a
+// sentence only on clear evidence for another language, so that names, numbers and fragments pass.
 #pragma once
 
 #include <optional>
@@ -8,17 +8,18 @@
 
 namespace lockstep {
 
-// What speaks: function words (articles, pronouns, prepositions, forms of "to be") of eight
-// languages in Latin letters, and the script of the letters. Two languages are compared by the
-// words that they do not share.
+// The evidence is function words (articles, pronouns, prepositions, forms of "to be") of eight
+// languages in Latin script, and the script of the letters. Two languages are compared by the
+// function words that they do not share.
 class LanguageCheck {
  public:
-  // Nothing for a language that is not known: every sentence would pass ("en" and "de" are known,
-  // and "fr", "es", "it", "nl", "pt", "pl").
+  // Returns nothing for an unknown language, for which every sentence would pass. Known are "en",
+  // "de", "fr", "es", "it", "nl", "pt" and "pl".
   static std::optional<LanguageCheck> of(std::string_view language);
 
-  // True when the words of another language are at least 3 and there is none of this one, or 5
-  // times as many; or when more than half of 4 or more letters are of another script.
+  // Returns true if the sentence has at least 3 function words of another language, and none or at
+  // most a fifth as many of its own; or if it has at least 4 letters of another script, and more of
+  // them than Latin ones.
   bool speaks_another(std::string_view sentence) const;
 
  private:

@@ -18,7 +18,7 @@ namespace lockstep {
 
 namespace {
 
-// Appends letters to a key, with one space wherever something else stood between them.
+// Appends letters to a key, with one space for anything else between them.
 class KeyBuilder {
  public:
   void letter(char32_t c) {
@@ -65,7 +65,7 @@ bool is_ascii(std::string_view text) {
 
 std::string comparison_key(std::string_view sentence) {
   KeyBuilder key;
-  if (is_ascii(sentence)) {  // most English lines; the same result without ICU
+  if (is_ascii(sentence)) {  // true for most English lines; same result without ICU
     for (char c : sentence) {
       char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
       if (lower >= 'a' && lower <= 'z') {
@@ -123,8 +123,9 @@ NearCopyIndex::NearCopyIndex(double threshold, std::vector<uint32_t> frequencies
 }
 
 std::vector<uint32_t> NearCopyIndex::prefix(const std::vector<uint32_t>& grams) const {
-  // A set that is similar enough shares at least ceil(threshold * size) elements, so it shares one
-  // of any size - that + 1 elements. The small number guards against 0.8 * 5 being 4.000...1.
+  // A set that is similar enough shares at least ceil(threshold * size) elements, so it shares at
+  // least one of any size - that + 1 elements. Subtracting 1e-9 guards against 0.8 * 5 being
+  // 4.000...1.
   auto size = static_cast<double>(grams.size());
   auto shared = static_cast<std::size_t>(std::ceil(threshold_ * size - 1e-9));
   std::size_t wanted = std::min(grams.size(), grams.size() - shared + 1);
@@ -163,8 +164,8 @@ bool NearCopyIndex::has_near_copy(const std::vector<uint32_t>& grams) const {
 }
 
 bool NearCopyIndex::is_near(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) const {
-  // J = shared / (|a| + |b| - shared) >= t  means  missing <= (1 - t) / (1 + t) * (|a| + |b|) for
-  // the elements that only one of them has: most candidates exceed that early.
+  // J = shared / (|a| + |b| - shared) >= t  means  missing <= (1 - t) / (1 + t) * (|a| + |b|),
+  // where `missing` counts the elements that only one set has. Most candidates exceed that early.
   auto sizes = static_cast<double>(a.size() + b.size());
   auto allowed = static_cast<std::size_t>((1 - threshold_) / (1 + threshold_) * sizes + 1e-9);
   std::size_t missing = 0;
@@ -196,7 +197,7 @@ int64_t DisjointSets::find(int64_t i) {
 void DisjointSets::unite(int64_t a, int64_t b) {
   a = find(a);
   b = find(b);
-  // The smaller index stays: which member stands for a set then depends on nothing but the set.
+  // The smaller index represents the set, so the representative depends only on the set's members.
   parent_[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
 }
 

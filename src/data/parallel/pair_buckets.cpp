@@ -16,11 +16,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 1 << 16;  // of each of up to 512 files
+constexpr std::size_t kBufferBytes = 1 << 16;  // for each of up to 512 files
 constexpr uint64_t kTextStream = 0x74657874;
 constexpr uint64_t kPlaceStream = 0x706c616365;
 
-// Before the text of a pair in a bucket file.
+// Precedes the text of a pair in a bucket file.
 struct RecordHeader {
   uint64_t key;
   uint32_t source_bytes, target_bytes;
@@ -56,7 +56,7 @@ fs::path bucket_path(const fs::path& folder, int64_t number) {
 }  // namespace
 
 void BucketedPairs::add(uint64_t key, PairView pair) {
-  // The leading bits of the key, so that buckets come in the order of keys.
+  // The bucket is given by the leading bits of the key, so that buckets are in the order of keys.
   int shift = 64 - std::countr_zero(records_.size());
   std::string& record = records_[shift == 64 ? 0 : key >> shift];
   RecordHeader header{key, static_cast<uint32_t>(pair.source.size()),

@@ -1,6 +1,6 @@
-// An external shuffle: pairs of any number go to disk by the leading bits of a random key and come
-// back in the order of their keys, a bucket at a time. The order is that of the keys alone, so it
-// depends neither on the number of buckets nor on who wrote in which order.
+// An external shuffle: any number of pairs is written to disk by the leading bits of a random key
+// and read back in the order of the keys, one bucket at a time. The order depends only on the keys,
+// not on the number of buckets or on the order of writing.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Pairs with their keys as bytes, divided among buckets; made on any thread.
+// Pairs with their keys as bytes, divided into buckets. Any thread may make them.
 class BucketedPairs {
  public:
   explicit BucketedPairs(int64_t buckets) : records_(static_cast<std::size_t>(buckets)) {}
@@ -27,38 +27,38 @@ class BucketedPairs {
   int64_t pairs_ = 0;
 };
 
-// A key that equal pairs share, for de-duplication.
+// Returns a key that is the same for equal pairs, for deduplication.
 uint64_t key_of_text(PairView pair, uint64_t seed);
-// A key for every pair, the nth of part `part` of the corpus.
+// Returns a key for the nth pair of part `part` of the corpus.
 uint64_t key_of_place(uint64_t part, int64_t n, uint64_t seed);
 
 class BucketWriter {
  public:
-  // `buckets`: a power of two, at most 512. The folder must exist; bucket files that are there are
-  // replaced.
+  // `buckets` must be a power of two and at most 512. The folder must exist; existing bucket files
+  // are replaced.
   BucketWriter(const fs::path& folder, int64_t buckets);
   ~BucketWriter();
 
   void write(const BucketedPairs& pairs);  // throws MachineError
-  void finish();                           // all is on disk when it returns
+  void finish();                           // everything is on disk when it returns
 
  private:
   class File;
   std::vector<std::unique_ptr<File>> files_;
 };
 
-// One bucket in memory, sorted.
+// One bucket in memory, sorted by key.
 class Bucket {
  public:
-  // `drop_repeated`: of equal pairs (by text, not only by key) one stays. Throws DataError for a
-  // damaged file.
+  // With `drop_repeated` only one of several equal pairs (by text, not only by key) is kept. Throws
+  // DataError for a damaged file.
   Bucket(const fs::path& folder, int64_t number, bool drop_repeated);
 
   const std::vector<PairView>& pairs() const { return pairs_; }
   int64_t repeated() const { return repeated_; }
 
  private:
-  std::string bytes_;  // what the views look at
+  std::string bytes_;  // the data that the views refer to
   std::vector<PairView> pairs_;
   int64_t repeated_ = 0;
 };

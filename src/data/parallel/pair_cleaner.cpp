@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kLongestToken = 1000;  // characters
 constexpr int64_t kFewWords = 4;         // shorter copies may be names
 
-// Bytes of the white space character that starts at `at`, or 0. Beyond ASCII: U+0085, U+00A0,
-// U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000.
+// Returns the bytes of the white-space character that starts at `at`, or 0. Beyond ASCII these are
+// U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F and U+3000.
 std::size_t space_at(std::string_view text, std::size_t at) {
   auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;
@@ -29,7 +29,7 @@ std::size_t space_at(std::string_view text, std::size_t at) {
   return general || (byte(1) == 0x81 && last == 0x9F) ? 3 : 0;
 }
 
-// Bytes that may start white space, but for the space itself.
+// Returns whether a byte may start white space other than the space itself.
 constexpr bool may_be_space(unsigned char c) {
   return (c >= '\t' && c <= '\r') || c == 0xC2 || c == 0xE1 || c == 0xE2 || c == 0xE3;
 }
@@ -48,7 +48,7 @@ bool has_long_word(std::string_view text) {
 
 void squeeze_spaces(std::string_view text, std::string& out) {
   out.clear();
-  bool open = false;  // a space is due before the next word
+  bool open = false;  // a space must precede the next word
   for (std::size_t i = 0; i < text.size();) {
     std::size_t end = i;
     while (end < text.size() && text[end] != ' ' &&

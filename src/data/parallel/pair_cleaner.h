@@ -1,4 +1,4 @@
-// From a raw line pair of a corpus to a usable pair, or the reason why it is none.
+// Turns a raw pair of lines of a corpus into a usable pair, or says why it is not usable.
 #pragma once
 
 #include <array>
@@ -13,25 +13,26 @@
 
 namespace lockstep {
 
-// The text with every run of white space (as Unicode and Perl's \s have it) as one space and none
-// at its ends. REQUIRES valid UTF-8. `out` is overwritten.
+// Reduces every run of white space (as defined by Unicode and Perl's \s) to one space and removes
+// it at the ends. REQUIRES: valid UTF-8. Overwrites `out`.
 void squeeze_spaces(std::string_view text, std::string& out);
 
 struct CleanerOptions {
   CleaningRules rules;
   std::string source_language, target_language;
-  bool check_language = true;  // also drops pairs of which both sides are the same 4 words or more
-  // As Moses' clean-corpus-n.perl: bars go (they separate its factors).
+  bool check_language = true;  // also drops pairs with equal sides of 4 or more words
+  // Drops bars as in Moses' clean-corpus-n.perl, where they separate factors.
   bool drop_bars = false;
 };
 
-// Counts words as Moses' clean-corpus-n.perl does: after squeezing. Words of more than 1,000
-// characters make a pair unusable, as there. One for each thread.
+// Counts words like Moses' clean-corpus-n.perl, after reducing white space. As there, words of more
+// than 1,000 characters make a pair unusable. Each thread needs its own cleaner.
 class PairCleaner {
  public:
   explicit PairCleaner(const CleanerOptions& options);
 
-  // The cleaned pair, valid until the next call; nothing when it is dropped, and counts why.
+  // Returns the cleaned pair, valid until the next call. Returns nothing and counts the reason if
+  // the pair is dropped.
   std::optional<PairView> clean(std::string_view source, std::string_view target,
                                 DropCounts& dropped);
 

@@ -12,7 +12,8 @@ namespace lockstep {
 namespace {
 
 LineReader::Source lines_of(const fs::path& archive, const std::string& entry, bool check_rest) {
-  // Opened by the reading thread: going to the entry takes as long as reading up to it.
+  // The reading thread opens the archive, because reaching the entry means reading everything
+  // before it.
   auto reader = std::make_shared<std::unique_ptr<ArchiveEntries>>();
   return [=](char* to, std::size_t most) {
     if (!*reader) {
@@ -25,7 +26,7 @@ LineReader::Source lines_of(const fs::path& archive, const std::string& entry, b
   };
 }
 
-// Lines in `last` and in all blocks after it.
+// Returns the number of lines in `last` and in all blocks after it.
 int64_t count_rest(LineReader& blocks, std::optional<NumberedLines> last) {
   int64_t lines = 0;
   for (; last; last = blocks.next()) lines += last->size();

@@ -1,5 +1,5 @@
-// Two texts of one archive, whose lines translate each other, in step and unpacked by a thread
-// each.
+// Reads two texts of an archive whose lines translate each other, in parallel: each is unpacked by
+// its own thread.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace lockstep {
 class PairedLines {
  public:
   struct Block {
-    NumberedLines source, target;  // as many lines, the same numbers
+    NumberedLines source, target;  // the same number of lines with the same numbers
   };
 
-  // `check_rest`: the archive is read to its end, so that damage behind the texts is found too.
+  // With `check_rest` the archive is read to its end, so that damage after the texts is found too.
   PairedLines(const fs::path& archive, const std::string& source_entry,
               const std::string& target_entry, bool check_rest);
 
-  // The next lines; nothing after the last. Throws DataError as ArchiveReader does, and when one
-  // text has more lines than the other (with both counts).
+  // Returns the next lines, or nothing after the last ones. Throws DataError like ArchiveEntries,
+  // and when one text has more lines than the other (with both counts).
   std::optional<Block> next();
 
  private:
@@ -30,7 +30,7 @@ class PairedLines {
   fs::path archive_;
   std::string source_entry_, target_entry_;
   LineReader sources_, targets_;
-  int64_t read_ = 0;  // lines of each
+  int64_t read_ = 0;  // lines read from each text
 };
 
 }  // namespace lockstep

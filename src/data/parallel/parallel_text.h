@@ -1,4 +1,4 @@
-// Two text files whose lines translate each other.
+// Reads two text files whose lines translate each other.
 #pragma once
 
 #include "base/file.h"
@@ -8,20 +8,20 @@
 namespace lockstep {
 
 struct ParallelFiles {
-  fs::path source, target;  // plain or .gz, UTF-8, one sentence a line
+  fs::path source, target;  // plain or .gz, UTF-8, one sentence per line
 };
 
 struct ParallelText {
-  SentencePairs pairs;  // white space at the ends of lines is gone
+  SentencePairs pairs;  // without white space at the ends of lines
   int64_t lines = 0;    // pairs read
   DropCounts dropped;   // pairs that are not in `pairs`
 };
 
-// Reads the files in step. Throws DataError for a missing or damaged file, invalid UTF-8, and files
-// of different length (with both counts).
+// Reads the files in parallel. Throws DataError for a missing or damaged file, invalid UTF-8, and
+// files of different lengths (with both counts).
 ParallelText read_parallel_text(const ParallelFiles& files, const CleaningRules& rules);
 
-// For dev and test files: drops pairs with an empty side only, so that scores stay comparable.
+// Reads dev and test files: drops only pairs with an empty side, so that scores stay comparable.
 ParallelText read_held_out_text(const ParallelFiles& files);
 
 }  // namespace lockstep

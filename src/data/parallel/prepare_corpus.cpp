@@ -55,7 +55,7 @@ std::vector<int64_t> all_of(const SentencePairs& pairs) {
   return out;
 }
 
-// Splits the text by hash and adds what comes out to `splits`, train first.
+// Splits the text by hash and appends the resulting splits to `splits`, train first.
 void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<SplitPairs>& splits,
                 Manifest& manifest) {
   manifest.pairs_read = text.lines;
@@ -67,7 +67,7 @@ void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<S
   if (!split.test.empty()) splits.push_back({"test", &text.pairs, std::move(split.test)});
 }
 
-// A name of a package or a suite: it becomes part of a path.
+// Returns whether this may be the name of a package or a suite, because it becomes part of a path.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '-' && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -75,7 +75,7 @@ bool is_plain_name(const std::string& name) {
          });
 }
 
-// The .deb files to read; those of named packages are fetched.
+// Returns the .deb files to read. Named packages are fetched.
 std::vector<fs::path> packages_of(const CatalogueSources& sources, const CorpusOptions& options) {
   if (!sources.packages_folder.empty()) return find_packages(sources.packages_folder);
   for (const std::string& name : sources.packages) {
@@ -137,12 +137,12 @@ PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusO
     for (const fs::path& path : catalogues) out.manifest.inputs.push_back(record_file(path));
   } else {
     std::vector<std::string> names = sources.packages;
-    // Asked for by name, the packages of a finished corpus need not be fetched to know it again.
+    // The packages of a finished corpus that are given by name need not be fetched to recognize it.
     bool by_name = sources.packages_folder.empty();
     if (by_name) {
       out.manifest.parameters["packages"] = join(names, ",");
       const std::string& suite = sources.mirror.suite;
-      // Not the usual one: corpora from before there was a choice stay what they are.
+      // Only an unusual suite is recorded: corpora made before there was a choice stay valid.
       if (suite != DebianMirror{}.suite) out.manifest.parameters["suite"] = suite;
     }
     if (by_name && fs::exists(options.out / kManifestName)) {

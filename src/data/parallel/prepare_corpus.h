@@ -1,4 +1,4 @@
-// From raw text to a prepared corpus, start to end: what `lockstep prepare` does.
+// Implements `lockstep prepare`: turns raw text into a prepared corpus.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,14 @@ namespace lockstep {
 
 struct PreparedCorpus {
   Manifest manifest;
-  bool was_there = false;  // the folder held it already; nothing was done
+  bool was_there = false;  // the folder held the corpus already; nothing was done
   double seconds = 0;
 };
 
-// English-German (or other) pairs out of the message catalogues of Debian packages. With
-// `catalogues`, its .mo files are read; else with `packages_folder`, its .deb files are unpacked;
-// else `packages` are fetched from `mirror` into OUT/cache, where they stay.
+// Prepares pairs in English and German (or other languages) from the message catalogues of Debian
+// packages. If `catalogues` is set, its .mo files are read; else if `packages_folder` is set, its
+// .deb files are unpacked; else `packages` are fetched from `mirror` into OUT/cache, where they
+// stay.
 struct CatalogueSources {
   std::vector<std::string> packages{"libreoffice-l10n-de", "gcc-12-locales"};
   DebianMirror mirror;
@@ -29,18 +30,18 @@ struct CatalogueSources {
 };
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options);
 
-// Any aligned pair of files. Dev and test that are not given as files are split off by hash, with
-// the sizes in options.split (0: none).
+// Prepares any aligned pair of files. If dev or test is not given as files, it is split off by hash
+// with the size in options.split (0: none).
 struct TextSources {
   ParallelFiles train;
   std::optional<ParallelFiles> dev, test;
 };
 PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& options);
 
-// What the options must satisfy whatever the source; throws ConfigError.
+// Checks what the options must satisfy for every source. Throws ConfigError.
 void check_options(const CorpusOptions& options);
 
-// A table for people: what was read, dropped and kept, and the splits.
+// Returns a table for the user: what was read, dropped and kept, and the splits.
 std::string describe_corpus(const PreparedCorpus& corpus);
 
 }  // namespace lockstep

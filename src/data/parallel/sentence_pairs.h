@@ -1,4 +1,5 @@
-// Many sentence pairs in memory at 16 bytes a pair plus their text, and what makes a pair unusable.
+// Stores many sentence pairs in memory, at 16 bytes per pair plus their text, and decides which
+// pairs are unusable.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@
 
 namespace lockstep {
 
-// One pair as a view: valid as long as the SentencePairs that it was taken from.
+// A view of one pair. It is valid as long as the SentencePairs it was taken from.
 struct PairView {
   std::string_view source, target;
 };
 
-// Grows only; text is kept in blocks that never move, so views stay valid while pairs are added.
+// Only grows. The text is in blocks that never move, so views stay valid while pairs are added.
 class SentencePairs {
  public:
   void add(std::string_view source, std::string_view target);
@@ -34,16 +35,16 @@ class SentencePairs {
   std::vector<Record> records_;
 };
 
-// Which lengths are usable, in words between white space (as Moses' clean-corpus-n counts them).
+// The usable lengths, in words between white space (counted like Moses' clean-corpus-n).
 struct CleaningRules {
   int64_t min_words = 1;
   int64_t max_words = 80;
-  double max_ratio = 9;  // of the longer side to the shorter
+  double max_ratio = 9;  // of the longer to the shorter side
 };
 
 int64_t count_words(std::string_view text);
 
-// Why this pair is not usable, or nothing. Both texts without white space at their ends.
+// Returns why the pair is not usable, or nothing. Neither text may have white space at its ends.
 std::optional<std::string> reason_to_drop(PairView pair, const CleaningRules& rules);
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ bool starts_with_letters(std::string_view text, std::string_view letters) {
   return equals_ignoring_case(text.substr(0, letters.size()), letters);
 }
 
-// Where the tag `<name` or `</name` begins, in any case; npos when there is none.
+// Returns where the tag `<name` or `</name` begins, ignoring case; npos if there is none.
 std::size_t find_tag(std::string_view text, std::string_view tag, std::size_t from) {
   for (std::size_t at = text.find('<', from); at != std::string_view::npos;
        at = text.find('<', at + 1)) {
@@ -30,7 +30,7 @@ std::size_t find_tag(std::string_view text, std::string_view tag, std::size_t fr
   return std::string_view::npos;
 }
 
-// The value of name="value" in a tag; quotes of either kind or none.
+// Returns the value of name="value" in a tag, with either kind of quotes or without.
 std::optional<std::string> attribute(std::string_view tag, std::string_view name) {
   for (std::size_t at = 0; at + name.size() < tag.size(); ++at) {
     if (tag[at] != ' ' || !starts_with_letters(tag.substr(at + 1), name)) continue;

@@ -1,4 +1,5 @@
-// WMT's test sets of before 2021: SGM, one <seg> a line, source and reference in a file each.
+// Reads WMT's test sets from before 2021: SGM with one <seg> per line, source and reference in
+// separate files.
 #pragma once
 
 #include <string>
@@ -9,11 +10,11 @@ namespace lockstep {
 
 struct SgmSegment {
   std::string place;  // "document/segment", as the file names them
-  std::string text;   // white space squeezed, entities (&amp; and so on) resolved
+  std::string text;   // white space reduced, entities (&amp; etc.) resolved
 };
 
-// The segments in the order of the file; `name` is for the errors. Throws DataError when a segment
-// does not end, has no number, or there is none.
+// Returns the segments in the order of the file. `name` is for error messages. Throws DataError
+// when a segment does not end or has no number, and when there is none.
 std::vector<SgmSegment> read_sgm(std::string_view text, const std::string& name);
 
 }  // namespace lockstep

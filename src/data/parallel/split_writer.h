@@ -1,4 +1,4 @@
-// One split of a prepared corpus on its way to disk: text of both sides and subword ids.
+// Writes one split of a prepared corpus: the text of both sides and the subword ids.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace lockstep {
 
-// Some pairs as they go into the files; made on any thread.
+// Some pairs in the form in which they are written. Any thread may make them.
 struct EncodedPairs {
-  std::string source, target;  // lines
-  std::vector<int32_t> ids;    // source and target in turns
+  std::string source, target;  // concatenated lines
+  std::vector<int32_t> ids;    // source and target alternate
   std::vector<std::size_t> lengths;
   int64_t source_words = 0, target_words = 0;
-  int64_t empty = 0;  // pairs left out: nothing of a side was left after Unicode normalisation
+  int64_t empty = 0;  // dropped pairs: Unicode normalization left a side empty
 
   void add(PairView pair, const WordEncoder& encoder);
 };
 
-// Writes NAME.tokens, NAME.SOURCE and NAME.TARGET; the files appear when finish() returns.
+// Writes NAME.tokens, NAME.SOURCE and NAME.TARGET. The files appear when finish() returns.
 class SplitWriter {
  public:
   struct Place {

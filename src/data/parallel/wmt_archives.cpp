@@ -26,7 +26,7 @@ struct ChecksumLine {
   std::string name;
 };
 
-// "HEX  NAME" or "HEX *NAME".
+// Parses "HEX  NAME" or "HEX *NAME".
 ChecksumLine parse_checksum(std::string_view line, const std::string& place) {
   std::size_t end = std::min(line.find(' '), line.size());
   std::string_view digits = line.substr(0, end);
@@ -55,9 +55,10 @@ fs::path find_in_folder(const WmtArchive& archive, const fs::path& folder) {
 
 }  // namespace
 
-// Sizes and SHA-256 of the second and third: TensorFlow Datasets' list of checksums of WMT16; MD5
-// of the test sets: sacreBLEU 2.6.0. For Europarl's English-German archive none was found: its size
-// and SHA-256 are recorded in the manifest, and --checksums can demand them.
+// Size and SHA-256 of the second and third archive are from TensorFlow Datasets' checksums of
+// WMT16, the MD5 of the test sets from sacreBLEU 2.6.0. No published checksum was found for
+// Europarl's English-German archive: its size and SHA-256 are recorded in the manifest, and
+// --checksums can require them.
 const std::vector<WmtArchive>& wmt16_training_archives() {
   static const std::vector<WmtArchive> archives{
       {.name = "europarl-v7-de-en.tgz",

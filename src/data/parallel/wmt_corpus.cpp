@@ -27,9 +27,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kMostBuckets = 512;          // open files
-constexpr int64_t kBytesOfBucket = 4'000'000;  // of text, about
-constexpr int64_t kTextOfArchive = 4;          // bytes of text a byte of an archive, about
+constexpr int64_t kMostBuckets = 512;          // limited by open files
+constexpr int64_t kBytesOfBucket = 4'000'000;  // of text, approximately
+constexpr int64_t kTextOfArchive = 4;  // bytes of text per byte of an archive, approximately
 
 class WmtPreparation {
  public:
@@ -80,7 +80,7 @@ class WmtPreparation {
         {"test", options_.full_test ? "full" : "filtered"}};
   }
 
-  // The corpus when it is there already: its archives need not be.
+  // Returns the corpus if it is already finished; its archives need not exist.
   std::optional<Manifest> find_finished() {
     if (!fs::exists(out_ / kManifestName)) return std::nullopt;
     Manifest wanted = manifest_;
@@ -90,7 +90,7 @@ class WmtPreparation {
     return there;
   }
 
-  // Before anything is fetched: whether work that was begun is work of these options.
+  // Checks, before anything is fetched, that work already begun was begun with these options.
   void refuse_other_work() const {
     for (const char* name : {"subwords", "words", "pairs"}) {
       if (!fs::exists(work_ / name / kManifestName)) continue;
@@ -117,8 +117,8 @@ class WmtPreparation {
     refuse_other_work();
   }
 
-  // Does `work` in a folder of its own, unless it was done before. The manifest as it is after the
-  // stage is written there last, so a folder that has one is complete.
+  // Does `work` in a folder of its own, unless it was done before. The manifest after the stage is
+  // written there last, so a folder that has one is complete.
   template <typename Work>
   void stage(const std::string& name, const Work& work) {
     fs::path folder = work_ / name;
@@ -137,7 +137,7 @@ class WmtPreparation {
     log_info("{}: done in {:.1f} s", name, seconds_since(start));
   }
 
-  // The number depends on the archives alone: memory of words is bounded bucket by bucket.
+  // The number depends only on the archives: bounding the text of each bucket bounds the memory.
   int64_t buckets() const {
     int64_t bytes = 0;
     for (std::size_t i = 0; i < wmt16_training_archives().size(); ++i) {
@@ -277,7 +277,7 @@ class WmtPreparation {
 
   const WmtOptions& options_;
   fs::path out_, work_;
-  std::vector<WmtArchive> archives_;  // those to train on first, then dev, then test
+  std::vector<WmtArchive> archives_;  // first the training archives, then dev, then test
   std::vector<fs::path> paths_;
   Manifest manifest_;
 };

@@ -1,4 +1,4 @@
-// WMT16 English-German from the publishers' archives to a prepared corpus: what OpenSeq2Seq's
+// Prepares WMT16 English-German from the publishers' archives: does what OpenSeq2Seq's
 // scripts/get_en_de.sh does, in stages that can be interrupted
 // (docs/translation.md#lockstep-prepare-wmt16-en-de).
 #pragma once
@@ -12,20 +12,20 @@
 namespace lockstep {
 
 struct WmtOptions {
-  // Languages, split sizes and near copies are given: en, de and WMT's own dev and test.
+  // Languages, split sizes and near copies are fixed: en, de and WMT's own dev and test.
   CorpusOptions corpus;
-  bool drop_repeated = true;   // of equal pairs one stays
-  bool check_language = true;  // PairCleaner
+  bool drop_repeated = true;   // keep only one of several equal pairs
+  bool check_language = true;  // see PairCleaner
   bool drop_bars = false;
-  bool full_test = false;  // newstest2014 with 3,003 lines instead of 2,737
+  bool full_test = false;  // newstest2014 with 3,003 instead of 2,737 lines
   FetchOptions fetch;
 };
 
-// Memory is bounded whatever the corpus: about 10 MB for each core and pairs on disk, 0.7 kB for
-// each word that subwords are learned from, 16 bytes a pair for the index of the token file.
-// Interrupted, it goes on after the last stage that was complete (OUT/work); the result is the
-// same, byte for byte, for any number of cores and interruptions. Throws ConfigError when OUT holds
-// a corpus or an unfinished one made in another way.
+// Memory is bounded for any corpus: about 10 MB per core while pairs are on disk, 0.7 kB per word
+// that subwords are learned from, and 16 bytes per pair for the index of the token file. After an
+// interruption it continues after the last complete stage (OUT/work). The result is the same, byte
+// for byte, for any number of cores and interruptions. Throws ConfigError when OUT holds a corpus
+// or an unfinished one that was made with other options.
 PreparedCorpus prepare_wmt16(const WmtOptions& options);
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ TokenizerJson parse_json(const fs::path& path) {
   }
 }
 
-// A value that is there and not null.
+// Returns a value that exists and is not null.
 const TokenizerJson* find(const TokenizerJson& json, const char* key) {
   auto found = json.find(key);
   return found == json.end() || found->is_null() ? nullptr : &*found;
@@ -42,7 +42,8 @@ bool flag(const fs::path& path, const TokenizerJson& json, const char* key, bool
   return value->get<bool>();
 }
 
-// A token as transformers writes it: its text, or an object with it.
+// Returns the text of a token, which transformers writes as a string or as an object that contains
+// it.
 std::string token_text(const TokenizerJson& token) {
   if (token.is_string()) return token.get<std::string>();
   return token.is_object() ? token.value("content", "") : "";
@@ -53,7 +54,7 @@ bool is_special(const std::string& piece) {
   return std::find(std::begin(kSpecial), std::end(kSpecial), piece) != std::end(kSpecial);
 }
 
-// Ids would be others than transformers' without notice: refused.
+// Refuses special tokens with which the ids would silently differ from transformers'.
 void check_tokens(const fs::path& path, const TokenizerJson& json) {
   for (const char* key : {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     const TokenizerJson* token = find(json, key);
@@ -72,7 +73,7 @@ void check_tokens(const fs::path& path, const TokenizerJson& json) {
   }
 }
 
-// tokenizer_config.json, as transformers writes it.
+// Reads tokenizer_config.json as transformers writes it.
 void read_config(const fs::path& path, WordPieceConfig& config) {
   if (!fs::exists(path)) return;
   const TokenizerJson json = parse_json(path);
@@ -98,7 +99,7 @@ std::vector<std::string> pieces_by_id(const fs::path& path, const TokenizerJson&
   return pieces;
 }
 
-// tokenizer.json of the `tokenizers` library: all in one.
+// Loads tokenizer.json of the `tokenizers` library, which contains everything.
 BertTokenizer load_tokenizer_json(const fs::path& path, std::optional<bool> lowercase) {
   const TokenizerJson json = parse_json(path);
   WordPieceConfig config;

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kLongestPiece = 16;
 constexpr char32_t kMark = 0x2581;
-constexpr char32_t kProlongedSound = 0x30FC;  // of Katakana, by Unicode's table common to many
+constexpr char32_t kProlongedSound = 0x30FC;  // of Katakana; Unicode lists it as common
 
-// Scripts may not mix; -1: fits any.
+// Returns the script of a character: a piece must not mix scripts. -1 fits any script.
 int script_of(char32_t c) {
   UErrorCode error = U_ZERO_ERROR;
   UScriptCode script = uscript_getScript(static_cast<UChar32>(c), &error);
@@ -49,22 +49,23 @@ bool is_piece(std::u32string_view text) {
   return true;
 }
 
-// Two symbols beside each other. Symbols are numbers; `text` is what they give together.
+// Two neighbouring symbols. Symbols are numbers; `text` is their concatenated text.
 struct Pair {
   int32_t left = 0, right = 0;
   int64_t count = 0;
   bool is_piece = false;
-  bool done = false;  // merged, or its text is a piece already
+  bool done = false;  // merged, or its text is already a piece
   std::u32string text;
-  std::vector<int32_t> words;  // where it is or was
+  std::vector<int32_t> words;  // words that contain or contained it
 };
 
-// Numbers of pairs: open addressing, as this is looked up for every neighbour of every merge.
+// A hash table of pair numbers with open addressing, because every neighbour of every merge is
+// looked up.
 class PairNumbers {
  public:
   PairNumbers() : slots_(1 << 16) {}
 
-  // The number of the pair; `next` when it is new.
+  // Returns the number of the pair, which is `next` if the pair is new.
   int32_t find_or_add(int32_t left, int32_t right, int32_t next) {
     uint64_t key = (uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right)) + 1;
     Slot& slot = slots_[slot_of(key)];
@@ -139,13 +140,14 @@ class MergeLearner {
     int64_t count;
     int32_t pair;
   };
-  // Whether `a` is merged after `b`.
+  // Returns whether `a` is merged after `b`.
   bool is_later(const Entry& a, const Entry& b) const {
     if (a.count != b.count) return a.count < b.count;
     const std::u32string& x = pairs_[static_cast<std::size_t>(a.pair)].text;
     const std::u32string& y = pairs_[static_cast<std::size_t>(b.pair)].text;
     if (x.size() != y.size()) return x.size() > y.size();
-    // The order of code points is that of their UTF-8. Equal texts: the pair that came first.
+    // Code points have the order of their UTF-8. Of equal texts the pair that was added first comes
+    // first.
     int order = x.compare(y);
     return order != 0 ? order > 0 : a.pair > b.pair;
   }
@@ -191,7 +193,8 @@ class MergeLearner {
     }
   }
 
-  // Counts only fall once a pair is in the heap, so a stale one is put back where it belongs.
+  // Counts only decrease once a pair is in the heap, so a stale entry is put back with its new
+  // count.
   std::optional<int32_t> take_best() {
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(),
@@ -212,13 +215,13 @@ class MergeLearner {
     texts_.push_back(best.text);
     std::vector<int32_t> words = std::move(best.words);
     int32_t left = best.left;
-    int32_t right = best.right;  // `best` moves when pairs are added
+    int32_t right = best.right;  // a copy, because adding pairs moves `best`
     std::size_t first_new = pairs_.size();
     for (int32_t word : words) merge_in(word, {left, right}, symbol);
     for (std::size_t i = first_new; i < pairs_.size(); ++i) push(static_cast<int32_t>(i));
   }
 
-  // Joins all occurrences from the left; counts follow each.
+  // Joins all occurrences in a word from left to right and updates the counts.
   void merge_in(int32_t word, std::pair<int32_t, int32_t> sides, int32_t symbol) {
     int32_t* at = &symbols_[begins_[static_cast<std::size_t>(word)]];
     int32_t size = length(word);
@@ -243,7 +246,7 @@ class MergeLearner {
   }
 
   std::vector<std::u32string> texts_;  // of each symbol
-  std::vector<int32_t> symbols_;       // of all words, one after the other
+  std::vector<int32_t> symbols_;       // of all words, concatenated
   std::vector<std::size_t> begins_;    // of each word
   std::vector<int32_t> lengths_;
   std::vector<int64_t> counts_;
@@ -273,7 +276,7 @@ std::vector<std::pair<char32_t, int64_t>> alphabet_of(const std::vector<BpeWord>
   std::vector<std::pair<char32_t, int64_t>> out;
   int64_t covered = 0;
   for (const auto& [c, count] : sorted) {
-    // In single precision, as SentencePiece: of a large text the rarest characters stay out.
+    // Single precision, like SentencePiece: in a large text the rarest characters stay out.
     auto share = static_cast<float>(static_cast<double>(covered) / static_cast<double>(all));
     if (share >= static_cast<float>(coverage)) break;
     covered += count;

@@ -12,7 +12,7 @@ namespace {
 
 using protozero::pbf_writer;
 
-// Types of pieces.
+// The types of pieces.
 constexpr int32_t kNormal = 1;
 constexpr int32_t kUnknown = 2;
 constexpr int32_t kControl = 3;
@@ -24,7 +24,8 @@ void put_piece(std::string_view text, float score, int32_t type, pbf_writer& mod
   if (type != kNormal) piece.add_enum(3, type);
 }
 
-// Calls visit(reader, whole) for each field: `whole` is the field as it is stored, number and all.
+// Calls visit(reader, whole) for each field, where `whole` is the field as stored, including its
+// number.
 template <typename Visit>
 void for_each_field(std::string_view message, const Visit& visit) {
   protozero::pbf_reader reader(message);
@@ -37,7 +38,7 @@ void for_each_field(std::string_view message, const Visit& visit) {
   }
 }
 
-// The description of the training, with another size of the vocabulary (field 4).
+// Returns the training description with another vocabulary size (field 4).
 std::string with_size(std::string_view spec, std::size_t size) {
   std::string out;
   for_each_field(spec, [&](protozero::pbf_reader& field, std::string_view whole) {

@@ -1,5 +1,5 @@
-// SentencePiece's model file is a protocol-buffer message (sentencepiece_model.proto); here its
-// pieces are replaced.
+// Replaces the pieces in SentencePiece's model file, which is a protocol buffer message
+// (sentencepiece_model.proto).
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// `model` with other pieces: <pad>, </s>, <s>, <unk>, then `pieces`, the nth with score -n.
-// Everything else stays, but for the size of the vocabulary in its description.
-// REQUIRES: a model that SentencePiece has read.
+// Returns `model` with other pieces: <pad>, </s>, <s>, <unk>, then `pieces`, of which the nth has
+// score -n. Everything else stays, except the vocabulary size in its description. REQUIRES:
+// SentencePiece has parsed `model`.
 std::string with_pieces(std::string_view model, const std::vector<std::string>& pieces);
 
 }  // namespace lockstep

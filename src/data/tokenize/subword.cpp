@@ -21,13 +21,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kWordsNormalized = 4096;      // words that a thread normalises at a time
-constexpr std::size_t kLongestSentence = 4192;  // bytes; SentencePiece does not learn from longer
-constexpr std::string_view kReserved = "\xE2\x96\x85";  // U+2585, of its own use
+constexpr int64_t kWordsNormalized = 4096;              // words that a thread normalizes at a time
+constexpr std::size_t kLongestSentence = 4192;          // bytes; SentencePiece ignores longer ones
+constexpr std::string_view kReserved = "\xE2\x96\x85";  // U+2585, reserved by SentencePiece
 constexpr std::string_view kWordMark = "\xE2\x96\x81";  // U+2581
 constexpr std::array<std::string_view, 4> kSpecial{"<pad>", "</s>", "<s>", "<unk>"};
 
-// Splits normalised text before each U+2581.
+// Splits normalized text before each U+2581.
 void add_normal_words(std::string text, int64_t count, WordCounts& counts) {
   for (std::string_view special : kSpecial) {
     for (std::size_t at; (at = text.find(special)) != std::string::npos;) {
@@ -42,7 +42,7 @@ void add_normal_words(std::string text, int64_t count, WordCounts& counts) {
   }
 }
 
-// Those that `config` lets in.
+// Returns the words that `config` admits.
 std::vector<CountedWord> words_to_learn(const SubwordConfig& config, const WordCounts& counts) {
   std::vector<CountedWord> words = counts.sorted();
   auto most = static_cast<std::size_t>(config.most_words);
@@ -77,7 +77,7 @@ std::vector<CountedWord> words_to_learn(const SubwordConfig& config, const WordC
   throw error;
 }
 
-// One word as SentencePiece's trainer reads it.
+// An iterator over a single word, for SentencePiece's trainer.
 class OneWord : public sentencepiece::SentenceIterator {
  public:
   bool done() const override { return done_; }
@@ -90,8 +90,8 @@ class OneWord : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// A model of SentencePiece with the settings of `config` that knows one word: its rules of
-// normalisation and its description are those of the model to be learned.
+// Returns a SentencePiece model with the settings of `config` that knows only one word. The model
+// to be learned takes its normalization rules and its description.
 std::string make_template(const SubwordConfig& config) {
   const std::unordered_map<std::string, std::string> options{
       {"model_type", "bpe"},
@@ -102,7 +102,7 @@ std::string make_template(const SubwordConfig& config) {
       {"eos_id", "1"},
       {"bos_id", "2"},
       {"unk_id", "3"},
-      {"minloglevel", "3"},  // silent: what goes wrong comes back as a status
+      {"minloglevel", "3"},  // silent: errors are returned as a status
   };
   OneWord word;
   std::string model;
@@ -112,8 +112,8 @@ std::string make_template(const SubwordConfig& config) {
   return model;
 }
 
-// The words as the template's rules make them: each with U+2581 before it, one raw word may give
-// several. Special pieces in the text become a tab, which no piece has.
+// Normalizes words with the template's rules, each with U+2581 before it; one raw word may give
+// several. Special pieces in the text become a tab, which no piece contains.
 std::vector<BpeWord> normalize_words(const std::vector<CountedWord>& words, const Subword& rules) {
   WordCounts all;
   int64_t size = static_cast<int64_t>(words.size());

@@ -136,7 +136,7 @@ class WordPieceCodec : public TextCodec {
 
   void encode(const TextLine& line, std::string& out) const override {
     check_utf8(line);
-    thread_local WordPieceInput input;  // keeps its memory from line to line
+    thread_local WordPieceInput input;  // reuses its memory for each line
     read(line, input);
     if (options_.pieces) {
       append_joined(input.ids, out, [&](int32_t id) { out += model_.piece(id); });
@@ -191,7 +191,7 @@ class WordPieceCodec : public TextCodec {
   CodecOptions options_;
 };
 
-// A prepared corpus or a run, an exported model, a BERT.
+// Returns the model file of a prepared corpus, a run, an exported model or a BERT.
 fs::path model_in(const fs::path& folder) {
   for (const char* name : {"subword.model", kExportedSubword, "vocab.txt", "tokenizer.json"}) {
     if (fs::exists(folder / name)) return folder / name;
@@ -202,7 +202,8 @@ fs::path model_in(const fs::path& folder) {
       folder.string());
 }
 
-// A SentencePiece model is a protocol buffer, no text; a vocabulary has [UNK] on a line.
+// Tells the formats apart: a SentencePiece model is a binary protocol buffer, a vocabulary has a
+// line [UNK].
 bool is_vocabulary(std::string_view content) {
   return content.starts_with("[UNK]\n") || content.find("\n[UNK]\n") != std::string_view::npos ||
          content.find("\n[UNK]\r\n") != std::string_view::npos;

@@ -18,16 +18,16 @@ using protozero::pbf_reader;
 constexpr int64_t kWordsInBlock = 4096;                  // words that a thread encodes at a time
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, a space inside a piece
 
-// The rules of a normaliser: a double-array trie as darts-clone stores it (32 bits a unit), with
-// equal subtrees shared.
+// The rules of a normalizer: a double-array trie in the format of darts-clone (32-bit units), where
+// equal subtrees may be shared.
 class RuleTrie {
  public:
   explicit RuleTrie(std::string_view units) : units_(units.size() / 4), seen_(units_.size()) {
     std::memcpy(units_.data(), units.data(), units_.size() * 4);
   }
 
-  // Whether some rule other than that of the space alone has a space in what it replaces. The walk
-  // has a stack of its own: a rule is as long as its file says.
+  // Returns whether a rule other than that for the space alone replaces text with a space in it.
+  // The walk uses an explicit stack, because the file determines the length of rules.
   bool spans_space() {
     std::vector<uint32_t> open;
     if (!units_.empty()) open.push_back(0);
@@ -142,9 +142,9 @@ bool encodes_word_by_word(std::string_view model) {
   constexpr int32_t kNormal = 1;
   constexpr int32_t kUserDefined = 4;
   bool splits = false;
-  bool normalizes = true;  // the defaults do
+  bool normalizes = true;  // the default does
   bool pieces_fit = true;
-  bool has_space = false;  // else unknown characters would be joined over a space
+  bool has_space = false;  // else unknown characters would be joined across a space
   auto look_at = [&](const Piece& piece) {
     if (piece.type == kUserDefined) pieces_fit = false;
     if (piece.type == kNormal && piece.text == kSpaceMark) has_space = true;
@@ -168,7 +168,7 @@ bool encodes_word_by_word(std::string_view model) {
       }
     }
   } catch (const protozero::exception&) {
-    return false;  // damaged
+    return false;  // the model is damaged
   }
   return splits && normalizes && pieces_fit && has_space;
 }

@@ -1,5 +1,6 @@
-// Subwords at the speed of a table: SentencePiece's byte-pair encoding never joins two words, so
-// each frequent word is encoded once, by SentencePiece, and looked up ever after.
+// Encodes subwords at the speed of a table lookup. SentencePiece's byte-pair encoding never joins
+// two words, so SentencePiece encodes each frequent word once, and its ids are looked up
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 
 namespace lockstep {
 
-// Whether this model (the content of a .model file) encodes a line as it encodes the line's words
-// one by one. Looked up, not guessed: it is byte-pair encoding, a word starts with its white space,
-// no piece reaches over white space, and no rule of the normalisation spans a space.
+// Returns whether this model (the content of a .model file) encodes a line like the words of the
+// line one by one. This is verified: the model is byte-pair encoding, a word starts with its white
+// space, no piece spans white space, and no normalization rule spans a space.
 bool encodes_word_by_word(std::string_view model);
 
 class WordEncoder {
@@ -23,14 +24,14 @@ class WordEncoder {
   // Encodes the most frequent words on all cores. Keeps a reference to `subword`.
   WordEncoder(const Subword& subword, const WordCounts& counts, int64_t most_words = kMostWords);
 
-  // Appends the ids of Subword::encode(line). Safe from several threads.
+  // Appends the ids of Subword::encode(line). Several threads may call it.
   void encode(std::string_view line, std::vector<int32_t>& ids) const;
 
  private:
   const Subword& subword_;
   bool by_word_;
   WordTable words_;
-  std::vector<std::size_t> begins_;  // of word n in ids_; one more at the end
+  std::vector<std::size_t> begins_;  // start of word n in ids_, and one more at the end
   std::vector<int32_t> ids_;
 };
 

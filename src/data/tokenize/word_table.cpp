@@ -107,7 +107,7 @@ std::vector<CountedWord> WordCounts::sorted() const {
   return out;
 }
 
-// Half of the words stay, so that this is rare.
+// Keeps half of the words, so that this is rarely necessary.
 void WordCounts::forget_rarest() {
   std::vector<CountedWord> all = sorted();
   WordTable words;

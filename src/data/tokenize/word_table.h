@@ -1,4 +1,4 @@
-// Distinct words with a number each, and how often each occurs, in memory that is bounded.
+// Distinct words with a number each, and how often each occurs, in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Calls visit(word) for every word between spaces (U+0020 only) of a line.
+// Calls visit(word) for every word of a line. Only spaces (U+0020) separate words.
 template <typename Visit>
 void for_each_word(std::string_view line, const Visit& visit) {
   while (!line.empty()) {
@@ -21,7 +21,7 @@ void for_each_word(std::string_view line, const Visit& visit) {
   }
 }
 
-// A set of words, numbered from 0 in the order they came. Reading is safe from several threads.
+// A set of words, numbered from 0 in the order of insertion. Several threads may read it.
 class WordTable {
  public:
   WordTable();
@@ -31,7 +31,7 @@ class WordTable {
     return words_[static_cast<std::size_t>(number)];
   }
   int64_t find(std::string_view word) const;  // -1 when absent
-  int64_t add(std::string_view word);         // its number, old or new
+  int64_t add(std::string_view word);         // returns its number, old or new
 
  private:
   struct Slot {
@@ -54,7 +54,7 @@ struct CountedWord {
   int64_t count;
 };
 
-// Occurrences of words. Beyond `most_words` distinct ones, the rarest are forgotten.
+// Counts words. If there are more than `most_words` distinct words, the rarest are forgotten.
 class WordCounts {
  public:
   static constexpr int64_t kMostWords = 8'000'000;
@@ -67,7 +67,7 @@ class WordCounts {
   void add(const WordCounts& other);
 
   int64_t size() const { return words_.size(); }
-  // The most frequent first, ties in the order of bytes; views into this object.
+  // Returns the most frequent words first, ties in byte order. The views refer to this object.
   std::vector<CountedWord> sorted() const;
 
  private:
@@ -78,7 +78,7 @@ class WordCounts {
   std::vector<int64_t> counts_;
 };
 
-// Writes and reads "count SPACE word" lines, the most frequent first.
+// Write and read lines "count SPACE word", the most frequent first.
 void write_word_counts(const fs::path& path, const WordCounts& counts);
 WordCounts read_word_counts(const fs::path& path);  // throws DataError
 

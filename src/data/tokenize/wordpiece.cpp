@@ -11,10 +11,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kLongestWord = 100;  // characters; longer ones are [UNK]
+constexpr std::size_t kLongestWord = 100;  // in characters; longer words are [UNK]
 constexpr std::size_t kBasicPlane = 0x10000;
 
-// Reads the character at `at` of valid UTF-8 and moves on.
+// Reads the character at `at` of valid UTF-8 and advances `at`.
 char32_t next_character(std::string_view text, std::size_t& at) {
   auto byte = [&] { return static_cast<unsigned char>(text[at++]); };
   char32_t c = byte();
@@ -44,7 +44,7 @@ bool is_one_of(std::string_view piece, std::initializer_list<std::string_view> s
 
 }  // namespace
 
-// Collects the normalised characters of a word, and looks the word up where it ends.
+// Collects the normalized characters of a word and looks up the word at its end.
 class WordPiece::Encoder {
  public:
   Encoder(const WordPiece& model, std::vector<int32_t>& ids) : model_(model), ids_(ids) {}
@@ -52,7 +52,7 @@ class WordPiece::Encoder {
   void letter(char32_t c) {
     if (++characters_ <= kLongestWord) end_ = put_utf8(c, end_);
   }
-  // Takes the letters and digits of ASCII from `at` on; the place behind them.
+  // Takes the ASCII letters and digits from `at` on and returns the position after them.
   std::size_t ascii_letters(std::string_view text, std::size_t at) {
     while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) {
       char c = model_.ascii_letter_[static_cast<unsigned char>(text[at])];
@@ -94,7 +94,7 @@ class WordPiece::Encoder {
   std::vector<int32_t>& ids_;
   char word_[4 * kLongestWord + WordPieceVocabulary::kPadding] = {};
   char* end_ = word_;
-  std::size_t characters_ = 0;  // of the word, those beyond the longest included
+  std::size_t characters_ = 0;  // of the word, including those beyond kLongestWord
 };
 
 std::vector<std::string> WordPiece::read_pieces(const fs::path& path) {
@@ -153,7 +153,7 @@ void WordPiece::fill_alphabet(const AlphabetOptions& options) {
   }
 }
 
-// The special piece that `text`, which starts with '[', starts with.
+// Returns the special piece at the start of `text`, which starts with '['.
 std::optional<int32_t> WordPiece::special_at(std::string_view text) const {
   for (int32_t id : specials_) {
     if (text.starts_with(piece(id))) return id;
@@ -207,7 +207,7 @@ KeptIds keep_longest_first(std::size_t first, std::size_t second, std::size_t mo
 bool WordPiece::encode_input(std::string_view first, WordPieceInput& out,
                              std::size_t max_length) const {
   out.ids.assign(1, cls_);
-  encode(first, out.ids, max_length);  // one more than is kept, to know whether there are more
+  encode(first, out.ids, max_length);  // encodes one more than is kept, to detect a cut
   const bool cut = out.ids.size() > max_length - 1;
   if (cut) out.ids.resize(max_length - 1);
   out.ids.push_back(sep_);
@@ -219,7 +219,7 @@ bool WordPiece::encode_input(std::string_view first, std::string_view second, Wo
                              std::size_t max_length) const {
   out.ids.assign(1, cls_);
   encode(first, out.ids);
-  thread_local std::vector<int32_t> other;  // keeps its memory from text to text
+  thread_local std::vector<int32_t> other;  // reuses its memory for each text
   other.clear();
   encode(second, other);
   const std::size_t whole = out.ids.size() - 1;

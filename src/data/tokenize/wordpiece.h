@@ -1,5 +1,5 @@
-// WordPiece (Schuster and Nakajima 2012) with BERT's vocabularies and normalisation (Devlin et al.
-// 2018): the ids that the `tokenizers` library 0.22 gives with BertWordPieceTokenizer.
+// WordPiece (Schuster and Nakajima 2012) with BERT's vocabularies and normalization (Devlin et al.
+// 2018). It gives the ids of the `tokenizers` library 0.22 with BertWordPieceTokenizer.
 #pragma once
 
 #include <array>
@@ -16,51 +16,51 @@
 
 namespace lockstep {
 
-// How many ids of two texts of `first` and `second` ids are kept when there is room for `most`: the
-// longer text gives way to the shorter one; two long ones get half each.
+// Returns how many ids to keep of two texts of `first` and `second` ids if there is room for
+// `most`: the longer text is cut first, and two long texts get half each.
 struct KeptIds {
   std::size_t first = 0, second = 0;
 };
 KeptIds keep_longest_first(std::size_t first, std::size_t second, std::size_t most);
 
 struct WordPieceConfig {
-  bool lowercase = true;                             // as the "uncased" vocabularies want it
-  std::optional<bool> strip_accents = std::nullopt;  // as `lowercase` when absent
+  bool lowercase = true;                             // as "uncased" vocabularies require
+  std::optional<bool> strip_accents = std::nullopt;  // absent: same as `lowercase`
   bool chinese_apart = true;                         // each Chinese character is a word
 };
 
-// What BERT reads: [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
+// The input of BERT: [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
 struct WordPieceInput {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // 0 for the first text with [CLS] and its [SEP], 1 for the second
 };
 
-// Immutable after construction, so any thread may use it. Memory: some 5 MB for 30,000 pieces.
+// Immutable after construction, hence thread-safe. Takes some 5 MB of memory for 30,000 pieces.
 class WordPiece {
  public:
-  // A vocab.txt, one piece a line, line n (from 0) being id n. Throws DataError for a file without
-  // [UNK], [CLS] and [SEP], or that is not UTF-8.
+  // Loads a vocab.txt with one piece per line; line n (from 0) has id n. Throws DataError for a
+  // file that is not UTF-8 or lacks [UNK], [CLS] or [SEP].
   static WordPiece load(const fs::path& path, const WordPieceConfig& config = {});
-  // Its pieces as they are, unchecked but for UTF-8.
+  // Returns the pieces of a file without checks except for UTF-8.
   static std::vector<std::string> read_pieces(const fs::path& path);
   WordPiece(const std::vector<std::string>& pieces, const WordPieceConfig& config,
             const std::string& name = "vocabulary");
 
-  // Appends the ids of a text, without [CLS] and [SEP]; `text` is valid UTF-8. Stops when `ids` has
-  // `limit` or more. A word longer than 100 characters is [UNK]; special pieces in the text, as
-  // "[SEP]", are themselves.
+  // Appends the ids of a text, without [CLS] and [SEP]. `text` must be valid UTF-8. Stops when
+  // `ids` has `limit` or more ids. A word longer than 100 characters becomes [UNK]; special pieces
+  // in the text, such as "[SEP]", keep their meaning.
   void encode(std::string_view text, std::vector<int32_t>& ids, std::size_t limit = SIZE_MAX) const;
 
-  // Clears `out` and writes the input for one text or two. Of more than `max_length` ids, special
-  // ones included, those at the end of the longer text go first. True: some went. REQUIRES
-  // max_length > 3.
+  // Overwrites `out` with the input for one text or two. If it exceeds `max_length` ids, special
+  // ones included, ids at the end of the longer text are cut first. Returns true if it was cut.
+  // REQUIRES: max_length > 3.
   bool encode_input(std::string_view first, WordPieceInput& out,
                     std::size_t max_length = SIZE_MAX) const;
   bool encode_input(std::string_view first, std::string_view second, WordPieceInput& out,
                     std::size_t max_length = SIZE_MAX) const;
 
-  // The text of ids: special pieces are left out, "##" joins, no blank before . , ? ! and the
-  // like. REQUIRES every id in [0, vocab_size()).
+  // Returns the text of ids: omits special pieces, joins at "##", and writes no blank before . , ?
+  // ! and the like. REQUIRES: every id is in [0, vocab_size()).
   std::string decode(std::span<const int32_t> ids) const;
 
   int32_t vocab_size() const { return static_cast<int32_t>(vocabulary_.size()); }
@@ -75,8 +75,8 @@ class WordPiece {
  private:
   class Encoder;  // one call of encode()
 
-  // How a character of the basic plane is normalised: a kind, a code point; or, where it becomes
-  // several, a place in several_.
+  // How a character of the basic plane is normalized: its kind and code point, or an index in
+  // several_ if it becomes several characters.
   struct Entry {
     CharacterKind kind = CharacterKind::kRemoved;
     bool several = false;
@@ -90,9 +90,9 @@ class WordPiece {
   AlphabetOptions alphabet_;
   std::vector<Entry> entries_;  // by code point, below 65536
   std::vector<std::vector<NormalCharacter>> several_;
-  std::array<char, 128> ascii_letter_{};    // what a letter or digit becomes, 0 for other bytes
-  std::array<int32_t, 128> ascii_alone_{};  // the id of punctuation, -1 for other bytes
-  std::vector<int32_t> specials_;           // ids of the special pieces that there are
+  std::array<char, 128> ascii_letter_{};    // the normalized letter or digit; 0 for other bytes
+  std::array<int32_t, 128> ascii_alone_{};  // the id of a punctuation mark; -1 for other bytes
+  std::vector<int32_t> specials_;           // ids of the special pieces that exist
   int32_t unk_ = 0, cls_ = 0, sep_ = 0;
 };
 

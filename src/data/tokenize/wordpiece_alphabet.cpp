@@ -15,7 +15,7 @@ namespace {
 
 bool is_between(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
 
-// The library's tables end with Unicode 8: characters that are younger have no category there.
+// The library's tables end with Unicode 8, so newer characters have no category there.
 bool has_category(char32_t c, uint32_t mask) {
   auto code_point = static_cast<UChar32>(c);
   if ((U_MASK(u_charType(code_point)) & mask) == 0) return false;
@@ -29,14 +29,16 @@ bool is_control(char32_t c) {
   return c == 0 || c == 0xFFFD || has_category(c, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK);
 }
 
-// ASCII symbols count as punctuation; two characters were it in Unicode 8 and are not today.
+// ASCII symbols count as punctuation. Two characters were punctuation in Unicode 8 and are not
+// today.
 bool is_punctuation(char32_t c) {
   bool ascii = is_between(c, '!', '/') || is_between(c, ':', '@') || is_between(c, '[', '`') ||
                is_between(c, '{', '~');
   return ascii || c == 0x166D || c == 0x111C9 || has_category(c, U_GC_P_MASK);
 }
 
-// Marks without width. Those that were of another category in Unicode 8 stay.
+// Returns whether a character is a nonspacing mark. Marks that had another category in Unicode 8
+// are not.
 bool is_accent(char32_t c) {
   constexpr char32_t kOther[] = {0x1885, 0x1886, 0xA9BD, 0x111C9};
   if (std::find(std::begin(kOther), std::end(kOther), c) != std::end(kOther)) return false;
@@ -52,7 +54,7 @@ bool is_chinese(char32_t c) {
 
 bool is_space(char32_t c) { return u_isUWhiteSpace(static_cast<UChar32>(c)) != 0; }
 
-// Canonical decomposition. The library's is of Unicode 9.
+// Returns the canonical decomposition. The library's tables are those of Unicode 9.
 std::u32string decompose(char32_t c) {
   if (c == 0x11938) return {c};
   UErrorCode status = U_ZERO_ERROR;
@@ -71,7 +73,7 @@ struct LowerRange {
   char32_t first, last, lower;
 };
 
-// Letters of Unicode 16 and 17, which the library knows and ICU 72 does not.
+// Letters of Unicode 16 and 17, which the library knows but ICU 72 does not.
 constexpr LowerRange kYoung[] = {{0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x264},
                                  {0xA7CC, 0xA7CC, 0xA7CD},    {0xA7CE, 0xA7CE, 0xA7CF},
                                  {0xA7D2, 0xA7D2, 0xA7D3},    {0xA7D4, 0xA7D4, 0xA7D5},
@@ -79,7 +81,7 @@ constexpr LowerRange kYoung[] = {{0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0
                                  {0x10D50, 0x10D65, 0x10D70}, {0x16EA0, 0x16EB8, 0x16EBB}};
 
 std::u32string lower(char32_t c) {
-  if (c == 0x130) return {U'i', char32_t{0x307}};  // the one letter whose lower case is two
+  if (c == 0x130) return {U'i', char32_t{0x307}};  // the only one with a lower case of two
   for (const LowerRange& range : kYoung) {
     if (is_between(c, range.first, range.last)) return {range.lower + (c - range.first)};
   }

@@ -1,5 +1,5 @@
-// What BERT's normalisation (Devlin et al. 2018) does to single characters, as the `tokenizers`
-// library 0.22 computes it: its tables of categories are those of Unicode 8.
+// BERT's normalization (Devlin et al. 2018) of single characters, as the `tokenizers` library 0.22
+// computes it: its tables of categories are those of Unicode 8.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace lockstep {
 
 enum class CharacterKind : uint8_t {
-  kRemoved,    // control characters, U+FFFD; accents, when they are stripped
+  kRemoved,    // control characters, U+FFFD; accents if they are stripped
   kSeparator,  // white space
   kAlone,      // a word of its own: punctuation, Chinese characters
   kLetter,     // part of a word
 };
 
-// One character of the normalised text.
+// One character of the normalized text.
 struct NormalCharacter {
   CharacterKind kind = CharacterKind::kRemoved;
   char32_t code_point = 0;
@@ -28,8 +28,8 @@ struct AlphabetOptions {
   bool chinese_apart = true;  // each Chinese character is a word of its own
 };
 
-// The normalised characters that stand for `c`, in order; none when it is removed. Normalisation
-// looks at one character at a time.
+// Returns the normalized characters for `c`, in order; none if it is removed. Normalization looks
+// at one character at a time.
 std::vector<NormalCharacter> normalize_character(char32_t c, const AlphabetOptions& options);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kWordRoot = 0, kContinuationRoot = 1;
 constexpr std::string_view kContinuation = "##";
 
-// Eight bytes at a time; those behind the end are masked off.
+// Hashes eight bytes at a time. Bytes after the end are masked off.
 uint64_t hash_padded(const char* word, std::size_t size) {
   uint64_t hash = size;
   while (true) {

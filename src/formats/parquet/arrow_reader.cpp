@@ -1,4 +1,5 @@
-// The module liblockstep_parquet.so: formats/parquet_file.h by Arrow's C++ libraries.
+// Implements formats/parquet_file.h with Arrow's C++ libraries, as the module
+// liblockstep_parquet.so.
 #include <arrow/api.h>
 #include <arrow/io/file.h>
 #include <parquet/arrow/reader.h>
@@ -179,7 +180,7 @@ class ArrowParquetFile : public ParquetFile {
   }
 
  private:
-  // Parquet counts leaves: a struct has several.
+  // Parquet numbers leaf columns; a struct has several.
   void open_batches(std::span<const int> columns) {
     std::vector<int> leaves;
     const auto* parquet_schema = reader_->parquet_reader()->metadata()->schema();
