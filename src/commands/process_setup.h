@@ -11,7 +11,7 @@ namespace lockstep {
 
 // Sets the number of threads (OMP_NUM_THREADS, else the threads that find a core,
 // base/usable_cores.h, divided by the ranks of this host) and the allocator that keeps its memory.
-// To be called before the first tensor is made.
+// Call this before the first tensor is made.
 void prepare_process(const LaunchEnvironment& environment);
 
 // Makes SIGTERM and SIGINT set stop_signal; another one, more than a second later, ends the process

@@ -33,7 +33,7 @@ bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environme
   return (arguments.resume || environment.attempt > 0) && !arguments.benchmark();
 }
 
-// To be called after a successful start: the precision is chosen, and micro-batches may have been
+// Call this after a successful start: the precision is chosen, and micro-batches may have been
 // fitted to memory. A resume may have changed more; it keeps the former configuration under a
 // number.
 void update_config(const RunFolder& folder, const std::string& config, bool resumed) {

@@ -29,7 +29,7 @@ Descriptor open_tap(const TapOptions& options);
 // With `large`, a sender's kernel hands over and a receiver's takes up to 64 kB unsplit; else every
 // packet passes by itself.
 void set_large_frames(int tap, bool large);
-// Limits frames to `bytes` (IFLA_GSO_MAX_SIZE). To be called in the interface's network namespace.
+// Limits frames to `bytes` (IFLA_GSO_MAX_SIZE). Call it in the interface's network namespace.
 void set_largest_frame(const std::string& interface, int bytes);
 
 void bring_up(const std::string& interface);  // lo, for example

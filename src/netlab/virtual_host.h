@@ -63,7 +63,7 @@ class VirtualHost {
   VirtualHost& operator=(const VirtualHost&) = delete;
 
   int network_namespace() const { return network_.get(); }
-  // To be called when its interfaces are up: sets up mounts, sysctl and sshd. Throws MachineError.
+  // Call this when its interfaces are up: sets up mounts, sysctl and sshd. Throws MachineError.
   void boot();
   HostNamespaces namespaces() const { return {init_, options_.cpu_group}; }
 

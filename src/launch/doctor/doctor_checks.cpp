@@ -235,7 +235,7 @@ class HostChecks : public detail::Findings {
     if (all.empty()) return;
     const PrecisionChoice choice = choose_precision(all);
     const bool chosen = needs_.precision == "auto";
-    // Whether some host, but not every one, could compute a format.
+    // With "auto", bf16 is wanted if any host computes it.
     const bool mixed = std::any_of(all.begin(), all.end(),
                                    [](const NamedFormats& host) { return host.formats.bf16; });
     const std::string wanted = !chosen ? needs_.precision : mixed ? "bf16" : choice.precision;

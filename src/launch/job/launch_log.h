@@ -20,7 +20,7 @@ class LaunchLog {
   // `host` names event.host. Events without text go to the file only.
   void note(const LaunchEvent& event, const Attempt& attempt, const std::string& host);
 
-  // To be called once the run's folder belongs to this job: writes the events held so far, and all
+  // Call this once the run's folder belongs to this job: writes the events held so far, and all
   // later ones at once. Until then the file is not touched, since ranks may yet refuse the folder.
   void open();
 

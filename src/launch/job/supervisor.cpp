@@ -12,10 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After the end of a rank that only lost a peer, the time to learn of the rank that caused it
+// How long to wait, after the end of a rank that only lost a peer, for the rank that caused it
 // before the others are told to stop, which would hide the cause.
 constexpr milliseconds kSettle{500};
-// Between two tries to reach a host that an attempt waits for.
+// The pause between two tries to reach a host that an attempt waits for.
+
 constexpr milliseconds kRetry{1000};
 
 double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -372,7 +373,7 @@ void Supervisor::finish_if_idle(Time now) {
   decide(now);
 }
 
-// To be called when every rank has ended.
+// Call this when every rank has ended.
 void Supervisor::decide(Time now) {
   std::optional<RankEnd> failure = first_failure(ends_);
   if (interrupted_by_ != 0) {

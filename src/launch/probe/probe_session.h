@@ -17,7 +17,7 @@ namespace lockstep {
 class ProbeSession {
  public:
   // Starts the probe; whether it answers shows when it is asked. Throws MachineError when no
-  // process can be started here. To be called before other threads run.
+  // process can be started here. Call it before other threads run.
   ProbeSession(Host host, const RemoteOptions& options);
   // Closes the connection, which ends the other side, and leaves no process behind here.
   ~ProbeSession();

@@ -22,7 +22,7 @@ class LogMerge {
 
   LogMerge(fs::path logs, RankFilter ranks, std::size_t lines);
 
-  // By rank; may be set later, or again.
+  // Sets the sources by rank; they may be set later, or again.
   void set_sources(std::map<int, LogSource> sources) { sources_ = std::move(sources); }
   // Returns the lines that are new since the previous call, with their prefix, each ended by '\n'.
   std::string news();

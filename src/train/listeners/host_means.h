@@ -22,7 +22,7 @@ struct HostSummary {
 
 class HostMeans {
  public:
-  // Adds those samples of `ranks`, as rank 0 knows them, that are new. To be called once a second.
+  // Adds those samples of `ranks`, as rank 0 knows them, that are new. Call it once a second.
   void add(const std::vector<RankSeen>& ranks);
   // Returns the means since the previous call for every host that was sampled since, ordered by the
   // rank that samples the host, and starts over.

@@ -42,7 +42,7 @@ struct MlperfRun {
 using CacheClear = std::optional<std::chrono::system_clock::time_point>;
 
 // Drops the caches of each host, by its first rank, if logging.mlperf and mlperf.clear_cache ask
-// for it. To be called before data are touched. Throws MachineError on all ranks when one may not
+// for it. Call it before data are touched. Throws MachineError on all ranks when one may not
 // do it. Collective.
 CacheClear clear_caches(const RunConfig& config, World& world);
 

@@ -112,7 +112,7 @@ bool Trainer::ends_evaluated_epoch() const {
          (state_->position.epoch + 1) % every == 0;
 }
 
-// To be called after a step that counts: the groups of local steps meet when it is time. Returns
+// Call this after a step that counts: the groups of local steps meet when it is time. Returns
 // whether all ranks have the same weights.
 bool Trainer::meet(StepOutcome& outcome) {
   const bool last = !end_reason({}).empty();

@@ -44,14 +44,14 @@ class Trainer {
   // Returns whether checkpoints are written to this rank's run folder (checkpoint_sharing.h).
   bool keeps_folder() const { return keeps_folder_; }
 
-  // To be called before run(), on rank 0.
+  // Call this before run(), on rank 0.
   void add_observer(std::unique_ptr<Observer> observer);
 
   // Trains until the last step, the time limit, the end of patience or a signal. Returns the signal
   // that stopped it, else 0.
   int run();
 
-  // To be called after the run() of a benchmark, on all ranks. Returns what the benchmark says of
+  // Call this after the run() of a benchmark, on all ranks. Returns what the benchmark says of
   // the whole run besides its steps. Writes a checkpoint beside the run's folder, removes it, and
   // evaluates a few items. Throws MachineError when the disk refuses.
   RunMeasurement measure();

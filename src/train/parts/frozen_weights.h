@@ -24,9 +24,9 @@ class FrozenWeights {
   // expression that matches no weight, and when nothing is left to train.
   FrozenWeights(const Parameters& parameters, const std::vector<std::string>& expressions);
 
-  // To be called after the gradients were exchanged, before anything is measured of them.
+  // Call this after the gradients were exchanged, before anything is measured of them.
   void drop_gradients();
-  // To be called after the update. `average` holds all averaged weights, flat, or is undefined.
+  // Call this after the update. `average` holds all averaged weights, flat, or is undefined.
   void restore(const torch::Tensor& average);
   // Makes the present values those to keep.
   void remember();

@@ -102,7 +102,7 @@ class LocalSteps {
     bool last = false;  // the run ends with this step: the groups meet
     bool due = false;   // weights are to be evaluated or saved: the next meeting does not overlap
   };
-  // To be called after each step of this group, including lost ones. Returns whether all ranks now
+  // Call this after each step of this group, including lost ones. Returns whether all ranks now
   // hold equal weights; then `stop` combines the wishes of all ranks since they last did. Throws
   // MachineError, and DivergedError when a group's weights are not finite.
   bool after_step(const LocalStep& step, const Occasion& occasion, StopWish& stop);

@@ -32,10 +32,10 @@ class TraceWindows {
   void look();
   // Returns how many steps rank 0 wishes to have recorded: 0 for none, and on the other ranks.
   int64_t wish();
-  // To be called on all ranks after `step`; `wished` is rank 0's wish, which all ranks know.
+  // Call this on all ranks after `step`; `wished` is rank 0's wish, which all ranks know.
   // Collective when a window is over.
   void after_step(int64_t step, int64_t wished);
-  // To be called at the end of the run: writes the spans recorded so far. Collective.
+  // Call this at the end of the run: writes the spans recorded so far. Collective.
   void finish(int64_t step);
 
  private:
