@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-// What `lockstep launch` starts on each host (launch/job/agent.h); not for people.
+// Runs what `lockstep launch` starts on each host (launch/job/agent.h); not for people.
 int agent(const Arguments& arguments);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ struct AverageArguments {
   AverageRequest request;
 };
 
-// The first `count` of those that a run has.
+// Returns the first `count` of the checkpoints found in a run.
 std::vector<fs::path> take(std::vector<fs::path> found, int64_t count, const std::string& what) {
   if (static_cast<int64_t>(found.size()) < count) {
     DataError error("{}: expected {} complete checkpoints, found {}", what, count, found.size());
@@ -42,7 +42,7 @@ std::vector<fs::path> choose_checkpoints(const AverageArguments& a) {
   std::vector<fs::path> out;
   for (const std::string& source : a.sources) {
     fs::path checkpoint = fs::path(source).lexically_normal();
-    if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // a '/' at the end
+    if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // removes a final '/'
     if (!fs::exists(checkpoint)) throw DataError("{}: there is no such checkpoint", source);
     out.push_back(checkpoint);
   }

@@ -1,4 +1,4 @@
-// lockstep average RUN|CHECKPOINTS... --out FOLDER: the mean of several checkpoints' weights.
+// lockstep average RUN|CHECKPOINTS... --out FOLDER: averages the weights of several checkpoints.
 #pragma once
 
 #include "commands/command_line.h"

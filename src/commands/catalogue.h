@@ -1,4 +1,4 @@
-// The subcommands by name: `lockstep --help` prints this.
+// Lists the subcommands by name, as `lockstep --help` prints them.
 #pragma once
 
 #include "base/catalogue.h"

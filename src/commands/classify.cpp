@@ -28,7 +28,8 @@ struct ClassifyArguments {
   bool json = false, pairs = false;
 };
 
-// The files that are meant, those of a folder sorted by name; hidden files and folders are not.
+// Returns the files that are named, and all files below folders that are named, sorted by path,
+// without hidden files.
 std::vector<fs::path> files_of(const std::vector<std::string>& names) {
   std::vector<fs::path> out;
   for (const std::string& name : names) {
@@ -49,7 +50,7 @@ std::vector<fs::path> files_of(const std::vector<std::string>& names) {
   return out;
 }
 
-// A decoded file, or why it cannot be.
+// A decoded file, or why it cannot be decoded.
 struct ReadImage {
   torch::Tensor image;
   std::string error;
@@ -84,7 +85,7 @@ void print_json(const fs::path& file, const std::vector<ClassProbability>& class
   fmt::print("{}\n", line.dump());
 }
 
-// Prints what the files show; the number of those that are no images.
+// Prints what the files show; returns how many are not images.
 int64_t classify_files(const ImageUse& model, std::span<const fs::path> files,
                        const ClassifyArguments& arguments) {
   int64_t broken = 0;
@@ -111,7 +112,7 @@ int64_t classify_files(const ImageUse& model, std::span<const fs::path> files,
   return broken;
 }
 
-// Prints what all the images show. DataError when some are none.
+// Prints what all the images show. Throws DataError when some files are not images.
 void classify_images(const ImageUse& model, const ClassifyArguments& a) {
   const std::vector<fs::path> files = files_of(a.words);
   int64_t broken = 0;

@@ -1,4 +1,4 @@
-// lockstep classify: the most probable classes of image files.
+// lockstep classify: prints the most probable classes of images and texts.
 #pragma once
 
 #include "commands/command_line.h"

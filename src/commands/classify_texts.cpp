@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kTextsTogether = 64;  // texts that go through the network at a time
 
-// A text and where it stands, for messages.
+// A text and its origin, for messages.
 struct Line {
   std::string text, where;
 };

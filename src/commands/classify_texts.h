@@ -1,4 +1,4 @@
-// The part of `lockstep classify` that is for texts.
+// The part of `lockstep classify` that handles texts.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace lockstep {
 
 struct TextsToClassify {
   std::vector<std::string> texts;
-  std::string file;    // one a line besides; "-": standard input
-  bool pairs = false;  // a tabulator parts the two of a pair
+  std::string file;    // more texts, one per line; "-": standard input
+  bool pairs = false;  // a tab separates the two texts of a pair
   int64_t top = 5;
   bool json = false;
 };
 
-// Prints the most probable classes of each text, or the value that is predicted. ConfigError: no
-// texts. DataError, with the line: not UTF-8, or not a pair.
+// Prints the most probable classes of each text, or the predicted value. Throws ConfigError without
+// texts, DataError, with the line, for a line that is not UTF-8 or not a pair.
 void classify_texts(const TextUse& model, const TextsToClassify& wanted);
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ int list_hosts(const Arguments& arguments) {
   return kExitOk;
 }
 
-// By name, else by the index that `cluster list` shows.
+// Finds a host by name, else by the index that `cluster list` shows.
 const Host& find_host(const HostList& list, const std::string& text) {
   std::vector<std::string> names;
   for (const Host& host : list.hosts) {
@@ -68,7 +68,7 @@ const Host& find_host(const HostList& list, const std::string& text) {
                     list.source, did_you_mean(text, names), list.hosts.size() - 1);
 }
 
-// One word is shell text, as ssh takes it; several are a program and its arguments.
+// Takes one word as shell text, as ssh does, and several as a program and its arguments.
 std::string shell_text(const Arguments& command) {
   if (command.size() == 1) return command[0];
   std::string out;
@@ -106,7 +106,7 @@ int open_shell(const Arguments& arguments) {
   throw MachineError("{}: cannot be started: {}", program, std::strerror(errno));
 }
 
-// Shows the lines of all hosts as they come, each behind its host's name.
+// Shows the lines of all hosts as they arrive, each prefixed with its host's name.
 class PrefixedLines {
  public:
   explicit PrefixedLines(const HostList& list) : list_(list), splitters_(list.hosts.size()) {}
@@ -129,7 +129,7 @@ class PrefixedLines {
   std::vector<std::array<LineSplitter, 2>> splitters_;
 };
 
-// What a script sees of a host whose command failed.
+// Returns the exit code that a script sees for a host whose command failed.
 int exit_code_of(const RemoteResult& result) {
   constexpr int kSshFailed = 255;
   bool exited = WIFEXITED(result.status) && WEXITSTATUS(result.status) != kSshFailed;

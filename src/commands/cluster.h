@@ -1,4 +1,4 @@
-// lockstep cluster: what one does by hand with several machines, done at once.
+// lockstep cluster: does on several machines at once what people otherwise do by hand.
 #pragma once
 
 #include "commands/command_line.h"
@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-// lockstep cluster list|ssh|check|setup|run|rules: see docs/launch.md#lockstep-cluster.
+// Runs lockstep cluster list|ssh|check|setup|run|rules: see docs/launch.md#lockstep-cluster.
 int cluster(const Arguments& arguments);
 
-// Its larger parts, each with its own options.
+// These are the larger parts, each with its own options.
 int cluster_check(const Arguments& arguments);
 int cluster_setup(const Arguments& arguments);
 int cluster_rules(const Arguments& arguments);

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-// Lines KEY=VALUE. Commands that a host lacks leave their values empty.
+// Prints lines KEY=VALUE. Where a host lacks a command, the value is empty.
 constexpr const char* kFacts = R"sh(
 echo "system=$(. /etc/os-release 2>/dev/null; echo "${PRETTY_NAME:-$(uname -s)}")"
 echo "machine=$(uname -m)"
@@ -24,7 +24,7 @@ echo "gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')"
 
 using Facts = std::map<std::string, std::string>;
 
-// "lockstep 0.1.0" -> "lockstep=0.1.0"
+// Converts "lockstep 0.1.0" to "lockstep=0.1.0".
 std::string as_facts(std::string lines) {
   for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
     end = lines.find('\n', at);
@@ -56,7 +56,7 @@ std::string version_of(const char* name, const Facts& facts) {
   return found == facts.end() || found->second.empty() ? "unknown" : found->second;
 }
 
-// What stands against starting a job on this host; empty when nothing does.
+// Returns why a job cannot start on this host; empty when it can.
 std::string trouble_with(const Facts& theirs) {
   static const Facts ours = read_facts(as_facts(version_text()));
   if (!theirs.count("lockstep")) return "no lockstep that runs";
@@ -84,7 +84,7 @@ std::vector<std::string> row_of(std::size_t index, const Host& host, const Remot
   return row;
 }
 
-// The versions come as "NAME VERSION" lines from `lockstep --version`.
+// The versions come from `lockstep --version`, as "NAME VERSION" lines.
 std::string check_text(const RemoteOptions& options) {
   return fmt::format(
       "{}\n( {} ) 2>/dev/null | sed -n -e 's/^lockstep /lockstep=/p' -e 's/^libtorch "

@@ -16,7 +16,7 @@ struct Wanted {
   bool install = false, prune = false, no_program = false;
 };
 
-// What ssh came from and to, as a host sees it: "CLIENT PORT SERVER PORT".
+// The ends of the ssh connection, as a host sees them: "CLIENT PORT SERVER PORT".
 struct Ends {
   std::string here = "YOUR.ADDRESS", port = "22";
 };
@@ -110,7 +110,7 @@ int cluster_setup(const Arguments& arguments) {
   ProgramFiles program;
   if (!wanted.no_program) program = program_files(wanted.install);
   if (wanted.install) setup.install_packages(packages_for(mounts, program));
-  for (const Mount& mount : mounts) setup.mount(mount);  // first: copies may go there
+  for (const Mount& mount : mounts) setup.mount(mount);  // first, since copies may go there
   if (!wanted.no_program) setup.install_program(program);
   for (const Copy& copy : copies) setup.copy(copy);
   if (wanted.prune) setup.prune();

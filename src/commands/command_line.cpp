@@ -126,7 +126,7 @@ CommandOption CommandLine::get_option(const std::string& name) {
 bool CommandLine::has(const std::string& name) const { return app_->count(name) > 0; }
 
 bool CommandLine::parse(const Arguments& arguments) {
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11's order
   try {
     app_->parse(reversed);
     return true;

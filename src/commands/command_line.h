@@ -1,6 +1,6 @@
-// The words after a command's name: which options there are, what they must be and where their
-// values go. CLI11 does the work behind functions without templates: its own cost a third of a
-// second of compiling for each option.
+// Parses the words after a command's name: which options there are, which values they take, and
+// where the values go. CLI11 does the work, behind functions without templates: its own templates
+// cost a third of a second of compile time per option.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace lockstep {
 
 using Arguments = std::vector<std::string>;  // the words after the command's name
 
-// One option of a CommandLine, which owns it. Each call changes it and gives it back.
+// One option of a CommandLine, which owns it. Each call changes the option and returns it.
 class CommandOption {
  public:
   explicit CommandOption(CLI::Option* option) : option_(option) {}
@@ -34,16 +34,16 @@ class CommandOption {
   CommandOption non_negative() const;
   CommandOption range(int64_t least, int64_t most) const;
   CommandOption one_of(std::vector<std::string> words) const;
-  // What `rule` says is wrong with a word; nothing: it is right.
+  // `rule` returns what is wrong with a word, or an empty text.
   CommandOption check(const std::function<std::string(const std::string&)>& rule) const;
   CommandOption expected(int words) const;
   CommandOption expected(int least, int most) const;
-  CommandOption take_all() const;               // of an option that is repeated, not the last one
-  CommandOption delimiter(char between) const;  // of several values in one word
+  CommandOption take_all() const;               // a repeated option collects all its values
+  CommandOption delimiter(char between) const;  // separates several values in one word
   CommandOption needs(const CommandOption& other) const;
   CommandOption excludes(const CommandOption& other) const;
   CommandOption group(const std::string& heading) const;  // in the help
-  CommandOption capture_default_str() const;              // the help says the value that is there
+  CommandOption capture_default_str() const;              // the help shows the present value
   CommandOption default_str(const std::string& text) const;
 
  private:
@@ -52,14 +52,14 @@ class CommandOption {
 
 class CommandLine {
  public:
-  // `name` as the user writes it: "lockstep prepare".
+  // `name` is what the user types: "lockstep prepare".
   CommandLine(const std::string& what_it_does, const std::string& name);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // `names`: "-s,--long", or a word without dashes for what stands without them. The value goes to
-  // `value`, which must outlive the parsing.
+  // `names` is "-s,--long", or a word without dashes for a positional argument. The parsed value
+  // goes to `value`, which must outlive the parsing.
   CommandOption add_option(const std::string& names, std::string& value, const std::string& help);
   CommandOption add_option(const std::string& names, std::filesystem::path& value,
                            const std::string& help);
@@ -83,16 +83,16 @@ class CommandLine {
                            const std::string& help);
   CommandOption add_flag(const std::string& names, bool& value, const std::string& help);
 
-  // One of several commands in one: `lockstep prepare text`. Lives as long as this.
+  // Adds one of several commands in one: `lockstep prepare text`. It lives as long as this.
   CommandLine* add_subcommand(const std::string& name, const std::string& what_it_does);
   void require_subcommand();
-  bool parsed() const;  // of a subcommand: it was the one
+  bool parsed() const;  // for a subcommand: whether it was chosen
 
   CommandOption get_option(const std::string& name);
-  bool has(const std::string& name) const;  // the user gave this option
+  bool has(const std::string& name) const;  // whether the user gave this option
 
-  // True: go on. False: help was asked for and printed. Throws ConfigError with the parser's
-  // message and the way to the help for anything wrong.
+  // Returns true to continue, false when help was asked for and printed. Throws ConfigError with
+  // the parser's message, and how to get help, for anything wrong.
   bool parse(const Arguments& arguments);
 
  private:
@@ -103,11 +103,11 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> parts_;
 };
 
-// A part of a command that has several with options of their own: `lockstep cluster list`.
+// A part, with its own options, of a command that has several: `lockstep cluster list`.
 using CommandPart = int (*)(const Arguments&);
 
-// Runs the part that the first argument names with the others; without one, or asked for help,
-// lists the parts. Returns the exit code. ConfigError for a name that is none.
+// Runs the part that the first argument names, with the other arguments; without one, or when asked
+// for help, lists the parts. Returns the exit code. Throws ConfigError for an unknown name.
 int run_part(const std::string& command, const Catalogue<CommandPart>& parts,
              const Arguments& arguments);
 

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kPixels = 2;  // of a PNG for each of the drawing's: sharp in print
+constexpr double kPixels = 2;  // PNG pixels per pixel of the drawing: sharp in print
 
 struct CompareArguments {
   std::vector<std::string> folders;
@@ -21,7 +21,7 @@ struct CompareArguments {
   bool json = false, csv = false;
 };
 
-// SVG, PNG where that can be made, and the numbers; returns them for the page.
+// Writes SVG, PNG where possible, and the numbers as CSV; returns them for the page.
 std::vector<PageDownload> write_figure(const Figure& figure, const fs::path& folder, bool png) {
   const fs::path svg = folder / (figure.name + ".svg");
   std::vector<PageDownload> out = {

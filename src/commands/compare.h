@@ -1,11 +1,12 @@
-// lockstep compare: runs and sweeps side by side.
+// lockstep compare: compares runs and sweeps.
 #pragma once
 
 #include "commands/command_line.h"
 
 namespace lockstep {
 
-// `compare RUN|SWEEP... [--out DIR]`: prints a table; with --out writes page, figures, tables.
+// Runs `compare RUN|SWEEP... [--out DIR]`: prints a table; with --out writes a page, figures and
+// tables.
 int compare(const Arguments& arguments);
 
 }  // namespace lockstep

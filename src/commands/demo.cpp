@@ -21,12 +21,12 @@ constexpr const char* kRecipe = "configs/translation/quickstart.toml";
 constexpr const char* kRun = "runs/quickstart";
 constexpr const char* kCorpus = "data/catalogs";
 constexpr int kSentences = 5;
-// A whole demo took 250 MB of disk (packages, corpus, run) and a checkpoint more for a moment, and
-// 0.8 GB of memory beside torch's files while two ranks trained.
+// A whole demo took 250 MB of disk (packages, corpus, run), temporarily one checkpoint more, and
+// 0.8 GB of memory besides torch's files while two ranks trained.
 constexpr int64_t kDiskBytes = 700'000'000;
 constexpr int64_t kMemoryBytes = 1'000'000'000;
 
-// The next name that is free: runs/quickstart, runs/quickstart-2, ...
+// Returns the first free name of runs/quickstart, runs/quickstart-2, ...
 fs::path free_run_folder() {
   fs::path out = kRun;
   for (int i = 2; fs::exists(out); ++i) out = fmt::format("{}-{}", kRun, i);
@@ -52,7 +52,8 @@ void print_heading(const std::string& text) {
   std::fflush(stdout);
 }
 
-// This program with other words, to its end; Ctrl-C reaches it and not us. Returns its exit code.
+// Runs this program with other words to its end and returns its exit code. Ctrl-C reaches that
+// program and not this one.
 int run_self(const Arguments& words) {
   std::string command = "exec " + shell_quote(fs::read_symlink("/proc/self/exe").string());
   for (const std::string& word : words) command += " " + shell_quote(word);
@@ -61,7 +62,7 @@ int run_self(const Arguments& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// As the person called it: "lockstep", "build/lockstep".
+// Returns the name by which the person called this program: "lockstep", "build/lockstep".
 std::string own_name() {
   const std::string words = read_file("/proc/self/cmdline");
   return words.substr(0, words.find('\0'));
@@ -71,7 +72,7 @@ struct SentencePair {
   std::string source, target;
 };
 
-// `count` pairs of 4 to 12 source words, spread evenly over those that there are.
+// Returns `count` pairs of 4 to 12 source words, spread evenly over those available.
 std::vector<SentencePair> choose_sentences(const std::vector<std::string>& sources,
                                            const std::vector<std::string>& targets,
                                            std::size_t count) {
@@ -86,7 +87,7 @@ std::vector<SentencePair> choose_sentences(const std::vector<std::string>& sourc
   return out;
 }
 
-// Files in the run folder: five.en and the model's translation of it in five.out.
+// Writes two files in the run folder: five.en, and the model's translation of it in five.out.
 int translate_some(const fs::path& run) {
   const fs::path corpus = kCorpus;
   const std::vector<SentencePair> pairs =

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// Of the network as it is without a device: sizes only. Where the corpus cannot be opened here the
+// Measures the network on no device, by sizes only. Where the corpus cannot be opened here, the
 // sizes stay unknown, and the checks of the hosts say why.
 void measure_needs(RunConfig& config, DoctorNeeds& needs) {
   try {
@@ -25,13 +25,14 @@ void measure_needs(RunConfig& config, DoctorNeeds& needs) {
   }
   const auto bytes = static_cast<int64_t>(config.task->parameters().gradients().nbytes());
   needs.gradient_bytes = bytes;
-  // Weights, gradients, two moments; a 16-bit copy; a moving average; and the process with torch.
+  // Weights, gradients and two moments; a 16-bit copy; a moving average; and the process with
+  // torch.
   constexpr int64_t kProcess = 200'000'000;
   const bool low = config.run.precision != "fp32";
   const bool average = config.training.average_decay > 0;
   const int64_t checkpoint = bytes * (average ? 4 : 3);
   needs.memory_bytes = kProcess + 4 * bytes + (low ? bytes / 2 : 0) + (average ? bytes : 0);
-  int64_t kept = config.checkpoint.keep + 1;  // and the one being written
+  int64_t kept = config.checkpoint.keep + 1;  // includes the one being written
   if (config.evaluation.is_on()) {
     kept += config.checkpoint.keep_best * static_cast<int64_t>(config.evaluation.metrics.size());
   }

@@ -1,4 +1,4 @@
-// lockstep doctor: whether the hosts of a run are fit for it, before it.
+// lockstep doctor: checks, before a run, whether its hosts are fit for it.
 #pragma once
 
 #include "commands/command_line.h"

@@ -24,7 +24,7 @@ struct EvaluateArguments {
   bool by_class = false;
 };
 
-// BLEU and chrF of a pair of files; rank 0 prints.
+// Computes BLEU and chrF of a pair of files; rank 0 prints them.
 void evaluate_files(World& world, const TranslationUse& model, const EvaluateArguments& a) {
   std::vector<std::string> source = read_lines(a.source), reference = read_lines(a.reference);
   if (source.size() != reference.size()) {
@@ -43,7 +43,8 @@ void evaluate_files(World& world, const TranslationUse& model, const EvaluateArg
   }
 }
 
-// Classes with their accuracy, the most frequent mistakes, and the picture that was asked for.
+// Prints classes with their accuracy and the most frequent mistakes, and draws the picture if
+// asked.
 void show_confusion(const Evaluation& result, const EvaluateArguments& a) {
   if (!result.confusion) throw ConfigError("evaluate: --by-class and --confusion need classes");
   const Confusion& confusion = *result.confusion;

@@ -1,4 +1,5 @@
-// lockstep evaluate RUN: BLEU of a run's model, with sacreBLEU's signature line.
+// lockstep evaluate RUN: evaluates a run's model; BLEU comes with sacreBLEU's signature line.
+
 #pragma once
 
 #include "commands/command_line.h"

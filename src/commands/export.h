@@ -4,7 +4,8 @@
 
 namespace lockstep {
 
-// lockstep export RUN --format huggingface --out DIR: the model without the run (docs/export.md).
+// lockstep export RUN --format huggingface --out DIR: writes the model without the run
+// (docs/export.md).
 int export_model(const Arguments& arguments);
 
 }  // namespace lockstep

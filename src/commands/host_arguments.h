@@ -1,4 +1,4 @@
-// The options by which commands learn their hosts and how to reach them.
+// Adds the options that tell commands their hosts and how to reach them.
 #pragma once
 
 #include "commands/command_line.h"
@@ -12,19 +12,20 @@ struct HostArguments {
   RemoteOptions remote;
 };
 
-// -p/--ssh-port, -i/--ssh-key, --ssh-user, -F/--ssh-config, -o/--ssh-option, --ssh-timeout,
+// Adds -p/--ssh-port, -i/--ssh-key, --ssh-user, -F/--ssh-config, -o/--ssh-option, --ssh-timeout and
 // --program-on-hosts.
 void add_ssh_options(CommandLine& app, RemoteOptions& remote);
-// ConfigError for values that cannot be.
+// Throws ConfigError for impossible values.
 void check_ssh_options(const RemoteOptions& remote);
 
-// The above and -H/--host, --hosts, --instances, --ranks-per-host.
+// Adds these and -H/--host, --hosts, --instances, --ranks-per-host.
 void add_host_options(CommandLine& app, HostArguments& arguments);
 
-// read_hosts after a check of what was given. Throws ConfigError; empty when no host was named.
+// Calls read_hosts() after checking the options. Throws ConfigError; returns an empty list when no
+// host was named.
 HostList read_hosts(const HostArguments& arguments);
 
-// As above; no host is an error too, which shows how to name them.
+// Like read_hosts(), but throws ConfigError, which shows how to name hosts, when there is none.
 HostList require_hosts(const HostArguments& arguments);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ constexpr int kRestartsOverHosts = 3;
 constexpr int kMostRanks = 1 << 20;    // over all hosts
 constexpr const char* kAuto = "auto";  // -n auto, run.device
 
-// As the words were given; what they mean is checked after.
+// The words as given; their meaning is checked later.
 struct LaunchArguments {
   HostArguments hosts;
   std::string ranks, program, output_folder, folder, interface, only_ranks;
@@ -104,7 +104,7 @@ std::vector<int> to_rank_list(const std::string& text, int ranks) {
   return out;
 }
 
-// -x NAME takes our value.
+// -x NAME takes the value from our environment.
 std::vector<std::string> to_environment(const std::vector<std::string>& exported) {
   std::vector<std::string> out;
   for (const std::string& word : exported) {
@@ -122,7 +122,7 @@ std::vector<std::string> to_environment(const std::vector<std::string>& exported
   return out;
 }
 
-// What changes what ranks compute or how they talk is the same on all hosts.
+// Variables that change what ranks compute or how they communicate are sent to all hosts.
 void add_travelling_variables(std::vector<std::string>& out) {
   const std::vector<std::string>& cleared = clear_list();
   for (char** entry = environ; *entry; ++entry) {
@@ -171,8 +171,9 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
   launch.silence = to_time("--silence", a.silence, 1);
 }
 
-// What the launcher has to know of a run: mistakes of its configuration are said before anything
-// starts, its events go to its folder, and each of its ranks may need a GPU. Returns run.device.
+// Finds what the launcher must know of a run: errors of its configuration are reported before
+// anything starts, its events go to its folder, and each of its ranks may need a GPU. Returns
+// run.device.
 std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
   std::optional<RunConfig> config = config_of_train({command.begin() + 1, command.end()});
   if (!config) return kAuto;
@@ -185,8 +186,8 @@ std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& 
   return config->run.device;
 }
 
-// Where a command of lockstep computes that uses a run: as its words say, else as the run's folder
-// does.
+// Returns where a lockstep command that uses a run computes: as its words say, else as the run's
+// folder says.
 std::string device_of(const Arguments& command) {
   constexpr std::string_view kKey = "run.device=";
   std::string out = kAuto;
@@ -211,7 +212,7 @@ int threads_given(const Launch& launch) {
   return ours == nullptr ? 0 : std::atoi(ours);
 }
 
-// The last thing before the start: machines are asked where "auto" leaves the choice to them.
+// Comes last before the start: asks the machines where "auto" leaves the choice to them.
 void settle_ranks(const LaunchArguments& a, const std::string& device, Launch& launch) {
   const LayoutWishes wishes{.gpus = device != "cpu", .threads = threads_given(launch)};
   if (launch.hosts.hosts.empty()) {

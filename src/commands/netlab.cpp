@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
-// What stands before and after "--".
+// The words before and after "--".
 struct Words {
   Arguments before, after;
 };
@@ -35,7 +35,7 @@ Words at_dashes(const Arguments& arguments) {
   return words;
 }
 
-// Signals that wait to be fetched instead of ending us: the lab is taken down in order.
+// Keeps signals pending to be fetched instead of ending us, so that the lab is taken down in order.
 class WaitingSignals {
  public:
   WaitingSignals() {
@@ -54,7 +54,7 @@ class WaitingSignals {
   sigset_t set_;
 };
 
-// Waits for the command; signals to us are passed on, except a Ctrl-C, which reaches it by itself.
+// Waits for the command and passes signals to it, except Ctrl-C, which reaches it directly.
 int wait_for(const HostProcess& process, const WaitingSignals& signals) {
   for (;;) {
     int status = 0;

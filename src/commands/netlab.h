@@ -1,4 +1,4 @@
-// lockstep netlab: virtual hosts on this machine, and a network between them with delay, rate,
+// lockstep netlab: runs virtual hosts on this machine, and a network between them with delay, rate,
 // loss and cuts.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// `netlab run LAB -- COMMAND`, `up LAB`, `set`, `exec HOST -- COMMAND`, `list`, `connect`. Returns
-// the command's exit code, 128 + n after signal n; throws Error.
+// Runs `netlab run LAB -- COMMAND`, `up LAB`, `set`, `exec HOST -- COMMAND`, `list` or `connect`.
+// Returns the command's exit code, 128 + n after signal n; throws Error.
 int netlab(const Arguments& arguments);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ void add_text(CommandLine& app, NewOptions& o) {
 
 int new_run(const Arguments& arguments) {
   const bool names_kind = !arguments.empty() && !arguments[0].starts_with("-");
-  if (names_kind) new_run_makers().get(arguments[0]);  // throws with the nearest name
+  if (names_kind) new_run_makers().get(arguments[0]);  // suggests the nearest name when it throws
   NewOptions o;
   CommandLine app("A configuration with its reasons, from your data and this machine.",
                   "lockstep new");

@@ -1,4 +1,4 @@
-// `lockstep new`: a configuration that fits the data and the machine.
+// `lockstep new`: writes a configuration that fits the data and the machine.
 #pragma once
 
 #include "commands/command_line.h"

@@ -49,7 +49,7 @@ void check(const PlanArguments& a, const HostList& hosts) {
   }
 }
 
-// How many items an evaluation decodes: the limit, or all of the split.
+// Returns how many items an evaluation decodes: the limit, or all of the split.
 int64_t evaluated_items(const RunConfig& config) {
   const EvaluationSection& evaluation = config.evaluation;
   if (evaluation.limit > 0 || !evaluation.is_on()) return evaluation.limit;
@@ -103,7 +103,7 @@ void measure_steps(const PlanArguments& arguments, const HostList& hosts, PlanIn
     return;
   }
   inputs.facts = measure_compute(request);
-  // Half the work besides, to tell what grows with it from what does not.
+  // Measures half the work as well, to separate what grows with the work from what does not.
   request.of_ranks *= 2;
   log_info("taking steps of half as many targets");
   inputs.compute = make_compute_model(inputs.facts, measure_compute(request));

@@ -1,4 +1,4 @@
-// lockstep plan: what a run will take, before it.
+// lockstep plan: predicts what a run will take.
 #pragma once
 
 #include "commands/command_line.h"

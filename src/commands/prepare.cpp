@@ -34,7 +34,7 @@ struct Options {
   std::string broken = "skip";
 };
 
-// Of all ways to prepare.
+// Adds options of all ways to prepare.
 void add_corpus_options(CommandLine& app, Options& o) {
   app.add_option("--out", o.corpus.out, "folder to write into")->required();
   app.add_option("--vocab", o.corpus.subword.vocab_size, "subwords, one set for both languages")
@@ -52,7 +52,7 @@ void add_corpus_options(CommandLine& app, Options& o) {
       ->capture_default_str();
 }
 
-// Of those that split dev and test off.
+// Adds options of those that split off dev and test sets.
 void add_split_options(CommandLine& app, Options& o) {
   app.add_option("--source-language", o.corpus.source_language, "ending of its text files")
       ->capture_default_str();

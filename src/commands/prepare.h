@@ -1,4 +1,4 @@
-// `lockstep prepare`: raw text to a corpus that a translation task can train on.
+// `lockstep prepare`: turns raw data into a data set to train on.
 #pragma once
 
 #include "commands/command_line.h"

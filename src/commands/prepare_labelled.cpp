@@ -15,7 +15,7 @@ std::optional<bool> choice(const std::string& word) {
   return word == "auto" ? std::nullopt : std::optional(word == "yes");
 }
 
-// A file of names, one a line, or the names with commas between them.
+// Reads names from a file with one per line, or from a comma-separated list.
 std::vector<std::string> class_names(const std::string& text) {
   std::vector<std::string> out;
   if (text.empty()) return out;

@@ -1,4 +1,4 @@
-// `lockstep prepare labelled`: its options and what it prints.
+// The options and the output of `lockstep prepare labelled`.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace lockstep {
 
 class PrepareLabelledCommand {
  public:
-  // Adds the subcommand to `app`; must outlive its parsing.
+  // Adds the subcommand to `app`. Must outlive the parsing of `app`.
   explicit PrepareLabelledCommand(CommandLine& app);
 
   bool parsed() const { return command_->parsed(); }

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a rank of training would compute on here, of what the driver's library shows and torch uses.
+// Reports what a rank would compute on here, from what the driver's library shows and torch uses.
 Json compute() {
   const int gpus = usable_gpus();
   const NumberFormats formats = device_formats(gpus > 0, 0);
@@ -64,13 +64,13 @@ Json link(const Json& request) {
                                .streams = request.value("streams", 4)}));
 }
 
-// Which address of this host leads to another, by its routes.
+// Returns the address of this host on its route to another.
 Json route(const Json& request) {
   const LocalAddress local = local_address_towards(request.at("to").get<std::string>());
   return {{"address", local.address}, {"interface", local.interface}};
 }
 
-// Rank 0's socket for the store of the next sums: bound before the others are told its port.
+// Runs all-reduces. Rank 0's socket for their store is bound before the others are told its port.
 class Exchanges {
  public:
   Json listen(const Json& request) {
@@ -78,7 +78,7 @@ class Exchanges {
     return {{"port", port_of(socket_.get())}};
   }
 
-  // One rank a host; every host is asked the same at the same time.
+  // There is one rank per host; every host is asked the same at the same time.
   Json run(const Json& request) {
     LaunchEnvironment environment;
     environment.rank = request.at("rank");
@@ -93,7 +93,7 @@ class Exchanges {
     }
     const std::chrono::seconds limit(request.value("limit_seconds", 15));
     WorldOptions options{.timeout = limit, .connect_timeout = limit};
-    options.machine = std::to_string(environment.rank);  // hosts are not to share memory
+    options.machine = std::to_string(environment.rank);  // hosts must not share memory
     World world(environment, options);
     Json out = {{"exchanges", Json::array()}};
     for (const Json& wanted : request.at("exchanges")) {

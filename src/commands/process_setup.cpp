@@ -17,8 +17,8 @@ namespace lockstep {
 
 namespace {
 
-// A launcher, `timeout` or a shell often sends one signal twice, to the process and to its group:
-// within a second that is one wish, later a second one.
+// A launcher, `timeout` or a shell often sends one signal twice, to the process and to its group.
+// Signals within a second count as one request, a later one as a second.
 extern "C" void note_stop(int signal) {
   static volatile std::sig_atomic_t first_second = 0;
   timespec now{};

@@ -1,4 +1,4 @@
-// What the commands that compute share: threads, memory, signals, the words key=value.
+// Sets up processes that compute: threads, memory, signals, key=value words.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@
 
 namespace lockstep {
 
-// Number of threads (OMP_NUM_THREADS, else those that find a core, base/usable_cores.h, over this
-// host's ranks) and the allocator that keeps its memory. Call before the first tensor.
+// Sets the number of threads (OMP_NUM_THREADS, else the threads that find a core,
+// base/usable_cores.h, divided by the ranks of this host) and the allocator that keeps its memory.
+// Call this before the first tensor is made.
 void prepare_process(const LaunchEnvironment& environment);
 
-// SIGTERM and SIGINT set stop_signal; one more, later than a second after, ends the
-// process at once.
+// Makes SIGTERM and SIGINT set stop_signal; another one, more than a second later, ends the process
+// at once.
 void handle_stop_signals();
 
-// Words with a '=' before any '/' or blank are settings; the rest stay.
+// Takes out the words with a '=' before any '/' or blank, which are settings; the others stay in
+// `words`.
 std::vector<std::string> take_settings(std::vector<std::string>& words);
 
 }  // namespace lockstep

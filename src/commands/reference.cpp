@@ -28,7 +28,7 @@ std::string table(const Catalogue<Entry>& catalogue) {
   return out;
 }
 
-// What a recipe is for: the first line of its file.
+// Returns what a recipe is for: the first line of its file.
 std::string_view first_comment(std::string_view line) {
   if (!line.starts_with('#')) return "";
   line = trim(line.substr(1));
@@ -96,7 +96,7 @@ int explain(const Arguments& arguments) {
   for (const std::string& line : split(writer.text(), '\n')) {
     if (line.starts_with("[")) {
       names.push_back(line.substr(1, line.find(']') - 1));
-      const std::string& name = names.back();  // with the tables in it
+      const std::string& name = names.back();  // includes its tables
       inside = section.empty() || name == section || name.starts_with(section + ".");
     }
     if (!inside) continue;

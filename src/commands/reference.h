@@ -1,4 +1,4 @@
-// lockstep list KIND and lockstep explain SECTION: what there is, out of the catalogues.
+// lockstep list KIND and lockstep explain SECTION: show what there is, from the catalogues.
 #pragma once
 
 #include "commands/command_line.h"

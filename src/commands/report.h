@@ -1,11 +1,11 @@
-// lockstep report: what a run did, explained from its folder.
+// lockstep report: explains from its folder what a run did.
 #pragma once
 
 #include "commands/command_line.h"
 
 namespace lockstep {
 
-// `report RUN [EARLIER...] [--out DIR]`: writes report.html, report.md, report.json and the
+// Runs `report RUN [EARLIER...] [--out DIR]`: writes report.html, report.md, report.json and the
 // figures.
 int report(const Arguments& arguments);
 

@@ -153,7 +153,7 @@ void add_options(CommandLine& app, ScoreOptions& o) {
 
 std::string name_of(const std::string& file) { return file == "-" ? "standard input" : file; }
 
-// Without white space at the ends of lines, as sacreBLEU reads them.
+// Reads lines without white space at their ends, as sacreBLEU does.
 Lines read_text(const std::string& file) {
   Lines out;
   auto take = [&](std::string_view line, int64_t number) {
@@ -251,10 +251,10 @@ Texts read_texts(const ScoreOptions& o) {
   return texts;
 }
 
-// Of all segments, computed by all cores.
+// Returns the statistics of all segments, computed on all cores.
 std::vector<double> statistics_of(const TextMetric& metric, const Lines& system,
                                   const std::vector<Lines>& references) {
-  constexpr int64_t kBlock = 64;  // small: TER's time differs much from line to line
+  constexpr int64_t kBlock = 64;  // small, since TER's time varies much from line to line
   auto lines = static_cast<int64_t>(system.size());
   std::vector<double> out;
   out.reserve(system.size() * metric.value_count());

@@ -1,4 +1,5 @@
-// lockstep score HYP REF...: BLEU, chrF and TER of files, as sacreBLEU computes and prints them.
+// lockstep score HYP REF...: computes BLEU, chrF and TER of files and prints them as sacreBLEU
+// does.
 #pragma once
 
 #include "commands/command_line.h"

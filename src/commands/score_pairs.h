@@ -1,4 +1,4 @@
-// lockstep score-pairs: how probable given translations are.
+// lockstep score-pairs: computes how probable given translations are.
 #pragma once
 
 #include "commands/command_line.h"

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// Set-ups of several hosts without real ones need virtual ones.
+// Checks that virtual hosts can be made, if set-ups of several hosts have no real ones.
 void check_virtual_hosts(const SweepConfig& config) {
   if (!config.hosts.hosts.empty()) return;
   for (const SetUp& setup : config.setups) {
@@ -55,7 +55,7 @@ void print_plan(const std::vector<SweepCell>& cells) {
   fmt::print("\n");
 }
 
-// The table of all cells: on the console and as files.
+// Writes the table of all cells, on the console and as files.
 void write_results(const SweepFolder& folder) {
   const Comparison comparison = compare_runs(read_compared({folder.path}));
   write_file(folder.path / "results.csv", comparison_csv(comparison));

@@ -1,12 +1,12 @@
-// lockstep sweep: many runs out of one file.
+// lockstep sweep: makes many runs from one file.
 #pragma once
 
 #include "commands/command_line.h"
 
 namespace lockstep {
 
-// `sweep FILE.toml [key=value ...] [--dry-run]`. Returns 0 when all cells are done, else the exit
-// code of the first that failed, or 128 + n after signal n.
+// Runs `sweep FILE.toml [key=value ...] [--dry-run]`. Returns 0 when all cells are done, else the
+// exit code of the first that failed, or 128 + n after signal n.
 int sweep(const Arguments& arguments);
 
 }  // namespace lockstep

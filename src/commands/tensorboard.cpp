@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-// What this program decides itself.
+// Rejects options that this program sets itself.
 void check_passed_on(const Arguments& passed_on) {
   for (const std::string& word : passed_on) {
     const std::string name = word.substr(0, word.find('='));
@@ -38,7 +38,7 @@ MachineError no_tensorboard() {
   return error;
 }
 
-// A new folder below the system's temporary one.
+// Makes a new folder below the system's temporary one.
 fs::path make_link_folder() {
   std::error_code failed;
   const fs::path below = fs::temp_directory_path(failed);
@@ -50,7 +50,8 @@ fs::path make_link_folder() {
   return name;
 }
 
-// Removes `folder`, which holds links, when this process has ended, also as another program.
+// Removes `folder`, which holds links, when this process has ended, even if it has become another
+// program.
 CleanupProcess remove_at_end(const fs::path& folder) {
   return CleanupProcess("links", [folder](int channel) {
     char byte = 0;
@@ -61,7 +62,7 @@ CleanupProcess remove_at_end(const fs::path& folder) {
   });
 }
 
-// Returns only by an exception.
+// Does not return; throws on failure.
 [[noreturn]] void become(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -101,7 +102,7 @@ int tensorboard(const Arguments& arguments) {
   const fs::path links = make_link_folder();
   const CleanupProcess remover = remove_at_end(links);
   link_event_folders(folders, links);
-  ::fcntl(remover.channel(), F_SETFD, 0);  // TensorBoard holds it to its end
+  ::fcntl(remover.channel(), F_SETFD, 0);  // TensorBoard keeps it open until it ends
   words.insert(words.end(), {"--logdir", links.string(), "--port", std::to_string(chosen)});
   words.insert(words.end(), passed_on.begin(), passed_on.end());
   become(words);

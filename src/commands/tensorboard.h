@@ -1,12 +1,12 @@
-// lockstep tensorboard: the user's TensorBoard on the events of runs.
+// lockstep tensorboard: starts the user's TensorBoard on the events of runs.
 #pragma once
 
 #include "commands/command_line.h"
 
 namespace lockstep {
 
-// `tensorboard RUN... [--port N] [-- ARGUMENTS]`: becomes TensorBoard, whose exit code and signals
-// are then its own.
+// Runs `tensorboard RUN... [--port N] [-- ARGUMENTS]`: the process becomes TensorBoard, with
+// TensorBoard's exit code and signal handling.
 int tensorboard(const Arguments& arguments);
 
 }  // namespace lockstep

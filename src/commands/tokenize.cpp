@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-// What a block became, and the error that ended it: lines before that are not lost.
+// The output of a block, and the error that ended it, so that earlier lines are not lost.
 struct Translated {
   std::string text;
   std::exception_ptr failure;

@@ -1,4 +1,4 @@
-// lockstep tokenize MODEL: lines to ids or pieces, and back.
+// lockstep tokenize MODEL: converts lines to ids or pieces, and back.
 #pragma once
 
 #include "commands/command_line.h"

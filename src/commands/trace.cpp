@@ -29,7 +29,7 @@ bool read_whole(std::string_view text, int64_t& out) {
   return failed == std::errc() && end == text.data() + text.size() && out >= 0;
 }
 
-// "100-120", or "100" for one.
+// Parses "100-120", or "100" for one step.
 std::pair<int64_t, int64_t> read_steps(const std::string& text) {
   const std::size_t dash = std::min(text.find('-'), text.size());
   const std::string_view all = text, first = all.substr(0, dash);
@@ -43,7 +43,7 @@ std::pair<int64_t, int64_t> read_steps(const std::string& text) {
 
 std::pair<int64_t, int64_t> record(const TraceArguments& a) {
   SpanRequest request{.steps = a.live, .limit = a.wait};
-  // Five times a second it is told; where lines stay, that would be many.
+  // It is called five times a second; where output is not redrawn, that would be too many lines.
   request.on_progress =
       [calls = 0, each = isatty(STDERR_FILENO) == 1 ? 5 : 50](const std::string& line) mutable {
         if (calls++ % each == 0) show_progress(line);

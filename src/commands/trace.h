@@ -1,4 +1,4 @@
-// `lockstep trace RUN`: a run as one timeline over all ranks and hosts
+// `lockstep trace RUN`: writes one timeline of a run over all ranks and hosts
 // (docs/report.md#lockstep-trace).
 #pragma once
 

@@ -28,13 +28,14 @@ struct TrainArguments {
   bool benchmark() const { return bench_steps > 0; }
 };
 
-// An attempt after the first goes on from where the one before it left off.
+// Returns whether to resume: an attempt after the first continues where the previous one stopped.
 bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
   return (arguments.resume || environment.attempt > 0) && !arguments.benchmark();
 }
 
-// After a start that worked: the precision is settled, micro-batches may have been fitted to
-// memory. A resume may have changed more, and keeps the former configuration under a number.
+// Call this after a successful start: the precision is chosen, and micro-batches may have been
+// fitted to memory. A resume may have changed more; it keeps the former configuration under a
+// number.
 void update_config(const RunFolder& folder, const std::string& config, bool resumed) {
   if (read_file(folder.config()) == config) return;
   if (!resumed) return write_file(folder.config(), config);
@@ -64,7 +65,7 @@ struct Benchmark {
   const BucketClock& clock;  // the trainer's
 };
 
-// "-": a line of standard output.
+// "-" means a line of standard output.
 void write_measurement(const RunMeasurement& measurement, const std::string& path) {
   const std::string text = to_json(measurement).dump() + "\n";
   if (path == "-") {
@@ -74,7 +75,7 @@ void write_measurement(const RunMeasurement& measurement, const std::string& pat
   }
 }
 
-// Rank 0 prints what was measured.
+// Runs the benchmark; rank 0 prints what was measured.
 int run_benchmark(Trainer& trainer, World& world, const Benchmark& benchmark) {
   const TrainArguments& arguments = benchmark.arguments;
   std::vector<StepRecord> records;
@@ -121,7 +122,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
   if (trainer.keeps_folder()) {
     update_config(folder, config.to_toml(), goes_on(arguments, world.environment()));
   }
-  handle_stop_signals();  // until here a signal ends the process at once: nothing is lost
+  handle_stop_signals();  // earlier, a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
@@ -158,7 +159,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   } catch (const Error& error) {
     world.heartbeat().report_failure(error.describe());
     throw;
-  } catch (const std::exception& exception) {  // what NCCL makes of being interrupted
+  } catch (const std::exception& exception) {  // NCCL's error when it is interrupted
     auto verdict = world.heartbeat().verdict();
     if (verdict) throw verdict_error(*verdict, who, plain_text_of(exception));
     world.heartbeat().report_failure(exception.what());
@@ -166,8 +167,8 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   }
 }
 
-// A run that its launcher started again: its folder is the one that the attempt before made, if
-// that came so far, and on a machine where this is the first rank 0 it may be new.
+// Opens the folder of a run that its launcher restarted: the previous attempt made it, if it got so
+// far; on a machine that has rank 0 for the first time the folder may be new.
 void open_folder_again(const RunFolder& folder, RunConfig& config, const std::string& job) {
   std::string before = folder.job_id();
   if (fs::exists(folder.config()) && before != job) {
@@ -181,7 +182,7 @@ void open_folder_again(const RunFolder& folder, RunConfig& config, const std::st
   folder.complete(config.to_toml(), version_text());
 }
 
-// Makes the run folder, or finds it where a run goes on.
+// Makes the run folder, or opens that of a run to resume.
 void open_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
                  const LaunchEnvironment& environment) {
   if (environment.attempt > 0) {
@@ -193,14 +194,15 @@ void open_folder(const RunFolder& folder, RunConfig& config, const TrainArgument
     error.set_advice("without --resume, to start one there");
     throw error;
   } else {
-    // One that `lockstep average` wrote has no logs yet.
+    // A run that `lockstep average` wrote has no logs yet.
     folder.complete(config.to_toml(), version_text());
   }
   if (!environment.run_id.empty()) folder.set_job_id(environment.run_id);
 }
 
-// As rank 0. A lone rank that finds a run there may be one of several that each take themselves for
-// the only one: programs under the mpirun of another MPI than their variables are of.
+// Opens the folder as rank 0. A lone rank that finds a run there may be one of several that each
+// take themselves for the only one, because no variable tells their number: their mpirun belongs to
+// another MPI.
 void open_new_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
                      const LaunchEnvironment& environment) {
   try {
@@ -235,7 +237,7 @@ void check_arguments(const TrainArguments& a, int ranks) {
   }
 }
 
-// False: help was asked for and printed.
+// Returns false when help was asked for and printed.
 bool parse(const Arguments& arguments, TrainArguments& parsed) {
   CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
@@ -264,7 +266,7 @@ bool parse(const Arguments& arguments, TrainArguments& parsed) {
 std::optional<RunConfig> config_of_train(const Arguments& arguments) {
   TrainArguments parsed;
   if (!parse(arguments, parsed)) return std::nullopt;
-  check_arguments(parsed, std::numeric_limits<int>::max());  // how many ranks is not known yet
+  check_arguments(parsed, std::numeric_limits<int>::max());  // the number of ranks is not known yet
   RunConfig config = read_config(parsed);
   if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
   return config;
@@ -280,7 +282,7 @@ int train(const Arguments& arguments) {
     config = read_config(parsed);
   } catch (const ConfigError&) {
     if (environment.local_rank == 0) throw;
-    return kExitConfig;  // the host's first rank says the same
+    return kExitConfig;  // the host's first rank reports it
   }
   if (parsed.dry_run) {
     if (environment.rank == 0) fmt::print("{}", config.to_toml());

@@ -9,8 +9,9 @@ namespace lockstep {
 
 int train(const Arguments& arguments);
 
-// The configuration that `lockstep train ARGUMENTS` would go by, for who starts it; without a run
-// folder when none would be written. Nothing when it would only print help. Throws ConfigError.
+// Returns the configuration that `lockstep train ARGUMENTS` would use, for whoever starts it,
+// without a run folder when none would be written. Returns nothing when it would only print help.
+// Throws ConfigError.
 std::optional<RunConfig> config_of_train(const Arguments& arguments);
 
 }  // namespace lockstep

@@ -25,10 +25,10 @@ struct TranslateArguments {
   bool statistics = false;
 };
 
-// The lines of a file or of standard input, a chunk at a time, to a file or standard output.
+// Translates the lines of a file or of standard input, in chunks, to a file or standard output.
 class LineTranslator {
  public:
-  // ConfigError when more translations are asked for than the beam holds.
+  // Throws ConfigError when more translations are asked for than the beam holds.
   LineTranslator(const TranslationUse& model, const TranslateArguments& arguments)
       : model_text_(model.model_text()),
         translator_(model.translator()),
@@ -61,7 +61,7 @@ class LineTranslator {
     if (interactive_) fmt::print(stderr, "\n");
   }
 
-  // What is left, and the whole output file: it is there complete or not at all.
+  // Translates what is left, and writes the output file, which is complete or absent.
   void finish() {
     flush();
     if (!file_.empty()) write_file(file_, collected_);
@@ -93,7 +93,7 @@ class LineTranslator {
     std::fflush(stdout);
   }
 
-  // The text; with --n-best also the number of its line and its score.
+  // Returns the text; with --n-best, also the number of its line and its score.
   std::string printed(const Hypothesis& hypothesis) const {
     const std::string text = translator_->text(hypothesis);
     if (n_best_ == 0) return text + "\n";

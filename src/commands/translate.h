@@ -1,4 +1,4 @@
-// lockstep translate RUN: lines in, translations out.
+// lockstep translate RUN: translates lines.
 #pragma once
 
 #include "commands/command_line.h"

@@ -28,7 +28,7 @@ struct WatchArguments {
   RemoteOptions remote;
 };
 
-// "host:RUN" or "user@host:RUN", as scp has it; a path that exists is a path.
+// Parses "host:RUN" or "user@host:RUN", as scp does; a path that exists is a path.
 std::optional<Host> host_of(const std::string& run) {
   std::size_t colon = run.find(':');
   if (colon == std::string::npos || colon == 0 || run.find('/') < colon || fs::exists(run)) {
@@ -51,7 +51,7 @@ int columns_of_terminal() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// Shows states of a run one after the other: redrawn in place on a terminal.
+// Shows successive states of a run, redrawn in place on a terminal.
 class LiveScreen {
  public:
   LiveScreen(const WatchArguments& arguments, RankFilter ranks)
@@ -79,7 +79,7 @@ class LiveScreen {
   const WatchArguments& arguments_;
   RankFilter ranks_;
   bool terminal_;
-  std::ptrdiff_t height_ = 0;  // lines of the table that stands there
+  std::ptrdiff_t height_ = 0;  // lines of the table that is shown
 };
 
 std::map<int, LogSource> sources_of(const fs::path& run) {
@@ -92,7 +92,7 @@ std::map<int, LogSource> sources_of(const fs::path& run) {
   return out;
 }
 
-// Whether nothing will come any more. A run that failed may be started again.
+// Returns whether nothing more will come. A failed run may be restarted.
 bool is_over(const LiveJson& live) {
   constexpr double kRestart = 20;
   const std::string state = live.value("state", "");
@@ -115,7 +115,7 @@ int watch_logs(const WatchArguments& arguments) {
 
 int watch_here(const WatchArguments& arguments) {
   LiveScreen screen(arguments, filter_of(arguments));
-  // In a pipe or a file the table is repeated, so more seldom; JSON is for programs.
+  // In a pipe or a file the table is repeated, so less often; JSON is for programs.
   bool often = arguments.json || isatty(STDOUT_FILENO) == 1;
   for (;;) {
     const LiveJson live = read_live(arguments.run);
@@ -125,7 +125,7 @@ int watch_here(const WatchArguments& arguments) {
   }
 }
 
-// The same command runs there and writes JSON, or lines of logs, to the end of the connection.
+// Runs the same command there, which writes JSON, or lines of logs, until the connection ends.
 int watch_there(const Host& host, const WatchArguments& arguments) {
   check_ssh_options(arguments.remote);
   std::vector<std::string> words{"watch", arguments.run.substr(arguments.run.find(':') + 1)};
@@ -173,7 +173,7 @@ int watch(const Arguments& arguments) {
   add_ssh_options(app, parsed.remote);
   if (!app.parse(arguments)) return kExitOk;
 
-  filter_of(parsed);  // wrong ranks are said before anything else
+  filter_of(parsed);  // reports wrong ranks before anything else
   if (parsed.json && parsed.logs) throw ConfigError("--json and --logs: one of them");
   if (std::optional<Host> host = host_of(parsed.run)) return watch_there(*host, parsed);
   return parsed.logs ? watch_logs(parsed) : watch_here(parsed);

@@ -1,4 +1,4 @@
-// lockstep watch RUN: what every rank does right now; with --logs the logs of all ranks as one.
+// lockstep watch RUN: shows what every rank is doing; with --logs, the logs of all ranks merged.
 #pragma once
 
 #include "commands/command_line.h"

@@ -21,8 +21,7 @@ uint64_t wire_bytes(const EthernetFrame& frame) {
   std::memcpy(&header, frame.data.get(), sizeof header);
   uint64_t size = frame.size - sizeof header;
   uint64_t tcp_at = header.checksum_start;
-  constexpr int kLengthOfTcpHeader =
-      12;  // its byte of TCP's header, in words, high half (RFC 9293)
+  constexpr int kLengthOfTcpHeader = 12;  // byte whose high half is it, in words (RFC 9293)
   if (header.gso_type == 0 || header.gso_size == 0 || tcp_at + kLengthOfTcpHeader >= size) {
     return std::max(size, kSmallestOnWire) + kAroundFrame;
   }

@@ -223,7 +223,7 @@ void Lab::power_on(int host) {
 void Lab::power_off(int host) {
   std::lock_guard lock(mutex_);
   Machine& machine = machines_[static_cast<std::size_t>(host)];
-  // The wire first: a host that loses its power says good-bye to nobody.
+  // The network goes first: a host that loses its power cannot send any goodbyes.
   for (auto& network : networks_) network->detach(host);
   machine.decoy.close();
   machine.host.reset();
@@ -327,7 +327,7 @@ void Lab::set_line(int host, int network, double rate_mbit) {
   networks_[static_cast<std::size_t>(network)]->set_rate(host, rate_mbit);
   std::lock_guard lock(mutex_);
   Machine& machine = machines_[static_cast<std::size_t>(host)];
-  if (!machine.host) return;  // plug_in looks at the rate
+  if (!machine.host) return;  // plug_in will apply the rate
   InNetworkNamespace there(machine.host->network_namespace());
   set_largest_frame(kInterfaces[network], largest_frame_at(rate_mbit));
 }
@@ -342,7 +342,7 @@ void Lab::change_one(Switch& net, int from, int to, const LabChange& change,
   if (after == before) return;
   net.set_path(from, to, after);
   if (lasts <= 0) return;
-  // Only what this change made is undone: others may have come since.
+  // Only what this change made is undone, since others may have followed.
   plan(lasts, [&net, from, to, before, after] {
     SwitchPath path = net.path(from, to);
     if (after.cut != before.cut) path.cut = before.cut;

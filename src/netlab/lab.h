@@ -1,5 +1,6 @@
-// A lab: virtual hosts on this machine, the network between them, and what happens to it when
-// (docs/netlab.md). Nothing of it is left when the process that made it ends, however it ends.
+// Runs a lab: virtual hosts on this machine, the network between them, and a schedule of what
+// happens to it (docs/netlab.md). Nothing of it is left when the process that made it ends, however
+// it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +24,9 @@ namespace lockstep {
 
 class Lab {
  public:
-  // All hosts are up and answer ssh when this returns. An empty `folder`: a temporary one.
-  // `program`: the lockstep that ssh_config calls. REQUIRES: the calling thread outlives the lab.
-  // Throws ConfigError and MachineError (no root, no /dev/net/tun, no sshd, no namespaces).
+  // When this returns, all hosts are up and answer ssh. An empty `folder` means a temporary one;
+  // `program` is the lockstep that ssh_config calls. REQUIRES that the calling thread outlives the
+  // lab. Throws ConfigError and MachineError (no root, no /dev/net/tun, no sshd, no namespaces).
   Lab(LabConfig config, std::filesystem::path folder, std::filesystem::path program);
   ~Lab();
   Lab(const Lab&) = delete;
@@ -36,8 +37,8 @@ class Lab {
   std::string address(const std::string& host) const;      // in the network between the hosts
   std::string ssh_address(const std::string& host) const;  // where ssh reaches it
 
-  void start_schedule();              // the events' zero is now
-  void apply(const LabEvent& event);  // now; `lasts` counts from now, `at` is not looked at
+  void start_schedule();              // starts the clock of the events
+  void apply(const LabEvent& event);  // at once, ignoring `at`; `lasts` counts from now
   HostProcess start(const std::string& host, const HostCommand& command);  // see start_in_host
   int network_namespace(const std::string& host) const;                    // see InNetworkNamespace
   PortCounts counts(const std::string& host);  // in the network between the hosts
@@ -46,7 +47,7 @@ class Lab {
   using Clock = std::chrono::steady_clock;
   struct Machine {
     std::unique_ptr<CpuGroup> cpu;
-    std::unique_ptr<VirtualHost> host;  // null: its power is off
+    std::unique_ptr<VirtualHost> host;  // null while powered off
     Descriptor decoy;
   };
   struct Planned {
@@ -77,8 +78,8 @@ class Lab {
   bool temporary_ = false;
   std::unique_ptr<CleanupProcess> cleanup_;
   std::vector<std::unique_ptr<Switch>> networks_;  // data, then control where that is separate
-  std::vector<Machine> machines_;                  // the control host is the last
-  std::recursive_mutex mutex_;                     // of machines_ and planned_
+  std::vector<Machine> machines_;                  // the control host is last
+  std::recursive_mutex mutex_;                     // guards machines_ and planned_
   std::vector<Planned> planned_;
   Descriptor control_, wake_;
   bool stop_ = false;

@@ -18,7 +18,7 @@ const OneOf kNetworks{{"data", "control", "all"}};
 const OneOf kDirections{{"both", "out", "in"}};
 const OneOf kActions{{"cut", "heal", "set", "power-off", "power-on"}};
 
-// The keys that a struct describes.
+// Collects the keys that a struct describes.
 class KeyList : public Fields {
  public:
   std::vector<std::string> keys;

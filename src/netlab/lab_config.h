@@ -1,4 +1,4 @@
-// What a lab of virtual hosts is made of, as its TOML file says it (docs/netlab.md).
+// Reads the configuration of a lab of virtual hosts from TOML (docs/netlab.md).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lockstep {
 inline constexpr const char* kControlHost = "control";  // where commands and launchers run
 inline constexpr int kMostVirtualHosts = 64;
 
-// The network between the hosts: one switch, one line from it to each host.
+// The network between the hosts: one switch, with one line to each host.
 struct LabNetwork {
   double delay_ms = 0, jitter_ms = 0;  // between any two hosts, one way
   double loss = 0;                     // share of packets
@@ -40,7 +40,7 @@ struct LabHosts {
   void describe(Fields& f);
 };
 
-// One host's own values; what is below 0 is as for all.
+// One host's own values; a value below 0 leaves the one for all hosts.
 struct LabHost {
   std::string name;
   double rate_mbit = -1;
@@ -48,12 +48,12 @@ struct LabHost {
   void describe(Fields& f);
 };
 
-// The part of an event, and the whole of a [[link]], that says what changes on which paths.
+// Says what changes on which paths: part of an event, and all of a [[link]].
 struct LabChange {
-  std::vector<std::string> hosts, to;  // paths between `hosts` and `to`; no `to`: and all others
+  std::vector<std::string> hosts, to;  // paths between these; empty `to`: all other hosts
   std::string direction = "both";      // out: only what `hosts` send; in: only what they receive
-  std::string network;                 // "data", "control", "all"; "": data
-  double delay_ms = -1, jitter_ms = -1, loss = -1, rate_mbit = -1;  // below 0: stays as it is
+  std::string network;                 // "data", "control" or "all"; empty: "data"
+  double delay_ms = -1, jitter_ms = -1, loss = -1, rate_mbit = -1;  // below 0: unchanged
   void describe(Fields& f);
 };
 
@@ -64,7 +64,7 @@ struct LabLink : LabChange {
 struct LabEvent : LabChange {
   double at = 0;  // seconds since the schedule began
   std::string action;
-  double lasts = 0;  // seconds until it is undone; 0: never
+  double lasts = 0;  // seconds until it is undone; 0: forever
   void describe(Fields& f);
 };
 
@@ -75,14 +75,14 @@ struct LabConfig {
   std::vector<LabLink> links;
   std::vector<LabEvent> events;
   bool separate_control() const { return network.control == "separate"; }
-  int index_of(const std::string& host) const;  // -1: none; the control host is the last
+  int index_of(const std::string& host) const;  // -1: unknown; the control host is last
   int size() const { return static_cast<int>(hosts.names.size()) + 1; }  // control included
 };
 
-// Throw ConfigError with every mistake at once: file:line:column: key: what was expected.
+// These throw ConfigError with all mistakes at once: file:line:column: key: what was expected.
 LabConfig read_lab_config(const std::filesystem::path& path);
 LabConfig read_lab_config(std::string_view toml, const std::string& name);
-// An event of `netlab set`: "action = 'cut'\nhosts = ['b']".
+// Reads an event of `netlab set`: "action = 'cut'\nhosts = ['b']".
 LabEvent read_lab_event(std::string_view toml, const LabConfig& lab);
 
 }  // namespace lockstep

@@ -47,7 +47,7 @@ std::string read_request(int socket) {
   }
 }
 
-// A number may have been given to another process since: ours have a name.
+// The process number may have been reused since; a virtual host is known by its process name.
 bool is_virtual_host(pid_t pid) {
   std::error_code none;
   fs::path name = fmt::format("/proc/{}/comm", pid);
@@ -58,7 +58,7 @@ void clean_up_later(int channel, const fs::path& folder, const std::vector<fs::p
   char none;
   while (::read(channel, &none, 1) < 0 && errno == EINTR) {
   }
-  // The hosts die with their maker, but not before it: their groups empty themselves soon after.
+  // The hosts die after the process that made them, and their groups become empty soon after.
   for (int tries = 0; tries < 100; ++tries) {
     bool left = false;
     std::error_code failed;
@@ -73,7 +73,7 @@ void clean_up_later(int channel, const fs::path& folder, const std::vector<fs::p
   }
 }
 
-// Closed when nobody listens.
+// Returns a closed descriptor when nobody listens.
 Descriptor connect_to_lab(const fs::path& folder) {
   sockaddr_un address = socket_address(folder);
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -136,10 +136,10 @@ Descriptor listen_in(const fs::path& folder) {
 void answer_request(int listening, const std::function<std::string(const std::string&)>& answer) {
   Descriptor socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.open()) return;
-  timeval limit{.tv_sec = 2, .tv_usec = 0};  // nobody keeps the schedule waiting
+  timeval limit{.tv_sec = 2, .tv_usec = 0};  // so that no client delays the schedule
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   std::string request = read_request(socket.get());
-  if (request.empty()) return;  // only looked whether we are there
+  if (request.empty()) return;  // only checks that the lab runs
   std::string text = answer(request);
   (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
 }

@@ -1,4 +1,5 @@
-// The folder of a running lab: how other programs find its hosts and tell it what to change.
+// Manages the folder of a running lab, through which other programs find its hosts and ask for
+// changes.
 #pragma once
 
 #include <filesystem>
@@ -23,23 +24,27 @@ struct LabStateHost {
 
 void write_lab_state(const std::filesystem::path& folder, const std::vector<LabStateHost>& hosts);
 bool lab_runs_in(const std::filesystem::path& folder);
-// Throws ConfigError: no lab runs there, no such host, or its power is off.
+// Throws ConfigError when no lab runs there, the host is unknown or powered off, or this process is
+// inside another host.
 HostNamespaces find_host(const std::filesystem::path& folder, const std::string& host);
 
-// The lab's end: a socket in its folder. Throws ConfigError where the path is too long for one.
+// Opens the lab's listening socket in its folder. Throws ConfigError where the path is too long for
+// a socket.
 Descriptor listen_in(const std::filesystem::path& folder);
-// Takes one request; what `answer` returns is an error's text, or empty.
+// Serves one request; `answer` returns an error's text, or an empty text.
 void answer_request(int listening, const std::function<std::string(const std::string&)>& answer);
 
-// The other end: sends an event as TOML. Throws ConfigError with what the lab answered.
+// Sends an event, as TOML, to the lab. Throws ConfigError with the lab's error.
 void send_event(const std::filesystem::path& folder, const std::string& toml);
 
-// Connects to a port in the control host's network, and hands the connection to the reader of
+// Connects to a port in the control host's network, and passes the connection to the reader of
 // `output`, a socket (ssh's ProxyUseFdpass). Throws MachineError.
+
 void pass_connection(const std::filesystem::path& folder, const std::string& address, int port,
                      int output);
 
-// Removes a folder and groups when this process is gone, also by SIGKILL. Null: nothing to remove.
+// Starts a process that removes a folder and control groups when this process is gone, even by
+// SIGKILL. Returns null when there is nothing to remove.
 std::unique_ptr<CleanupProcess> start_cleanup(const std::filesystem::path& folder,
                                               const std::vector<std::filesystem::path>& groups);
 

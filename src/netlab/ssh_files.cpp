@@ -46,7 +46,7 @@ constexpr const char* kServer =
     "MaxSessions 200\n"
     "Subsystem sftp internal-sftp\n";
 
-// `ssh_folder`: where the keys are, as the reader of this configuration sees them.
+// `ssh_folder` is where the keys are, as the reader of this configuration sees it.
 std::string client_config(const SshFiles& files, const fs::path& ssh_folder, bool outside) {
   std::string text;
   for (const SshHost& host : files.hosts) {

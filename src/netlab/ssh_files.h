@@ -1,5 +1,5 @@
-// Keys and configuration with which every host of a lab reaches every other by ssh, without a
-// password, a prompt or anything of the machine's own settings.
+// Writes the keys and configuration with which every host of a lab reaches every other by ssh,
+// without a password or a prompt and independently of the machine's own settings.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ struct SshFiles {
   std::filesystem::path connect;  // the program whose `netlab connect` reaches a host
 };
 
-// Writes FOLDER/ssh, which becomes /etc/ssh in the hosts, and FOLDER/ssh_config, with which
-// `ssh -F` reaches them from outside. Throws MachineError where OpenSSH is not installed.
+// Writes FOLDER/ssh, which becomes /etc/ssh in the hosts, and FOLDER/ssh_config, with which `ssh
+// -F` reaches the hosts from outside. Throws MachineError where OpenSSH is not installed.
 void write_ssh_files(const SshFiles& files);
 
 }  // namespace lockstep

@@ -27,8 +27,8 @@ namespace {
 
 using Nanoseconds = int64_t;
 constexpr Nanoseconds kMillisecond = 1000000;
-constexpr Nanoseconds kNear = 20000;  // what is due so soon is done at once: no second wake-up
-constexpr int kFramesInTurn = 64;     // of one port, before the others and the clock get theirs
+constexpr Nanoseconds kNear = 20000;  // what is due this soon is done at once, saving a wake-up
+constexpr int kFramesInTurn = 64;     // from one port, before the other ports and the clock
 constexpr double kPacketOnWire = 1538;
 
 Nanoseconds now() {
@@ -37,11 +37,11 @@ Nanoseconds now() {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-// One direction of a port's line.
+// Models one direction of a port's line.
 struct Line {
-  Nanoseconds free_at = 0;  // the last bit of all before has passed
+  Nanoseconds free_at = 0;  // when the last bit of all earlier frames has passed
 
-  // When the last bit of a frame passes that is there at `at`; -1: too much is waiting.
+  // Returns when the last bit passes of a frame that arrives at `at`; -1 when too much is waiting.
   Nanoseconds pass(Nanoseconds at, uint64_t bytes, double rate_mbit, double queue_ms) {
     if (rate_mbit <= 0) return at;
     double longest = std::max(queue_ms * 1e6, 16 * kPacketOnWire * 8000 / rate_mbit);
@@ -55,7 +55,7 @@ struct Port {
   Descriptor tap;
   double rate_mbit = 0;
   Line up, down;
-  int pending = 0;  // frames that wait for this port's line
+  int pending = 0;  // frames that wait for the line to this port
   bool large = true;
   PortCounts counts;
 };
@@ -93,7 +93,7 @@ class Switch::Engine {
     uint64_t order;
     EthernetFrame* frame;
     int16_t from, to;
-    bool arrived;  // at the receiver's line; else it still travels
+    bool arrived;  // at the receiver's line; else still on its way
     bool operator<(const Event& other) const {
       return due != other.due ? due > other.due : order > other.order;
     }
@@ -186,7 +186,7 @@ void Switch::Engine::attach(int p, Descriptor tap) {
   choose_frames(p);
 }
 
-// Loss strikes packets, not bundles of them: where there is any, every packet comes by itself.
+// Loss applies to packets: on ports with a lossy path, the kernel sends every packet separately.
 void Switch::Engine::choose_frames(int p) {
   bool large = true;
   for (int to = 0; to < options_.ports; ++to) large &= path(p, to).settings.loss == 0;
@@ -197,7 +197,7 @@ void Switch::Engine::choose_frames(int p) {
 
 void Switch::Engine::run() {
   ::prctl(PR_SET_NAME, "netlab-switch");
-  // A network does not wait for the processors of those who use it.
+  // The network must not wait for processors that the hosts keep busy.
   sched_param priority{.sched_priority = 1};
   if (::pthread_setschedparam(::pthread_self(), SCHED_RR, &priority) != 0) {
     ::prctl(PR_SET_TIMERSLACK, 1UL);
@@ -229,7 +229,7 @@ void Switch::Engine::read_port(int p) {
     if (size < static_cast<ssize_t>(sizeof(FrameHeader) + 14)) {
       pool_.put_back(frame);
       bool nothing = size >= 0 || errno == EAGAIN || errno == EINTR;
-      if (!nothing) from.tap.close();  // the interface was taken away: nothing comes any more
+      if (!nothing) from.tap.close();  // the interface was removed
       return;
     }
     frame->size = static_cast<uint32_t>(size);
@@ -308,7 +308,7 @@ void Switch::Engine::arrive(int from, int to, EthernetFrame* frame, Nanoseconds 
   auto takes = port.rate_mbit <= 0
                    ? 0
                    : static_cast<Nanoseconds>(static_cast<double>(bytes) * 8000 / port.rate_mbit);
-  // Its bits came in one after the other: the line was busy with it while they did.
+  // Its bits arrived one after the other, and kept the line busy meanwhile.
   Nanoseconds done = port.down.pass(at - takes, bytes, port.rate_mbit, options_.queue_ms);
   if (done < 0) {
     ++this->port(from).counts.overrun;
@@ -326,7 +326,7 @@ void Switch::Engine::arrive(int from, int to, EthernetFrame* frame, Nanoseconds 
 void Switch::Engine::deliver(int to, EthernetFrame* frame) {
   Port& port = this->port(to);
   if (port.tap.open()) {
-    // A host whose interface is down takes nothing: its loss, as on a wire.
+    // A host whose interface is down receives nothing: the frame is lost, as on a wire.
     (void)!::write(port.tap.get(), frame->data.get(), frame->size);
     ++port.counts.frames_out;
     port.counts.bytes_out += wire_bytes(*frame);

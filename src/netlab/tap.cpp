@@ -61,7 +61,7 @@ void set_address(int socket, const TapOptions& options) {
   change(socket, SIOCSIFNETMASK, request, "netmask");
 }
 
-// Only shown to people and programs, so that a kernel that refuses is no failure.
+// The speed is only shown to people and programs, so a kernel that refuses it is no failure.
 void show_speed(int socket, const TapOptions& options) {
   ethtool_cmd settings{};
   settings.cmd = ETHTOOL_SSET;
@@ -168,7 +168,7 @@ InNetworkNamespace::InNetworkNamespace(int network_namespace)
 }
 
 InNetworkNamespace::~InNetworkNamespace() {
-  if (::setns(before_.get(), CLONE_NEWNET) != 0) std::abort();  // nothing here would be right
+  if (::setns(before_.get(), CLONE_NEWNET) != 0) std::abort();  // this thread must not go on
 }
 
 }  // namespace lockstep

@@ -53,7 +53,7 @@ std::string read_to_end(int descriptor) {
   }
 }
 
-// In a host's own process, before anything runs there: what fails is said through `report`.
+// Sets up a host, in its own process, before anything runs there; writes failures to `report`.
 struct Boot {
   const VirtualHostOptions& options;
   int report;
@@ -75,7 +75,8 @@ struct Boot {
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
     mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755");
     ::mkdir("/run/sshd", 0755);
-    // /sys shows the interfaces of whoever mounts it; the groups below it stay the machine's.
+    // /sys shows the interfaces of the namespace that mounts it; the control groups in it stay the
+    // machine's.
     ::mkdir("/run/cgroup", 0755);
     bool groups = ::mount("/sys/fs/cgroup", "/run/cgroup", nullptr, MS_BIND | MS_REC, "") == 0;
     mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
@@ -107,7 +108,7 @@ struct Boot {
   }
 };
 
-// The life of a host's process number 1: sets it up when told, then only is there.
+// Runs a host's process number 1: sets the host up when told, then only waits.
 [[noreturn]] void live(const VirtualHostOptions& options, int go, int report) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "netlab-host");
@@ -118,24 +119,24 @@ struct Boot {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   char told = 0;
   if (::read(go, &told, 1) != 1) ::_exit(0);
-  constexpr int kReport = 3;  // kept beside its maker's output, until all is well
+  constexpr int kReport = 3;  // kept open, like its maker's output, until all is well
   if (report != kReport) ::dup3(report, kReport, O_CLOEXEC);
   ::close_range(kReport + 1, ~0U, 0);
   Boot boot{options, kReport};
   boot.mounts();
   if (::sethostname(options.name.c_str(), options.name.size()) != 0) boot.fail("sethostname");
   if (options.sshd && boot.start_sshd() < 0) boot.fail("cannot start sshd");
-  ::signal(SIGCHLD, SIG_IGN);  // the kernel buries the orphans
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps the orphans
   int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int i = 0; i < 3; ++i) ::dup2(null, i);
-  ::close_range(kReport, ~0U, 0);  // ends the report
+  ::close_range(kReport, ~0U, 0);  // closes the report
   for (;;) ::pause();
 }
 
 void join_cpu_group(const fs::path& group) {
   if (group.empty()) return;
   int file = ::open((group / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
-  (void)!::write(file, "0", 1);  // the writing process
+  (void)!::write(file, "0", 1);  // 0 stands for the writing process
   ::close(file);
 }
 
@@ -147,7 +148,7 @@ void join_cpu_group(const fs::path& group) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
-  // Twice, so that none is overwritten before it has been copied.
+  // Copies each twice, so that none is overwritten before it has been copied.
   int from[3] = {command.input, command.output, command.error}, copies[3];
   for (int i = 0; i < 3; ++i) copies[i] = ::fcntl(from[i], F_DUPFD_CLOEXEC, 3);
   for (int i = 0; i < 3; ++i) ::dup2(copies[i], i);
@@ -162,7 +163,7 @@ void join_cpu_group(const fs::path& group) {
   ::_exit(127);
 }
 
-// The parent of a host's program: nothing but its end concerns it.
+// Runs the parent of a host's program, which only waits for the program's end.
 [[noreturn]] void bury(pid_t pid) {
   sigset_t all;
   sigfillset(&all);
@@ -318,7 +319,7 @@ void VirtualHost::wait_for_sshd() const {
 }
 
 CpuGroup::CpuGroup(const std::string& name, double cores) {
-  constexpr int64_t kPeriod = 20000;  // microseconds; short, so that a step feels it evenly
+  constexpr int64_t kPeriod = 20000;  // microseconds; short, so that a step is slowed evenly
   auto quota = std::max<int64_t>(1000, static_cast<int64_t>(cores * kPeriod));
   auto write = [&](const fs::path& file, const std::string& text) {
     std::ofstream out(file);
@@ -346,7 +347,7 @@ CpuGroup::CpuGroup(const std::string& name, double cores) {
 }
 
 CpuGroup::~CpuGroup() {
-  std::error_code ignored;  // ours alone; a group that is still in use stays
+  std::error_code ignored;  // the group is ours alone; one still in use stays
   fs::remove(path_, ignored);
 }
 

@@ -22,7 +22,7 @@ struct Choice {
 };
 using Choices = std::vector<Choice>;
 
-// Every combination of the grid with each [[cell]].
+// Returns every combination of the grid with each [[cell]].
 std::vector<Choices> combinations(const SweepConfig& config) {
   std::vector<Choices> out = {{}};
   for (const SweptKey& key : config.grid) {
@@ -47,7 +47,9 @@ std::vector<Choices> combinations(const SweepConfig& config) {
   return all;
 }
 
-// Letters, digits, '.', '+': what needs no quoting in shells and addresses.
+// Replaces by '-' all but letters, digits, '.' and '+', which need no quoting in shells and
+// addresses.
+
 std::string plain(const std::string& text) {
   std::string out;
   for (char c : text) {
@@ -84,7 +86,7 @@ bool is_per_rank(const SweepConfig& config, const std::string& key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// "16" for 4 ranks: "64".
+// Multiplies: for 4 ranks, "16" becomes "64".
 std::string times(const WrittenValue& value, int ranks, const std::string& where,
                   const std::string& key) {
   double number = 0;
@@ -97,7 +99,7 @@ std::string times(const WrittenValue& value, int ranks, const std::string& where
   return fmt::format("{}", number * ranks);
 }
 
-// Sets keys of a configuration and notes them as words.
+// Sets keys of a configuration and records them as words.
 struct Overrides {
   ConfigSource source;
   std::vector<std::string> words;
@@ -107,7 +109,7 @@ struct Overrides {
   }
 };
 
-// [set], and with it what sweep.per_rank multiplies of the base.
+// Returns [set], and the base's values that sweep.per_rank multiplies.
 std::vector<SweptKey> values_of_all(const SweepConfig& config) {
   std::vector<SweptKey> out = config.set;
   ConfigSource source = ConfigSource::from_file(config.base);
@@ -164,7 +166,7 @@ CellRecord record_of(const SweepConfig& config, const Choices& choices, const Se
     const std::string& key = choice.key->key;
     const std::string name = key + (is_per_rank(config, key) ? kPerRank : "");
     std::erase_if(out.values, [&](const auto& value) { return value.first == name; });
-    out.values.emplace_back(name, choice.value->text);  // the later one counts
+    out.values.emplace_back(name, choice.value->text);  // the later value counts
   }
   return out;
 }
@@ -225,7 +227,7 @@ std::string hosts_file(const SweepConfig& config, const CellRecord& cell) {
   std::string out;
   for (int i = 0; i < cell.setup.hosts; ++i) {
     const Host& host = config.hosts.hosts[static_cast<std::size_t>(i)];
-    const bool brackets = host.name.find(':') != std::string::npos;  // an IPv6 address
+    const bool brackets = host.name.find(':') != std::string::npos;  // IPv6 addresses need brackets
     out += fmt::format("{}{}{} slots={}", brackets ? "[" : "", host.name, brackets ? "]" : "",
                        cell.setup.ranks_per_host);
     if (host.by_ssh || host.ssh_name != host.name) out += " ssh=" + host.ssh_name;

@@ -105,7 +105,7 @@ void read_host_names(ConfigSource& source, SweepConfig& out) {
   }
 }
 
-// Cores that set-ups need on this machine, those of virtual hosts together.
+// Checks the cores that set-ups need on this machine, all virtual hosts together.
 void check_cores(ConfigSource& source, SweepConfig& out) {
   const auto there = static_cast<int64_t>(usable_threads());
   SweepSection& s = out.sweep;
@@ -136,7 +136,7 @@ void check_cores(ConfigSource& source, SweepConfig& out) {
   }
 }
 
-// A key that every cell gets from the sweep itself.
+// Rejects keys that every cell gets from the sweep itself.
 void refuse_own_keys(ConfigSource& source, const std::string& section, const std::string& key) {
   const std::string full = section + "." + key;
   if (key == "run.folder")
@@ -144,7 +144,7 @@ void refuse_own_keys(ConfigSource& source, const std::string& section, const std
   if (key == "run.seed") source.add_error(full, "sweep.seeds or sweep.repeats say it");
 }
 
-// [set] and [[cell]]: a value each, lists among them.
+// Reads [set] and [[cell]]: one value per key, which may be a list.
 std::vector<SweptKey> read_values(ConfigSource& source, const std::string& section) {
   std::vector<SweptKey> out;
   for (const WrittenEntry& entry : source.take_below(section)) {
@@ -190,7 +190,7 @@ void check_twice(ConfigSource& source, const SweepConfig& out) {
   }
 }
 
-// A path from here or from the sweep's own folder, or a recipe: "images/resnet18-tiny".
+// Finds a path relative to here or to the sweep's own folder, or a recipe: "images/resnet18-tiny".
 fs::path find_base(ConfigSource& source, const SweepConfig& config) {
   const std::string& name = config.sweep.base;
   if (name.empty()) {

@@ -1,5 +1,5 @@
-// What a sweep's file says (docs/report.md#lockstep-sweep), read and checked as far as that goes
-// without its base.
+// Reads a sweep's file (docs/report.md#lockstep-sweep), and checks it as far as possible without
+// its base.
 #pragma once
 
 #include <string>
@@ -50,30 +50,30 @@ struct SweepConfig {
   SweepSection sweep;
   SweepNetwork network;
   SweepHosts host_names;
-  HostList hosts;                            // real ones; none: this machine and virtual hosts
+  HostList hosts;                            // real ones; empty: this machine and virtual hosts
   std::vector<SetUp> setups;                 // sweep.setups
-  std::vector<NetworkCondition> conditions;  // every combination; one at least
+  std::vector<NetworkCondition> conditions;  // every combination; at least one
   bool asks_for_network = false;             // [network] was given
   std::vector<int64_t> seeds;
   fs::path base;                             // found
   std::vector<SweptKey> set;                 // one value each, for all cells
   std::vector<SweptKey> grid;                // all combinations
-  std::vector<std::vector<SweptKey>> lists;  // [[cell]]: each one value a key; none: one without
+  std::vector<std::vector<SweptKey>> lists;  // [[cell]]: one value per key; empty: only one cell
 
-  // Where [sweep].KEY was given, for messages.
+  // Returns where [sweep].KEY was given, for messages.
   std::string place(const std::string& key) const;
   std::vector<std::pair<std::string, std::string>> places;
 
-  // What the sections of the file may hold.
+  // Describes what the sections of the file may hold.
   static std::string help();
 };
 
-// `words`: key=value over the file's. Throws ConfigError with every mistake at once: file, line,
-// key, what was expected.
+// `words` (key=value) override the file's. Throws ConfigError with all mistakes at once: file,
+// line, key, what was expected.
 SweepConfig read_sweep_config(const fs::path& file, const std::vector<std::string>& words);
 
 namespace detail {
-// "2x4": throws nothing; no hosts (0) for text that is no set-up.
+// Parses "2x4". Does not throw: text that is no set-up gives 0 hosts.
 SetUp parse_setup(const std::string& text);
 }  // namespace detail
 

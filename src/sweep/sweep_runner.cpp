@@ -31,13 +31,13 @@ struct RunningCell {
   pid_t pid = -1;
   std::vector<int> cores;
   Clock::time_point started;
-  std::optional<Clock::time_point> deadline;  // of its time limit
+  std::optional<Clock::time_point> deadline;  // by its time limit
   std::optional<Clock::time_point> kill_at;   // after it was asked to stop
-  std::string stopped_by;                     // "stopped", "time limit"; empty: nobody did
+  std::string stopped_by;                     // "stopped", "time limit"; empty: nobody
   std::uintmax_t output_from = 0;             // where this attempt's output begins
 };
 
-// The calling thread's cores, which its children inherit; put back by the destructor.
+// Sets the calling thread's cores, which its children inherit; the destructor restores them.
 class CoresForChild {
  public:
   explicit CoresForChild(const std::vector<int>& cores) {
@@ -63,7 +63,7 @@ Descriptor open_file(const fs::path& path, int flags) {
   return out;
 }
 
-// The first line that says what went wrong: ranks speak before the launcher does.
+// Returns the first line that says what went wrong: ranks speak before the launcher does.
 std::string first_error(const fs::path& output, std::uintmax_t from) {
   const std::string text = read_file(output);
   for (const std::string& line :
@@ -102,7 +102,7 @@ class SweepRunner {
   std::size_t next_ = 0;
   std::vector<RunningCell> running_;
   SignalQueue signals_;
-  int signal_ = 0;  // that asked us to stop
+  int signal_ = 0;  // the signal that stopped us
 };
 
 SweepRunner::SweepRunner(const SweepConfig& config, std::vector<SweepCell> cells)
@@ -114,7 +114,7 @@ SweepRunner::SweepRunner(const SweepConfig& config, std::vector<SweepCell> cells
   free_cores_.resize(std::min(free_cores_.size(), static_cast<std::size_t>(config.sweep.cores)));
 }
 
-// Without a number of threads a cell takes all cores, and is alone.
+// Without a number of threads a cell takes all cores, and runs alone.
 std::size_t SweepRunner::cores_of(const CellRecord& cell) const {
   const auto all = static_cast<std::size_t>(config_.sweep.cores);
   if (config_.sweep.threads == 0 || config_.sweep.at_once == 1) return all;
@@ -125,7 +125,7 @@ std::string SweepRunner::position(std::size_t index) const {
   return fmt::format("{}/{} {}", index + 1, cells_.size(), cells_[index].record.name);
 }
 
-// True when a cell was started.
+// Returns whether a cell was started.
 bool SweepRunner::start_next() {
   while (next_ < cells_.size() && record(next_).is_over()) ++next_;
   if (next_ == cells_.size() || signal_ != 0) return false;
@@ -142,7 +142,7 @@ void SweepRunner::start(std::size_t index, std::vector<int> cores) {
   CellRecord& cell = record(index);
   const fs::path run = folder_.run(cell.name);
   const bool resume = has_checkpoint(run);
-  if (!resume) fs::remove_all(run);  // nothing in it that could be gone on with
+  if (!resume) fs::remove_all(run);  // without a checkpoint there is nothing to resume
   if (cell.setup.hosts > 1 && config_.hosts.hosts.empty()) {
     write_file(folder_.cell(cell.name) / "lab.toml", lab_toml(config_, cell));
   } else if (!config_.hosts.hosts.empty()) {
@@ -209,7 +209,7 @@ void SweepRunner::finish(const RunningCell& running, int status) {
   cell.seconds += took;
   cell.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitMachine;
   if (cell.exit_code == kExitOk) {
-    cell.state = "done";  // also when it was asked to stop after its last step
+    cell.state = "done";  // even if it was asked to stop after its last step
   } else if (!running.stopped_by.empty()) {
     cell.state = running.stopped_by;
     if (cell.state == "time limit") {
@@ -252,7 +252,7 @@ std::optional<Clock::time_point> SweepRunner::next_deadline() const {
   return next;
 }
 
-// On a terminal: how far the running cells are.
+// Shows on a terminal how far the running cells are.
 void SweepRunner::show() const {
   if (::isatty(STDERR_FILENO) != 1 || running_.empty()) return;
   std::vector<std::string> parts;

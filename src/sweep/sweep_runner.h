@@ -1,6 +1,6 @@
 // Runs the cells of a sweep as child processes of this program, one after the other or side by
-// side, and keeps what became of each. One thread, one loop. Killed at any moment it can be started
-// again: what is done stays done.
+// side, and records what became of each, in one thread with one loop. It can be killed at any
+// moment and started again: what is done stays done.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@
 
 namespace lockstep {
 
-// The words that run a cell: launch, or netlab run with launch in it. `resume`: go on with its run.
-// Ranks read the cell's own configuration; on real hosts, which may not see this disk, the base
-// with words over it.
+// Returns the words that run a cell: launch, or netlab run with launch in it. `resume` continues
+// the cell's run. Ranks read the cell's own configuration; on real hosts, which may not see this
+// disk, they read the base with overriding words.
 std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell& cell,
                                       bool resume);
 
 struct SweepOutcome {
-  int exit_code = 0;  // that of the first cell that failed; 128 + n after signal n
+  int exit_code = 0;  // of the first cell that failed; 128 + n after signal n
   int done = 0, failed = 0, left = 0;
 };
 
-// Runs all cells that are not over. SIGINT, SIGTERM and SIGHUP stop it: running cells save a
-// checkpoint and end; a second signal kills them. REQUIRES: the lock is held; no other thread runs.
+// Runs all cells that are not over. SIGINT, SIGTERM and SIGHUP stop the sweep: running cells save a
+// checkpoint and end; a second signal kills them. REQUIRES that the lock is held and no other
+// thread runs.
 SweepOutcome run_sweep(const SweepConfig& config, std::vector<SweepCell> cells);
 
 }  // namespace lockstep

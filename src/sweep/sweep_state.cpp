@@ -13,7 +13,8 @@ namespace lockstep {
 
 namespace {
 
-// The first key whose value is not the same; what only one of them has is of another version.
+// Describes the first key whose value differs; a key that only one of them has is of another
+// version.
 std::string difference(const std::string& former, const std::string& now) {
   auto entries = [](const std::string& toml) {
     return ConfigSource::from_text(toml, "config.toml").take_below("");
@@ -65,7 +66,7 @@ void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells) {
     const std::string changed =
         fs::exists(config) ? difference(read_file(config), cell.config) : "";
     const bool kept = former->is_over() || has_checkpoint(folder.run(cell.record.name));
-    if (!changed.empty() && !kept) continue;  // it came to nothing: begins anew
+    if (!changed.empty() && !kept) continue;  // nothing came of it: it starts again
     if (!changed.empty()) {
       ConfigError error("{}: was run with other values: {}", folder.cell(cell.record.name).string(),
                         changed);

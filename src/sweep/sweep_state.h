@@ -1,4 +1,4 @@
-// A sweep's folder as earlier sweeps left it: who works in it, which cells are done.
+// Reads a sweep's folder as earlier sweeps left it: who works in it, which cells are done.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace lockstep {
 
-// The lock on a sweep's folder; gone with the process, however it ends.
+// The lock on a sweep's folder, which is released when the process ends in any way.
 class SweepLock {
  public:
-  // ConfigError when another sweep works in the folder.
+  // Throws ConfigError when another sweep works in the folder.
   explicit SweepLock(const SweepFolder& folder);
 
  private:
   Descriptor file_;
 };
 
-// How the cells stand on disk; nothing is written. Throws ConfigError when a cell was run with
-// other values than the sweep now asks for.
+// Reads the cells' states from disk, without writing. Throws ConfigError when a cell that is over
+// or has a checkpoint was run with other values than the sweep now asks for.
 void find_former(const SweepFolder& folder, std::vector<SweepCell>& cells);
 
-bool has_checkpoint(const fs::path& run);  // a complete one, that --resume could go on from
+bool has_checkpoint(const fs::path& run);  // a complete one, to --resume from
 
 }  // namespace lockstep

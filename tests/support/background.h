@@ -1,4 +1,4 @@
-// A run of the built program in the background, and what its run folder says meanwhile.
+// Runs the built program in the background, and reads what its run folder says meanwhile.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ extern char** environ;
 
 namespace lockstep {
 
-// `lockstep ARGUMENTS` in the background; what is left of it is killed by its number.
+// `lockstep ARGUMENTS` in the background; the destructor stops it by its process number.
 class Background {
  public:
   using Clock = std::chrono::steady_clock;
@@ -47,7 +47,7 @@ class Background {
   Background& operator=(const Background&) = delete;
 
   pid_t process() const { return process_; }
-  // Its exit code, if it ends within that time.
+  // Returns its exit code, if it ends within that time.
   std::optional<int> wait(double seconds) {
     auto start = Clock::now();
     int status = 0;
@@ -70,8 +70,8 @@ inline nlohmann::json live_of(const fs::path& run) {
   return nlohmann::json::parse(read_file(run / "live.json"), nullptr, false);
 }
 
-// Waits until two ranks have taken more than `steps` steps; what live.json says then, null when
-// they did not within a minute.
+// Waits until two ranks have taken more than `steps` steps. Returns live.json then, or null if they
+// have not done so within a minute.
 inline nlohmann::json wait_for_steps(const fs::path& run, int steps = 3) {
   const auto start = std::chrono::steady_clock::now();
   while (seconds_since(start) < 60) {

@@ -16,7 +16,7 @@ namespace lockstep::testing {
 
 using Files = std::map<std::string, std::string>;  // path -> content
 
-// An archive in memory. `format` and `filter` choose them of libarchive's.
+// Returns an archive in memory; `format` and `filter` are functions of libarchive.
 inline std::string archive_of(const Files& files, int (*format)(archive*),
                               int (*filter)(archive*) = archive_write_add_filter_none) {
   std::size_t size = 1 << 16, used = 0;
@@ -49,7 +49,7 @@ inline std::string xz_of(const std::string& text) {
   return archive_of({{"text", text}}, archive_write_set_format_raw, archive_write_add_filter_xz);
 }
 
-// A package as dpkg-deb writes it.
+// Returns a package as dpkg-deb writes it.
 inline std::string deb_of(const Files& files) {
   std::string data =
       archive_of(files, archive_write_set_format_gnutar, archive_write_add_filter_xz);
@@ -73,7 +73,7 @@ class DebianMirrorFolder {
         name, version, path, fs::file_size(folder_ / path), sha256_of_file(folder_ / path));
   }
 
-  // The index of what was added so far, and a Release that vouches for it.
+  // Writes the index of what was added so far, and a Release with its hash.
   void publish() {
     const std::string path = "main/binary-amd64/Packages.xz";
     const fs::path file = put("dists/" + suite_ + "/" + path, xz_of(index_));

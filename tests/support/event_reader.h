@@ -1,4 +1,4 @@
-// Reads TensorBoard's event files, for tests of what was written into them.
+// Reads TensorBoard's event files, so that tests can check what was written into them.
 #pragma once
 
 #include <cstring>
@@ -44,7 +44,7 @@ struct HistogramEvent {
   Histogram values;
 };
 
-// What the plugin `hparams` left under one of its tags (hyper_parameters.h).
+// What the plugin `hparams` stored under one of its tags (hyper_parameters.h).
 struct HyperEvent {
   std::string tag;
   std::string data;
@@ -57,8 +57,9 @@ struct EventFile {
   std::vector<ImageEvent> images;
   std::vector<HistogramEvent> histograms;
   std::vector<HyperEvent> hyper;
-  int64_t records = 0;  // whole records, also those of kinds that are not kept
-  // Where the last record begins if it ends beyond the file: its writer was killed, or is at work.
+  int64_t records = 0;  // whole records, including kinds that are not kept
+  // Where the last record begins if the file ends within it: its writer was killed, or is still at
+  // work.
   std::optional<int64_t> truncated_at;
 };
 
@@ -74,7 +75,7 @@ Value raw_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// The bytes of the last field `number` in a message; empty when it is absent.
+// Returns the bytes of the last field `number` in a message; empty when it is absent.
 inline std::string_view last_bytes(std::string_view message, uint32_t number) {
   std::string_view found;
   pbf_reader reader(message);
@@ -171,7 +172,7 @@ inline ImageEvent parse_image(std::string_view message) {
   return out;
 }
 
-// A Summary.Value: `number` is the field that says what it holds, `bytes` or `simple` that.
+// A Summary.Value: field `number` tells its kind; `bytes` or `simple` holds its content.
 struct Value {
   std::string tag;
   uint32_t number = 0;
@@ -261,8 +262,8 @@ inline void check_crc(const fs::path& path, std::string_view covered, uint32_t f
 
 }  // namespace event_reader
 
-// Reads what EventWriter writes, in the order of the file; skips other kinds of values.
-// Throws DataError naming the byte offset for a wrong checksum or a malformed message.
+// Reads what EventWriter writes, in the order of the file; skips other kinds of values. Throws
+// DataError, naming the byte offset, for a wrong checksum or a malformed message.
 inline EventFile read_event_file(const fs::path& path) {
   using namespace event_reader;
   MappedFile file(path);
@@ -291,7 +292,7 @@ inline EventFile read_event_file(const fs::path& path) {
   return out;
 }
 
-// The names and values out of what EventWriter::session_start left under kSessionStartTag: the
+// Returns the names and values that EventWriter::session_start stored under kSessionStartTag. The
 // field numbers are those of plugin_data.proto, api.proto and google/protobuf/struct.proto.
 inline std::vector<std::pair<std::string, HyperValue>> decode_session_start(std::string_view data) {
   using namespace event_reader;

@@ -1,4 +1,5 @@
-// EXPECT_ERROR(statement, DataError, "text"): throws that type and its whole text holds the words.
+// EXPECT_ERROR(statement, DataError, "text") expects an error of that type whose whole text holds
+// "text".
 #pragma once
 
 #include <gtest/gtest.h>

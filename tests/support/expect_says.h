@@ -1,4 +1,4 @@
-// A text holds another: a message, the output of a program.
+// Expects that a text, such as a message or the output of a program, holds another.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A library with the names of the CUDA driver API that lockstep uses and one invented GPU behind
-// them, a T4, for machines without any.
+// A library with the functions of the CUDA driver API that lockstep uses, for machines without a
+// GPU. It pretends that there is one GPU, a T4.
 #include <cstring>
 
 namespace {
@@ -17,7 +17,7 @@ int cuInit(unsigned) {
 int cuDeviceGet(int* device, int index) {
   if (!begun) return kNotInitialized;
   if (index != 0) return kInvalidDevice;
-  *device = 40;  // an ordinal of the driver's own
+  *device = 40;  // the driver's own ordinal
   return kSuccess;
 }
 
@@ -30,7 +30,7 @@ int cuDeviceGetName(char* name, int length, int device) {
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (device != 40) return kInvalidDevice;
   if (attribute != 75 && attribute != 76) return kInvalidValue;
-  *value = attribute == 75 ? 7 : 5;  // 7.5
+  *value = attribute == 75 ? 7 : 5;  // compute capability 7.5
   return kSuccess;
 }
 }

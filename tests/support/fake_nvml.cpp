@@ -1,7 +1,7 @@
-// A library with the names of NVML that lockstep uses and two invented GPUs behind them, for
-// machines without any. FAKE_NVML in the environment: "no_driver" (init fails), "old" (no energy
-// counter, no reasons for slow clocks), "hot" (clocks held down by heat), "lost" (every question
-// about a GPU fails), "hangs" (it takes 6 s to answer).
+// A library with the functions of NVML that lockstep uses, for machines without a GPU. It pretends
+// that there are two GPUs. FAKE_NVML in the environment may be "no_driver" (init fails), "old" (no
+// energy counter, no reasons for slow clocks), "hot" (clocks held down by heat), "lost" (every
+// question about a GPU fails) or "hangs" (it takes 6 s to answer).
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,10 +17,10 @@ bool is(const char* mode) {
   return given != nullptr && std::strcmp(given, mode) == 0;
 }
 
-// 0 or 1: which of the two.
+// Returns which of the two GPUs it is: 0 or 1.
 unsigned long index_of(Device device) { return reinterpret_cast<unsigned long>(device) - 1; }
 
-unsigned long long questions[2];  // about the energy
+unsigned long long questions[2];  // about the energy, by GPU
 
 template <typename Value>
 int say(Value* out, Value value) {
@@ -77,7 +77,7 @@ int nvmlDeviceGetEnforcedPowerLimit(Device, unsigned* milliwatts) {
   return say(milliwatts, 70'000U);
 }
 
-// 60 J more at each question.
+// Each call returns 60 J more.
 int nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* millijoules) {
   if (is("old")) return kNotSupported;
   return say(millijoules, 5'000'000ULL + 60'000ULL * questions[index_of(device)]++);

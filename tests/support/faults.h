@@ -1,6 +1,6 @@
-// A training over two virtual hosts with two ranks each, started by `lockstep launch` over ssh, and
-// what is done to it: signals, cuts, lost power. Measures from there to the launcher's first word
-// of it and to the next step.
+// Trains on two virtual hosts with two ranks each, started by `lockstep launch` over ssh, and
+// injects faults: signals, cuts, lost power. Measures the time from a fault to the launcher's first
+// message about it and to the next step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline double unix_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Polls until `done` or the time is over; whether it was.
+// Polls until `done` or until the time is over; returns whether it was done.
 inline bool wait_until(const std::function<bool()>& done, double seconds) {
   double end = unix_now() + seconds;
   while (!done()) {
@@ -37,7 +37,7 @@ inline bool wait_until(const std::function<bool()>& done, double seconds) {
   return true;
 }
 
-// The whole lines of a JSON-lines file so far.
+// Returns the complete lines of a JSON-lines file so far.
 inline std::vector<nlohmann::json> json_lines(const fs::path& file) {
   std::vector<nlohmann::json> out;
   if (!fs::exists(file)) return out;
@@ -50,8 +50,8 @@ inline std::vector<nlohmann::json> json_lines(const fs::path& file) {
 
 struct JobOptions {
   std::string hosts = "a:2,b:2";
-  std::string launch;  // further words of `lockstep launch`
-  std::string train;   // ... and of `train`
+  std::string launch;  // further words for `lockstep launch`
+  std::string train;   // further words for `train`
 };
 
 class Job {
@@ -89,7 +89,7 @@ class Job {
     auto starts = events("start");
     return starts.empty() ? -1 : starts.back().value("attempt", -1);
   }
-  // Under way, with a checkpoint to go on from.
+  // Waits until the job is training and has a checkpoint to resume from.
   bool wait_for_steps(int steps, double seconds = 60) const {
     return wait_until(
         [&] {
@@ -99,7 +99,7 @@ class Job {
         seconds);
   }
 
-  // The process of a rank, as its own host numbers it.
+  // Returns the process of a rank, as numbered on its own host.
   int process_of(int rank) {
     for (int process : processes_in(host_of(rank), " train ")) {
       auto [code, text] = hosts_.run(
@@ -115,10 +115,10 @@ class Job {
         hosts_.run(host_of(rank), fmt::format("kill -{} {}", signal, process_of(rank)));
     ASSERT_EQ(code, 0) << text;
   }
-  // The processes of lockstep that a host has: ranks, agents, orphan killers.
+  // Returns a host's lockstep processes: ranks, agents, orphan killers.
   std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
-    // By what they run; the one that looks is a shell. What it says of a process that ends while it
-    // looks is not part of the answer.
+    // Processes are found by what they run; the shell that looks is not lockstep. Its messages
+    // about processes that end meanwhile are dropped.
     std::string script = fmt::format(
         "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || "
         "continue; "
@@ -137,11 +137,11 @@ class Job {
   std::unique_ptr<HostProgram> launcher_;
 };
 
-// What one fault cost; a line of the table in docs/launch.md#what-a-failure-costs.
+// What one fault cost: a line of the table in docs/launch.md#what-a-failure-costs.
 struct FaultRecord {
   std::string event;
   double detection = -1, next_step = -1;  // seconds since the fault
-  std::string said;                       // of it, by the launcher
+  std::string said;                       // the launcher's message about it
 };
 
 inline void record_fault(const FaultRecord& record) {

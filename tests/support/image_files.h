@@ -1,4 +1,4 @@
-// Encoded images for tests, made here.
+// Encodes images for tests.
 #pragma once
 
 #include <png.h>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// A smooth picture, different for every `seed`.
+// Returns a smooth picture, different for every `seed`.
 inline std::vector<uint8_t> picture(int64_t width, int64_t height, int seed) {
   std::vector<uint8_t> out;
   for (int64_t y = 0; y < height; ++y) {
@@ -53,7 +53,7 @@ inline void write_bytes(const fs::path& path, std::span<const std::byte> bytes) 
   write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// train: `classes` classes with 5 images each; val: with 2.
+// Writes `classes` classes with 5 images each in train and 2 in val.
 inline void write_tree(const fs::path& root, int classes = 3, int64_t side = 40) {
   for (int c = 0; c < classes; ++c) {
     std::string name = "class" + std::to_string(c);

@@ -1,4 +1,4 @@
-// A run folder that no training wrote: configuration, metrics, live.json, and what a test adds.
+// Writes a run folder without training: configuration, metrics, live.json, and what a test adds.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@ namespace lockstep {
 struct InventedLines {
   int64_t first = 1, last = 100, total = 100;
   double begin = 1000, step = 0.1;             // seconds
-  std::string start = "start", end = "steps";  // end: empty for none
+  std::string start = "start", end = "steps";  // empty `end`: none
 };
 
-// Lines of metrics.jsonl with an evaluation and a checkpoint at the end.
+// Returns lines of metrics.jsonl with an evaluation and a checkpoint at the end.
 inline std::string metrics_lines(const InventedLines& a) {
   std::string out = fmt::format(R"({{"event":"{}","time":{},"first_step":{},"total_steps":{}}})",
                                 a.start, a.begin, a.first, a.total) +
@@ -48,7 +48,7 @@ inline std::string metrics_lines(const InventedLines& a) {
   return out;
 }
 
-// config.toml, metrics.jsonl and live.json with two ranks on a and b.
+// Writes config.toml, metrics.jsonl and live.json for two ranks, on a and b.
 inline void write_invented_run(const fs::path& run, const std::string& metrics,
                                const std::string& state = "ended", double now = 2000) {
   fs::create_directories(run);
@@ -66,8 +66,8 @@ inline void write_invented_run(const fs::path& run, const std::string& metrics,
                          state, now));
 }
 
-// Spans of both ranks in steps of 100 ms; rank 1's clock is 3 s ahead. Buckets overlap each other
-// and the backward pass.
+// Returns spans of both ranks in steps of 100 ms; rank 1's clock is 3 s ahead. Buckets overlap each
+// other and the backward pass.
 inline SpanFile invented_spans(int64_t first, int64_t last, double begin) {
   SpanFile out;
   out.first_step = first;

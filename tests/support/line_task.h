@@ -1,4 +1,4 @@
-// A task that only tests have: a line through made-up points, by least squares.
+// A task that only tests have: fits a line through made-up points by least squares.
 #pragma once
 
 #include <torch/types.h>
@@ -28,7 +28,7 @@ struct PointsBatch : Batch {
   torch::Tensor x, y;  // fp32 [items]
 };
 
-// y = slope * x + offset.
+// Fits y = slope * x + offset.
 class LineTask : public Task {
  public:
   void describe(Fields& f) override { f.section("points", config_, "what it learns from"); }
@@ -84,7 +84,7 @@ class LineTask : public Task {
   }
 
  private:
-  // The points from `first` up to `last`: on a line but for a little, the same on every machine.
+  // Returns the points [first, last): nearly on a line, and the same on every machine.
   static std::unique_ptr<PointsBatch> points_from(int64_t first, int64_t last) {
     if (first == last) return nullptr;
     auto out = std::make_unique<PointsBatch>();

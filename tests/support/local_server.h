@@ -1,4 +1,5 @@
-// tests/support/archive_server.py for the time of a test: it ends with this object or this process.
+// Runs tests/support/archive_server.py for a test; the server ends with this object or this
+// process.
 #pragma once
 
 #include <fcntl.h>
@@ -62,7 +63,7 @@ class LocalServer {
   LocalServer& operator=(const LocalServer&) = delete;
 
   const std::string& url() const { return url_; }
-  // "GET /path RANGE IF-RANGE STATUS", one a request.
+  // Returns one "GET /path RANGE IF-RANGE STATUS" per request.
   std::vector<std::string> requests() const { return read_lines(own_.path() / "log"); }
 
  private:

@@ -1,4 +1,4 @@
-// Machines for the rules.
+// Machines for which recipes choose configurations in tests.
 #pragma once
 
 #include "recipe/facts.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// That of benchmarks/notes: 2 cores, 24 GB, bf16.
+// The machine of benchmarks/notes: 2 cores, 24 GB, bf16.
 inline MachineFacts measured_machine() {
   return {.cores = 2,
           .memory_bytes = int64_t{24} << 30,
@@ -17,7 +17,7 @@ inline MachineFacts measured_machine() {
           .fp32_flops = kYardstickFp32};
 }
 
-// `times` of its cores and its speed.
+// Returns measured_machine() with its cores and its speed multiplied by `times`.
 inline MachineFacts larger_machine(double times) {
   MachineFacts out = measured_machine();
   out.cores *= times;

@@ -1,4 +1,4 @@
-// Makes gettext catalogues for tests, in both byte orders.
+// Writes gettext catalogues for tests, in both byte orders.
 #pragma once
 
 #include <cstdint>

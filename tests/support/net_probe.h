@@ -1,5 +1,5 @@
-// Measures a network between two namespaces from within this process: sockets stay in the namespace
-// in which they were opened, so that threads play the hosts.
+// Measures a network between two namespaces from within this process. Sockets stay in the namespace
+// in which they were opened, so threads can play the hosts.
 #pragma once
 
 #include <arpa/inet.h>
@@ -43,10 +43,10 @@ inline Descriptor socket_in(Lab& lab, const std::string& host, int kind, int por
 struct PingOptions {
   int count = 20;
   double every_seconds = 0.002;
-  double wait_seconds = 0.5;  // for the last answers
+  double wait_seconds = 0.5;  // for the last replies
 };
 
-// Seconds there and back of each datagram that was answered; below 0 for those that were not.
+// Returns the round trip of each datagram in seconds; below 0 for those without a reply.
 inline std::vector<double> ping(Lab& lab, const std::string& from, const std::string& to,
                                 const PingOptions& options = {}) {
   Descriptor server = socket_in(lab, to, SOCK_DGRAM, 7000),
@@ -93,7 +93,7 @@ inline std::vector<double> ping(Lab& lab, const std::string& from, const std::st
   return out;
 }
 
-// Payload bits a second that one TCP connection carries, measured where they arrive, after a
+// Returns the payload bits per second of one TCP connection, measured at the receiver after a
 // start-up of a third of the time.
 inline double tcp_rate(Lab& lab, const std::string& from, const std::string& to, double seconds) {
   Descriptor server = socket_in(lab, to, SOCK_STREAM, 7001),
@@ -123,7 +123,7 @@ inline double tcp_rate(Lab& lab, const std::string& from, const std::string& to,
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds * 2 / 3));
   double rate = static_cast<double>(bytes - before) * 8 / (seconds_now() - start);
   stop = true;
-  linger now{1, 0};  // what is still queued is not waited for
+  linger now{1, 0};  // does not wait for what is still queued
   ::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   ::shutdown(client.get(), SHUT_RDWR);
   writer.join();

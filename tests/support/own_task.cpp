@@ -1,5 +1,5 @@
-// lockstep with one task more, which only tests have: a task is one file (line_task.h) and one line
-// (main's first).
+// lockstep with one more task, which only tests have: a task takes one file (line_task.h) and one
+// line (the first of main).
 #include <cstdio>
 
 #include "commands/catalogue.h"

@@ -19,8 +19,8 @@ struct ProgramResult {
   std::string output, errors;
 };
 
-// `PROGRAM ARGUMENTS` through the shell; ended after `seconds` at the latest (exit code 124).
-// `before` goes in front, as "OMP_NUM_THREADS=1".
+// Runs `PROGRAM ARGUMENTS` through the shell, and ends it after `seconds` (exit code 124). `before`
+// is put in front, for example "OMP_NUM_THREADS=1".
 inline ProgramResult run_program(const std::string& program, const std::string& arguments,
                                  const std::string& before = "", int seconds = 120) {
   TemporaryFolder folder;
@@ -33,13 +33,13 @@ inline ProgramResult run_program(const std::string& program, const std::string& 
           .errors = read_file(errors)};
 }
 
-// The same with the built lockstep.
+// Runs the built lockstep in the same way.
 inline ProgramResult run_lockstep(const std::string& arguments, const std::string& before = "",
                                   int seconds = 120) {
   return run_program(LOCKSTEP_PROGRAM, arguments, before, seconds);
 }
 
-// The lines of metrics.jsonl of one kind: "step", "evaluation", ...
+// Returns the lines of metrics.jsonl of one kind: "step", "evaluation", ...
 inline std::vector<nlohmann::json> metrics_of(const fs::path& run, const std::string& event) {
   std::vector<nlohmann::json> out;
   for (const std::string& line : read_lines(run / "metrics.jsonl")) {

@@ -1,4 +1,4 @@
-// Runs the Python scripts of tests/parity: reference implementations that our results are held to.
+// Runs the Python scripts of tests/parity, reference implementations for our results.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// True when `module` can be imported by the Python of the build.
+// Returns whether the Python of the build can import `module`.
 inline bool python_has(const std::string& module) {
   return std::system(
              fmt::format("'{}' -c 'import {}' >/dev/null 2>&1", LOCKSTEP_PYTHON, module).c_str()) ==
@@ -23,8 +23,8 @@ struct PythonResult {
   std::string output, errors;
 };
 
-// Runs Python with `arguments`, which the caller quotes for the shell where needed; ended after a
-// minute at the latest.
+// Runs Python with `arguments`, which the caller quotes for the shell where needed, and ends it
+// after a minute.
 inline PythonResult run_python(const std::string& arguments) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
@@ -37,7 +37,7 @@ inline PythonResult run_python(const std::string& arguments) {
   return result;
 }
 
-// The same for tests/parity/`script`.
+// Runs tests/parity/`script` in the same way.
 inline PythonResult run_parity_script(const std::string& script, const std::string& arguments) {
   return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments));
 }

@@ -1,4 +1,5 @@
-// Random lines that tell text metrics apart.
+// Makes random lines on which text metrics differ.
+
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace lockstep {
 
-// Random lines out of what makes tokenizers differ: punctuation between letters and digits, white
-// space and digits of Unicode, entities, capitals with unusual lower-case forms.
+// Makes random lines of text that tokenizers treat differently: punctuation between letters and
+// digits, white space and digits of Unicode, entities, capitals with unusual lower-case forms.
 class RandomText {
  public:
   explicit RandomText(uint32_t seed) : random_(seed) {}
@@ -24,7 +25,7 @@ class RandomText {
     return out;
   }
 
-  // The same line with some pieces exchanged, so that n-grams match partly.
+  // Returns the line with some pieces replaced, so that n-grams match partly.
   std::string variant(const std::string& line) {
     std::string out;
     for (const std::string& word : split(line, ' ')) {
@@ -33,7 +34,7 @@ class RandomText {
     return out;
   }
 
-  // The same words with some runs of them moved elsewhere.
+  // Returns the same words with some runs of them moved elsewhere.
   std::string shuffled(const std::string& line) {
     std::vector<std::string> words = split(line, ' ');
     for (int64_t moves = up_to(3); moves > 0; --moves) {

@@ -1,5 +1,6 @@
-// Runs a function on N ranks, each a forked process, over a store on loopback. Bounded in time;
-// ends what it started by process id. The parent must not have run torch's thread pools before.
+// Runs a function on N ranks, each a forked process, over a store on loopback. The time is limited,
+// and remaining processes are killed by their number. The parent must not have run torch's thread
+// pools before.
 #pragma once
 
 #include <fcntl.h>
@@ -24,15 +25,15 @@ namespace lockstep {
 
 struct RankResult {
   int exit_code = -1;      // -1: ended by a signal
-  int signal = 0;          // that ended it
-  bool timed_out = false;  // it was still there at the end of the time and was killed
+  int signal = 0;          // the signal that ended it
+  bool timed_out = false;  // it was still running at the time limit and was killed
   std::string text;        // the error that it ended with, as a person would read it
 };
 
 struct RanksOptions {
   std::chrono::seconds limit{30};  // for all ranks together
   WorldOptions world{std::chrono::seconds{10}, std::chrono::seconds{10}, "cpu"};
-  std::vector<std::string> machines = {};  // by rank, when the ranks shall seem to be on several
+  std::vector<std::string> machines = {};  // by rank, to make the ranks seem to be on several
 };
 
 namespace detail {
@@ -42,7 +43,7 @@ struct Child {
   int pipe = -1;  // where it writes the text of its error
 };
 
-// In the child: never returns. `socket`: the store's, for rank 0 only.
+// Runs in the child and never returns. Writes the text of an error to `pipe`.
 [[noreturn]] inline void run_child(const std::function<void()>& body, int pipe) {
   std::string text;
   int code = 0;
@@ -66,7 +67,7 @@ struct Child {
     if (n <= 0) break;
     at += static_cast<std::size_t>(n);
   }
-  _exit(code);  // not exit(): the parent's test program must not be finished a second time
+  _exit(code);  // not exit(), which would finish the parent's test program a second time
 }
 
 // Reads until the child's end of the pipe closes or the time is over.
@@ -89,7 +90,7 @@ inline RankResult collect(const Child& child, std::chrono::steady_clock::time_po
   result.text = read_until(child.pipe, end);
   close(child.pipe);
   int status = 0;
-  // The pipe closes when the process ends, so that it is there to be collected at once or is late.
+  // The pipe closes when the process ends: then it can be reaped at once, or it is late.
   while (waitpid(child.id, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() >= end && !result.timed_out) {
       result.timed_out = true;
@@ -104,7 +105,7 @@ inline RankResult collect(const Child& child, std::chrono::steady_clock::time_po
 
 }  // namespace detail
 
-// Each rank runs `body` with its environment; a rank may end as it likes, before it makes a World.
+// Each rank runs `body` with its environment, and may end in any way before it makes a World.
 inline std::vector<RankResult> run_processes(
     int size, const std::function<void(const LaunchEnvironment&)>& body,
     std::chrono::seconds limit = std::chrono::seconds{30}) {

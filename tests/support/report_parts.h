@@ -1,4 +1,4 @@
-// Findings and answers of a report's JSON (docs/report.md#reportjson).
+// Picks findings and answers from a report's JSON (docs/report.md#reportjson).
 #pragma once
 
 #include <gtest/gtest.h>

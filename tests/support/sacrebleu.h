@@ -1,4 +1,4 @@
-// What the sacreBLEU package computes for cases of {metric, hypotheses, references, options}.
+// Computes with the sacreBLEU package cases of {metric, hypotheses, references, options}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The package's numbers for each case, see tests/parity/sacrebleu_scores.py.
+// Returns the package's scores for each case; see tests/parity/sacrebleu_scores.py.
 inline nlohmann::json sacrebleu_scores(const nlohmann::json& cases) {
   TemporaryFolder folder;
   write_file(folder.path() / "cases.json", cases.dump());

@@ -1,5 +1,5 @@
-// Hosts to reach by ssh, for tests: one sshd each on a free port of 127.0.0.1, with keys of its own
-// and a home folder of its own. They end with this object, and with this process however it ends.
+// Starts hosts that ssh can reach, for tests: one sshd each on a free port of 127.0.0.1, with its
+// own keys and home folder. They end with this object, and with this process however it ends.
 #pragma once
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ namespace lockstep {
 
 class SshHosts {
  public:
-  // Why they cannot be made here; empty when they can.
+  // Returns why hosts cannot be made here; empty when they can.
   static std::string missing() {
     for (const char* program : {"/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen"}) {
       if (::access(program, X_OK) != 0) return fmt::format("no {} here", program);
@@ -34,9 +34,9 @@ class SshHosts {
     return "";
   }
 
-  // Hosts n0, n1, ... that ssh -F config() knows.
+  // Starts hosts n0, n1, ... that ssh -F config() knows.
   explicit SshHosts(int count) {
-    ::mkdir("/run/sshd", 0755);  // sshd wants it; a running system has it
+    ::mkdir("/run/sshd", 0755);  // sshd needs it; a running system has it
     run(fmt::format("ssh-keygen -q -t ed25519 -N '' -f {}/key", root()));
     std::string config;
     for (int i = 0; i < count; ++i) config += add_host(i);
@@ -77,11 +77,11 @@ class SshHosts {
     return ntohs(address.sin_port);
   }
 
-  // Starts the host's sshd; the lines of the configuration by which ssh finds it.
+  // Starts the host's sshd, and returns the lines of configuration by which ssh finds it.
   std::string add_host(int i) {
     std::string host_key = fmt::format("{}/host{}", root(), i), conf = host_key + ".conf";
     fs::create_directories(home(i) / "bin");
-    write_file(home(i) / "fstab", "# static\nproc /proc proc defaults 0 0");  // no last line break
+    write_file(home(i) / "fstab", "# static\nproc /proc proc defaults 0 0");  // no final line break
     run(fmt::format("ssh-keygen -q -t ed25519 -N '' -f {}", host_key));
     int port = free_port();
     write_file(conf, fmt::format("ListenAddress 127.0.0.1\nPort {0}\nHostKey {1}\nPidFile none\n"

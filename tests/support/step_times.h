@@ -1,4 +1,4 @@
-// Files of step times for tests: every step alike but for what a test changes.
+// Writes files of step times for tests: all steps are alike but for what a test changes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct InventedTimes {
   int64_t first = 1, last = 100;
   int ranks = 2;
   double begin = 1000;  // of the first step
-  // Of a rank in a step; the default is 100 ms: 5 data, 30 forward, 50 backward, 10 wait, 5
-  // optimizer.
+  // Changes a rank's times in a step; the default is 100 ms: 5 data, 30 forward, 50 backward, 10
+  // wait, 5 optimizer.
   std::function<void(int64_t step, int rank, RankTimes& times)> change = nullptr;
 };
 
@@ -33,7 +33,7 @@ inline double step_seconds(const RankTimes& t) {
   return t.data + t.forward + t.backward + t.wait + t.optimizer + t.other;
 }
 
-// One attempt into RUN/times; returns when its last step was over.
+// Writes one attempt into RUN/times; returns the time at which its last step ended.
 inline double write_times(const fs::path& run, const InventedTimes& invented) {
   StepTimesWriter writer(run / "times", invented.ranks);
   double now = invented.begin;

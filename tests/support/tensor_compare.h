@@ -1,4 +1,4 @@
-// How far tensors are apart, and tensors out of files that another program wrote.
+// Measures the difference of tensors, and reads tensors from files that another program wrote.
 #pragma once
 
 #include <torch/types.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// The largest difference relative to the largest magnitude of the expected tensor.
+// Returns the largest difference relative to the largest magnitude of the expected tensor.
 inline double relative_difference(const torch::Tensor& actual, const torch::Tensor& expected) {
   const torch::Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
   if (e.numel() == 0) return a.numel() == 0 ? 0 : 1;
@@ -20,7 +20,7 @@ inline double relative_difference(const torch::Tensor& actual, const torch::Tens
   return std::isfinite(difference) ? difference : 1e30;
 }
 
-// The difference's norm relative to that of the expected tensor.
+// Returns the difference's norm relative to that of the expected tensor.
 inline double relative_norm(const torch::Tensor& actual, const torch::Tensor& expected) {
   const torch::Tensor a = actual.to(torch::kDouble), e = expected.to(torch::kDouble);
   return (a - e).norm().item<double>() / std::max(e.norm().item<double>(), 1e-9);

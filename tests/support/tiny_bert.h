@@ -31,8 +31,8 @@ struct TinyBert {
   Bert model;
 };
 
-// Texts of these lengths with the second half of each as the second of a pair; text i has the key
-// keys[i], and the same ids wherever it stands.
+// Returns texts of these lengths, in which the second half of each is the second text of a pair.
+// Text i has the key keys[i], and the same ids wherever it is in the batch.
 inline PackedTexts random_texts(const std::vector<int32_t>& lengths,
                                 const std::vector<int64_t>& keys, int64_t vocabulary = 50) {
   std::vector<torch::Tensor> ids, types;

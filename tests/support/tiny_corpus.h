@@ -1,5 +1,5 @@
-// A corpus of invented sentences that a tiny network learns in seconds: numbers in English words to
-// German words.
+// Makes a corpus of invented sentences that a tiny network learns in seconds: numbers in English
+// words and in German words.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// `pairs` aligned lines to FOLDER/NAME.en and NAME.de; another `seed`, other sentences.
+// Writes `pairs` aligned lines to FOLDER/NAME.en and NAME.de; another `seed` gives other sentences.
 inline void write_tiny_text(const fs::path& folder, const std::string& name, int pairs,
                             uint64_t seed) {
   const std::array<const char*, 10> en = {"one", "two",   "three", "four", "five",
@@ -33,7 +33,7 @@ inline void write_tiny_text(const fs::path& folder, const std::string& name, int
   write_file(folder / (name + ".de"), target);
 }
 
-// Prepares FOLDER/corpus. What the program said when it failed, else nothing.
+// Prepares FOLDER/corpus. Returns the program's output when it failed, else an empty text.
 inline std::string make_tiny_corpus(const fs::path& folder) {
   write_tiny_text(folder, "train", 600, 1);
   write_tiny_text(folder, "dev", 30, 2);
@@ -45,7 +45,7 @@ inline std::string make_tiny_corpus(const fs::path& folder) {
   return prepared.exit_code == 0 ? "" : prepared.errors + "failed";
 }
 
-// A configuration that trains on it in a moment.
+// Writes a configuration that trains on the corpus in a moment.
 inline void write_tiny_config(const fs::path& folder) {
   write_file(folder / "tiny.toml",
              fmt::format("[run]\nprecision = \"fp32\"\ndevice = \"cpu\"\n"

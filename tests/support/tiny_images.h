@@ -1,5 +1,5 @@
-// Folders of small invented JPEGs that a network tells apart in seconds: the class is in the
-// colours of two halves, the rest is noise.
+// Makes folders of small JPEGs that a network can classify in seconds: the class is in the colours
+// of two halves, the rest is noise.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct PixelSize {
   int width = 24, height = 20;
 };
 
-// RGB rows to a JPEG file.
+// Encodes RGB rows as a JPEG file.
 inline void write_jpeg(const fs::path& file, const std::vector<unsigned char>& pixels,
                        PixelSize size) {
   FILE* out = std::fopen(file.c_str(), "wb");
@@ -48,7 +48,7 @@ inline void write_jpeg(const fs::path& file, const std::vector<unsigned char>& p
   std::fclose(out);
 }
 
-// An image of class `label` (of at most 6); `key` makes its noise.
+// Writes an image of class `label` (of at most 6) with noise from `key`.
 inline void write_class_image(const fs::path& file, int label, uint64_t key, PixelSize size = {}) {
   const std::array<std::array<int, 3>, 6> colors = {{{220, 60, 50},
                                                      {60, 200, 70},
@@ -71,11 +71,11 @@ inline void write_class_image(const fs::path& file, int label, uint64_t key, Pix
 }
 
 struct TinyImageCounts {
-  int classes = 4, train = 10, val = 3;  // images of each class
+  int classes = 4, train = 10, val = 3;  // images per class
   PixelSize size = {};
 };
 
-// DATA/train/CLASS/N.jpeg and DATA/val/CLASS/N.jpeg; classes are c0, c1, ...
+// Writes DATA/train/CLASS/N.jpeg and DATA/val/CLASS/N.jpeg; classes are c0, c1, ...
 inline void write_tiny_images(const fs::path& data, TinyImageCounts counts = {}) {
   for (const char* split : {"train", "val"}) {
     const bool train = std::string(split) == "train";
@@ -92,7 +92,7 @@ inline void write_tiny_images(const fs::path& data, TinyImageCounts counts = {})
   }
 }
 
-// A configuration that trains on DATA in a moment: 40 images in steps of 12.
+// Writes a configuration that trains on DATA in a moment: 40 images in steps of 12.
 inline void write_tiny_image_config(const fs::path& file, const fs::path& data) {
   write_file(file, fmt::format("[run]\nprecision = \"fp32\"\ndevice = \"cpu\"\n"
                                "[task]\nname = \"images\"\n"

@@ -1,4 +1,4 @@
-// Runs of the built program on a tiny corpus that the tests of a suite share.
+// Runs the built program on a tiny corpus that the tests of a suite share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class TinyRuns : public ::testing::Test {
     failure_ = make_tiny_corpus(folder_->path());
     write_tiny_config(folder_->path());
   }
-  // Here and not above: a test whose suite failed to start would count as skipped.
+  // Checked here, since a test whose SetUpTestSuite() failed would count as skipped.
   void SetUp() override { ASSERT_EQ(failure_, ""); }
   static void TearDownTestSuite() {
     delete folder_;

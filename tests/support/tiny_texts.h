@@ -1,4 +1,4 @@
-// Texts with labels that can be learned, and a tiny BERT to learn them, as files.
+// Writes files of learnable texts with labels, and of a tiny BERT to learn them.
 #pragma once
 
 #include <random>
@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-// FOLDER/model: config.json, model.safetensors, vocab.txt of TinyBert with `labels` labels.
+// Writes FOLDER/model: config.json, model.safetensors and vocab.txt of TinyBert with `labels`
+// labels.
 inline void write_tiny_bert(const fs::path& folder, int64_t labels) {
   BertShape shape = kTinyBert;
   shape.num_labels = labels;
@@ -24,8 +25,8 @@ inline void write_tiny_bert(const fs::path& folder, int64_t labels) {
   BertTokenizer(pieces, {}).save(folder / "model");
 }
 
-// Lines of label TAB text: the label is whether w10 to w19 are more than half of the words; as a
-// number, their share.
+// Returns lines of label TAB text. The label says whether w10 to w19 are more than half of the
+// words or, with `values`, what share they are.
 inline std::string tiny_texts(int count, uint32_t seed, bool values = false) {
   std::mt19937 random(seed);
   std::string out;
@@ -46,7 +47,7 @@ inline std::string tiny_texts(int count, uint32_t seed, bool values = false) {
   return out;
 }
 
-// FOLDER/data: both splits prepared with the model's vocabulary. Returns what went wrong, or "".
+// Prepares both splits in FOLDER/data with the model's vocabulary. Returns what went wrong, or "".
 inline std::string prepare_tiny_texts(const fs::path& folder, bool values = false) {
   write_file(folder / "train.tsv", tiny_texts(80, 1, values));
   write_file(folder / "validation.tsv", tiny_texts(40, 2, values));
@@ -57,7 +58,7 @@ inline std::string prepare_tiny_texts(const fs::path& folder, bool values = fals
   return made.exit_code == 0 ? "" : made.errors;
 }
 
-// FOLDER/tiny.toml, which begins with FOLDER/model.
+// Writes FOLDER/tiny.toml, which starts from FOLDER/model.
 inline void write_tiny_text_config(const fs::path& folder) {
   write_file(folder / "tiny.toml", fmt::format(R"(
 [task]

@@ -15,7 +15,7 @@ struct TinyTransformer {
                            uint64_t seed = 1)
       : model(config, vocabulary, parameters) {
     parameters.allocate(torch::kCPU, torch::kBFloat16, seed);
-    // Biases and norms away from zero and one, so that a mistake with them shows.
+    // Moves biases and norms away from zero and one, so that a mistake with them shows.
     torch::NoGradGuard no_grad;
     at::Generator generator = at::detail::createCPUGenerator(seed + 1);
     for (const ParameterRef& p : parameters.list()) {
@@ -40,7 +40,7 @@ struct TinyTransformer {
   Transformer model;
 };
 
-// Sentences of ids in [4, vocabulary), of the given lengths.
+// Returns sentences of ids in [4, vocabulary), of the given lengths.
 inline std::vector<std::vector<int32_t>> random_sentences(const std::vector<int64_t>& lengths,
                                                           int64_t vocabulary, uint64_t seed = 7) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
@@ -56,7 +56,7 @@ inline TranslationInput translation_input(const std::vector<std::vector<int32_t>
                                           const std::vector<std::vector<int32_t>>& targets) {
   TranslationInput input{pack_sentences(sources, torch::kCPU),
                          pack_sentences(targets, torch::kCPU)};
-  // Far apart for every sentence, as keys of (sentence, position) are.
+  // Keys are far apart for every sentence, as keys of (sentence, position) are.
   auto keys = [](const PackedSentences& side, int64_t offset) {
     torch::Tensor keys = torch::arange(side.segments.tokens(), torch::kInt64);
     return keys * 1009 + offset;

@@ -12,7 +12,7 @@ namespace lockstep {
 
 inline constexpr VitShape kTinyVit{32, 3, 4, 48, 8};
 
-// All weights away from zero and one, so that a mistake with any of them shows.
+// Moves all weights away from zero and one, so that a mistake with any of them shows.
 inline void scatter_weights(Parameters& parameters, uint64_t seed) {
   torch::NoGradGuard no_grad;
   at::Generator generator = at::detail::createCPUGenerator(seed);
@@ -37,7 +37,7 @@ struct TinyVit {
   Vit model;
 };
 
-// [n, 3, size, size] of fp32, channels last.
+// Returns fp32 images [n, 3, size, size], channels last.
 inline torch::Tensor random_images(int64_t n, int64_t size, uint64_t seed = 3) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
   return torch::randn({n, 3, size, size}, generator, torch::kFloat)

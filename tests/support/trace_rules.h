@@ -1,5 +1,5 @@
-// The rules of Chrome's trace-event format ("Trace Event Format", Google, 2016) that viewers rely
-// on, as a check of a whole file.
+// Checks that a file keeps the rules of Chrome's trace-event format ("Trace Event Format", Google,
+// 2016) on which viewers rely.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace lockstep {
 
 class TraceRules {
  public:
-  // Empty: the file keeps all rules; else the first that it breaks, with the event.
+  // Returns the first rule that the file breaks, with the event; empty when it keeps all.
   static std::string broken(const nlohmann::json& file) {
     TraceRules rules;
     return rules.check(file);
@@ -112,7 +112,7 @@ class TraceRules {
     if (e["dur"] < 0) return "dur below 0";
     if (e.contains("args") && !e["args"].is_object()) return "args that are no object";
     used_.insert(place);
-    // In whole nanoseconds, as the file has three digits.
+    // Compares whole nanoseconds, since the file has three decimals.
     const int64_t begin = std::llround(ts * 1e3);
     const int64_t end = begin + std::llround(e["dur"].get<double>() * 1e3);
     auto& open = open_[place];

@@ -1,4 +1,4 @@
-// Virtual hosts for a test: each with its own network, processes and sshd (docs/netlab.md).
+// Makes virtual hosts for a test, each with its own network, processes and sshd (docs/netlab.md).
 //
 //   TEST(Launch, SurvivesACutOfTwoSeconds) {
 //     SKIP_WITHOUT_VIRTUAL_HOSTS();
@@ -7,7 +7,7 @@
 //     hosts.cut("b", 2.0);
 //     EXPECT_EQ(launch.wait(30s), 0) << launch.output();
 //   }
-// In the control host and in all others `ssh a` works; /etc/hosts has every name.
+// `ssh a` works in the control host and in all others; /etc/hosts has every name.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "netlab/lab.h"
 
 namespace lockstep {
-// Why no lab can be made here; empty when one can.
+// Returns why no lab can be made here; empty when one can.
 inline std::string no_virtual_hosts() {
   if (::geteuid() != 0) return "virtual hosts need root";
   if (::access("/dev/net/tun", R_OK | W_OK) != 0) return "virtual hosts need /dev/net/tun";
@@ -49,7 +49,7 @@ inline std::string no_virtual_hosts() {
 
 namespace lockstep {
 
-// A program in a host; killed by the destructor if it still runs.
+// A program in a host; the destructor kills it if it still runs.
 class HostProgram {
  public:
   HostProgram(Lab& lab, const std::string& host, std::vector<std::string> words,
@@ -66,7 +66,7 @@ class HostProgram {
   }
   ~HostProgram() {
     if (ended_) return;
-    ::kill(-process_.program, SIGKILL);  // the group, which is its own
+    ::kill(-process_.program, SIGKILL);  // the whole process group, which is its own
     ::waitpid(process_.parent, nullptr, 0);
   }
   HostProgram(const HostProgram&) = delete;
@@ -76,7 +76,7 @@ class HostProgram {
   void signal(int number) const { ::kill(process_.program, number); }  // to the program alone
   std::string output() const { return read_file(file()); }             // both streams, so far
 
-  // Its exit code, 128 + n after signal n; -1 when it still runs after so long.
+  // Returns its exit code, 128 + n after signal n; -1 when it still runs at the limit.
   int wait(std::chrono::milliseconds limit) {
     auto end = std::chrono::steady_clock::now() + limit;
     while (!ended_) {
@@ -92,7 +92,7 @@ class HostProgram {
     }
     return code_;
   }
-  // Seconds until its output holds `text`; -1 when it did not within the limit.
+  // Returns the seconds until its output holds `text`; -1 when it does not within the limit.
   double wait_for(const std::string& text, std::chrono::milliseconds limit) const {
     auto start = std::chrono::steady_clock::now();
     auto passed = [&] { return std::chrono::steady_clock::now() - start; };
@@ -113,7 +113,7 @@ class HostProgram {
 
 class VirtualHosts {
  public:
-  // `toml`: a lab's file (docs/netlab.md). Throws what Lab throws.
+  // `toml` is a lab's file (docs/netlab.md). Throws what Lab throws.
   explicit VirtualHosts(const std::string& toml)
       : lab_(read_lab_config(toml, "lab"), {}, LOCKSTEP_PROGRAM) {}
 
@@ -123,7 +123,7 @@ class VirtualHosts {
                                      std::vector<std::string> environment = {}) {
     return std::make_unique<HostProgram>(lab_, host, std::move(words), std::move(environment));
   }
-  // A shell command to its end; exit code and both streams.
+  // Runs a shell command to its end; returns exit code and both streams.
   std::pair<int, std::string> run(const std::string& host, const std::string& shell,
                                   std::chrono::milliseconds limit = std::chrono::seconds(30)) {
     auto program = start(host, {"/bin/sh", "-c", shell});

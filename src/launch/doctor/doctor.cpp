@@ -14,9 +14,9 @@ using Json = nlohmann::ordered_json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// For all rounds together: a preflight takes less than 20 s.
+// For all rounds together, so that the doctor takes less than 20 s.
 constexpr double kLinkSeconds = 7;
-constexpr std::size_t kMostRounds = 15;  // of more hosts than 16 not every pair meets
+constexpr std::size_t kMostRounds = 15;  // with more than 16 hosts, not every pair meets
 
 Json facts_request(const DoctorNeeds& needs) {
   Json request = {{"folder", needs.folder}};
@@ -34,7 +34,7 @@ void listen_everywhere(ProbedHosts& hosts, std::vector<int>& ports) {
       ports[i] =
           host.session->ask("listen", Json{{"address", host.address}}, seconds(5)).at("port");
     } catch (const Error&) {
-      host.interface.clear();  // the address is none of its own: judged as that
+      host.interface.clear();  // the address is not its own; judged as that
     }
   });
 }
@@ -68,7 +68,8 @@ LinkReport meet(ProbedHosts& hosts, const std::vector<int>& ports,
   return out;
 }
 
-// Round after round, the pairs of one at the same time: no host has two partners at once.
+// Measures round after round, the pairs of a round at the same time: no host has two partners at
+// once.
 std::vector<LinkReport> measure_links(ProbedHosts& hosts) {
   std::vector<int> ports(hosts.all().size());
   listen_everywhere(hosts, ports);
@@ -97,7 +98,8 @@ std::vector<LinkReport> measure_links(ProbedHosts& hosts) {
   return out;
 }
 
-// The gradients' sum, or as much of it as about a second is enough for on the slowest link.
+// Measures the all-reduce of the gradients, or of as much as takes about a second on the slowest
+// link.
 ExchangeReport measure_exchange(ProbedHosts& hosts, const std::vector<LinkReport>& links,
                                 const DoctorNeeds& needs) {
   ExchangeReport out;
@@ -142,10 +144,10 @@ Judgement DoctorReport::worst() const {
 std::vector<std::vector<std::pair<std::size_t, std::size_t>>> tournament(std::size_t count) {
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds;
   if (count < 2) return rounds;
-  const std::size_t seats = count + count % 2;  // with an odd number one rests
+  const std::size_t seats = count + count % 2;  // with an odd number, one host rests
   for (std::size_t round = 0; round + 1 < seats; ++round) {
     auto& pairs = rounds.emplace_back();
-    auto player = [&](std::size_t seat) {  // the last one stays, the others move round
+    auto player = [&](std::size_t seat) {  // the last one stays, the others rotate
       return seat + 1 == seats ? seat : (seat + round) % (seats - 1);
     };
     for (std::size_t seat = 0; seat < seats / 2; ++seat) {
@@ -183,7 +185,8 @@ DoctorReport examine(const HostList& list, const RemoteOptions& remote, const Do
     HostReport& out = report.hosts[i];
     out.name = host.host().name;
     out.ranks = host.host().slots;
-    // This machine alone has no number of ranks: those that launch -n auto would start.
+    // Without a host list or a number of ranks, the ranks are those that launch -n auto would
+    // start.
     if ((list.hosts.empty() || out.ranks == kAutoSlots) && host.facts.contains("compute")) {
       const RankLayout layout =
           choose_layout(HostResources::of(host.facts), {.gpus = needs.device != "cpu"});

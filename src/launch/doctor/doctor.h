@@ -1,5 +1,5 @@
-// `lockstep doctor`: looks at the hosts of a run before the run, and says of each thing that could
-// fail it or slow it what was seen, what was expected and what to do
+// `lockstep doctor`: examines the hosts of a run before the run, and says of each thing that could
+// make the run fail or slow what was seen, what was expected and what to do
 // (docs/before-a-run.md#lockstep-doctor).
 #pragma once
 
@@ -18,16 +18,16 @@ const char* name_of(Judgement verdict);  // "ok", "warn", "fail"
 struct DoctorFinding {
   Judgement verdict = Judgement::kOk;
   std::string check;  // "clock"
-  std::string host;   // empty: of all; "a - b": of a pair
+  std::string host;   // empty: all hosts; "a - b": a pair
   std::string seen, expected, advice;
 };
 
-// What a configuration needs of its hosts; without one all is empty and not looked at.
+// What a configuration needs of its hosts; empty without a configuration, and then not checked.
 struct DoctorNeeds {
   std::string config, corpus, run_folder;  // paths as given, relative to `folder`
-  std::string folder;                      // of the command, expected on every host
+  std::string folder;                      // the command's current folder, expected on every host
   int64_t gradient_bytes = 0;              // fp32, of the whole network
-  // Of a rank: its process, weights, gradients and the optimizer's arrays. Activations come on top.
+  // Per rank: its process, weights, gradients and the optimizer's arrays, without activations.
   int64_t memory_bytes = 0;
   int64_t disk_bytes = 0;          // of all checkpoints that are kept and the one being written
   std::string device = "auto";     // run.device
@@ -39,25 +39,25 @@ struct DoctorNeeds {
 struct HostReport {
   std::string name, address, interface, why;
   int ranks = 1;
-  std::string layout;  // why so many, where nobody said how many (launch/job/rank_layout.h)
-  std::optional<Error> failure;  // it did not answer; the rest is empty
+  std::string layout;  // reason for `ranks`, where nobody gave it (launch/job/rank_layout.h)
+  std::optional<Error> failure;  // why it did not answer; the rest is then empty
   double clock_ahead_seconds = 0, clock_error_seconds = 0;
   nlohmann::ordered_json facts, speed;
 };
 
-// One pair, as `from` measured it.
+// The link between two hosts, as `from` measured it.
 struct LinkReport {
   std::size_t from = 0, to = 0;
-  std::string failure, back_failure;  // why it could not, and why `to` cannot reach `from`
+  std::string failure, back_failure;  // why `from` cannot reach `to`, and `to` `from`
   double round_trip_seconds = 0;
-  double to_one = 0, to_many = 0, from_one = 0, from_many = 0;  // bytes a second
+  double to_one = 0, to_many = 0, from_one = 0, from_many = 0;  // bytes per second
 
   double least() const { return std::min(to_many, from_many); }
 };
 
 struct ExchangeReport {
-  double bytes = 0, seconds = 0;  // of the sum that was measured; seconds 0: none was
-  double gradient_seconds = 0;    // of all gradients, in proportion
+  double bytes = 0, seconds = 0;  // of the measured all-reduce; seconds 0: none was measured
+  double gradient_seconds = 0;    // of all gradients, scaled from it
   std::string failure;
 };
 
@@ -66,19 +66,19 @@ struct DoctorReport {
   std::vector<LinkReport> links;
   ExchangeReport exchange;
   std::vector<DoctorFinding> findings;
-  double seconds = 0;  // that the doctor took
+  double seconds = 0;  // that the examination took
 
   Judgement worst() const;
 };
 
-// Examines and judges. A host that fails is a finding, not an error.
+// Examines the hosts and judges them. A host that fails is a finding, not an error.
 DoctorReport examine(const HostList& hosts, const RemoteOptions& remote, const DoctorNeeds& needs);
 
-// The findings of what was seen: pure.
+// Returns the findings about what was seen; a pure function.
 std::vector<DoctorFinding> judge(const DoctorReport& report, const DoctorNeeds& needs);
 
-// Rounds in which every host has at most one partner, until all pairs have met (the circle method
-// of round-robin tournaments); pairs of indices below `count`.
+// Returns rounds in which every host has at most one partner, so that all pairs meet (the circle
+// method of round-robin tournaments). Pairs hold indices below `count`.
 std::vector<std::vector<std::pair<std::size_t, std::size_t>>> tournament(std::size_t count);
 
 std::string doctor_text(const DoctorReport& report);

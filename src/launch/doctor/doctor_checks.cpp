@@ -1,4 +1,4 @@
-// What a doctor makes of the hosts it saw: every check is a function that adds its findings.
+// Judges the hosts that a doctor examined; every check is a function that adds its findings.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kClockNoted = 0.1, kClockWrong = 1;  // seconds
 constexpr double kSlowMachine = 0.15;                 // below the median
-constexpr double kBusy = 0.5;                         // load by core
+constexpr double kBusy = 0.5;                         // load per core
 constexpr double kLogBytes = 100e6;                   // a run folder's logs and metrics
 
 class HostChecks : public detail::Findings {
@@ -131,7 +131,7 @@ class HostChecks : public detail::Findings {
       for (const Json& disk : host.facts.at("disks")) {
         const std::string path = disk.at("path");
         const bool run = path == needs_.run_folder;
-        // Rank 0's host keeps the checkpoints, the others logs.
+        // Rank 0's host stores the checkpoints, the others only logs.
         const double wanted =
             run ? (&host == &report_.hosts.front() ? static_cast<double>(needs_.disk_bytes) : 0) +
                       kLogBytes
@@ -151,7 +151,7 @@ class HostChecks : public detail::Findings {
     fine("disk", "enough space");
   }
 
-  // Configuration and corpus: there, whole and equal.
+  // Checks that configuration and corpus exist, are whole, and are equal on all hosts.
   void check_files() {
     if (needs_.config.empty()) return;
     for (const HostReport* host : answering_) {
@@ -222,19 +222,20 @@ class HostChecks : public detail::Findings {
     }
   }
 
-  // What run.precision = "auto" would be, or whether the hardware computes what is asked for.
+  // Reports what run.precision = "auto" would be, or whether the hardware computes what is asked
+  // for.
   void check_precision() {
     std::vector<NamedFormats> all;
     for (const HostReport* host : answering_) {
       const Json compute = host->facts.value("compute", Json::object());
-      if (compute.empty()) continue;  // of another version, which is a finding already
+      if (compute.empty()) continue;  // another version, which is a finding already
       all.push_back(
           {host->name, {compute.at("bf16"), compute.at("fp16"), compute.at("formats_why")}});
     }
     if (all.empty()) return;
     const PrecisionChoice choice = choose_precision(all);
     const bool chosen = needs_.precision == "auto";
-    // Which format somebody could compute, but not everybody does.
+    // With "auto", bf16 is wanted if any host computes it.
     const bool mixed = std::any_of(all.begin(), all.end(),
                                    [](const NamedFormats& host) { return host.formats.bf16; });
     const std::string wanted = !chosen ? needs_.precision : mixed ? "bf16" : choice.precision;

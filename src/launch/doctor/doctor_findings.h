@@ -1,4 +1,4 @@
-// The findings as they are collected; the checks of hosts and of links are kinds of it.
+// Collects findings; the checks of hosts and of links derive from it.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Findings {
     findings_.push_back({verdict, check, host, seen, expected, advice});
     if (verdict != Judgement::kOk) troubled_.push_back(check);
   }
-  // What is said when a check found nothing wrong.
+  // Adds what is said when a check found nothing wrong.
   void fine(const std::string& check, const std::string& seen) {
     if (std::find(troubled_.begin(), troubled_.end(), check) != troubled_.end()) return;
     findings_.push_back({Judgement::kOk, check, "", seen, "", ""});
@@ -41,7 +41,7 @@ class Findings {
   std::vector<std::string> troubled_;  // checks with a warning or failure
 };
 
-// Of addresses, ports, links and the settings of TCP. REQUIRES two answering hosts.
+// Judges addresses, ports, links and TCP settings. REQUIRES two answering hosts.
 std::vector<DoctorFinding> judge_links(const DoctorReport& report, const DoctorNeeds& needs);
 
 }  // namespace lockstep::detail

@@ -1,4 +1,4 @@
-// What a doctor makes of addresses, ports and links.
+// Judges the addresses, ports and links that a doctor examined.
 #include <algorithm>
 
 #include "base/text.h"
@@ -161,7 +161,7 @@ class LinkChecks : public detail::Findings {
     }
   }
 
-  // What the kernel's settings cost on these links.
+  // Judges what the kernel's settings cost on these links.
   void check_tcp() {
     double worst_delay = 0, worst_product = 0;
     for (const LinkReport& link : report_.links) {

@@ -1,4 +1,4 @@
-// A doctor's report as text and as JSON.
+// Writes a doctor's report as text and as JSON.
 #include <algorithm>
 
 #include "base/text.h"
@@ -55,7 +55,7 @@ std::string hosts_table(const DoctorReport& report) {
   return "Hosts\n" + table(rows);
 }
 
-// Row: from; column: to.
+// Rows are `from`, columns `to`.
 template <class F>
 std::string matrix(const DoctorReport& report, const std::string& title, const F& text) {
   std::vector<std::vector<std::string>> rows(report.hosts.size() + 1);

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 std::string own_ssh_address() {
-  // "client's address, its port, our address, our port" (sshd)
+  // sshd sets it to "client's address, its port, our address, our port".
   const char* connection = std::getenv("SSH_CONNECTION");
   if (connection == nullptr) return "";
   const auto words = split_words(connection);

@@ -1,4 +1,4 @@
-// The address of a host that the others talk to.
+// Chooses the address of a host that the other hosts talk to.
 #pragma once
 
 #include <string>
@@ -8,18 +8,20 @@
 
 namespace lockstep {
 
-// The address of this host that ssh came in on, from SSH_CONNECTION; empty outside of ssh.
+// Returns the address of this host that ssh connected to, from SSH_CONNECTION; empty outside of
+// ssh.
 std::string own_ssh_address();
 
-// What a host knows of its own addresses.
+// The addresses of a host, as it knows them itself.
 struct HostAddresses {
-  std::string by_ssh;                // that ssh came in on; empty without ssh
-  std::vector<std::string> its_own;  // of its interfaces, loopback left out
+  std::string by_ssh;                // that ssh connected to; empty without ssh
+  std::vector<std::string> its_own;  // of its interfaces, without loopback
 };
 
-// The address given for the host; else what its name stands for, where one of its interfaces has
-// that address; else the one that ssh came in on, for a name may stand for a gateway's address;
-// else what the name stands for. Loopback never counts. Empty when nobody knows.
+// Returns the address given for the host; else what its name resolves to, if one of its interfaces
+// has that address; else the address that ssh connected to, since a name may resolve to a gateway's
+// address; else what the name resolves to. Loopback never counts. Returns an empty text when no
+// address is known.
 std::string address_for_others(const Host& host, const HostAddresses& known);
 
 }  // namespace lockstep

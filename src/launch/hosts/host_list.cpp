@@ -39,12 +39,13 @@ int to_slots(std::string_view text, const std::string& place) {
 
 bool is_address(const std::string& text) {
   unsigned char bytes[sizeof(in6_addr)];
-  std::string plain = text.substr(0, text.find('%'));  // fe80::1%eth0
+  std::string plain = text.substr(0, text.find('%'));  // without the zone of fe80::1%eth0
   return ::inet_pton(AF_INET, plain.c_str(), bytes) == 1 ||
          ::inet_pton(AF_INET6, plain.c_str(), bytes) == 1;
 }
 
-// A name goes to ssh as a word of its own: it may not look like an option or hold what shells read.
+// A name becomes one of ssh's words: it may not look like an option or hold characters that shells
+// read.
 void check_name(std::string_view name, const std::string& place) {
   constexpr std::string_view kAllowed = "._-%:+@";
   bool good = !name.empty() && name.front() != '-';
@@ -164,7 +165,7 @@ void refuse_duplicates(const std::vector<Entry>& entries) {
   }
 }
 
-// Where a host says its own number, it counts unless --ranks-per-host replaces it for all.
+// A host's own number counts unless --ranks-per-host replaces it for all.
 void choose_slots(std::vector<Entry>& entries, const HostOptions& options) {
   const int ranks_per_host = options.ranks_per_host;
   const bool from_words = !options.hosts.empty();

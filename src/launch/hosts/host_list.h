@@ -1,6 +1,6 @@
-// The machines of a job, however a person names them: -H a:2,b:2 as mpirun takes it, a file with a
-// line a host, or the list of instances that a cloud prints. docs/launch.md#which-hosts has the
-// grammars.
+// Reads the hosts of a job in the forms that people give them: -H a:2,b:2 as for mpirun, a file
+// with one host per line, or the list of instances that a cloud prints. docs/launch.md#which-hosts
+// has the grammars.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ inline constexpr int kMostHosts = 4096, kMostSlots = 256;
 inline constexpr int kAutoSlots = -1;  // "a:auto"
 
 struct Host {
-  std::string name;      // for messages and commands: as the user gave it, without user and slots
-  std::string ssh_name;  // what ssh connects to: public name, an alias of ~/.ssh/config, user@name
+  std::string name;      // for messages and commands: as given, without user and slots
+  std::string ssh_name;  // what ssh connects to: public name, alias of ~/.ssh/config, user@name
   std::string address;   // private address for traffic; empty: not known yet
   int slots = 1;        // ranks; kAutoSlots: as many as suit the machine (launch/job/rank_layout.h)
-  bool pin = false;     // each rank has cores of its own there
-  bool by_ssh = false;  // ssh was asked for (user@name, ssh=NAME), even if it is this machine
-  std::string state;    // what the cloud says: "running"; empty: nobody said
+  bool pin = false;     // each rank there has cores of its own
+  bool by_ssh = false;  // ssh was asked for (user@name, ssh=NAME), even for this machine
+  std::string state;    // what the cloud says: "running"; empty: unknown
 };
 
 std::string slots_text(int slots);  // "2", "auto"
@@ -29,7 +29,7 @@ struct HostList {
   std::string source;       // for messages: "-H", the file's path; empty: no option was given
 
   int ranks() const;      // sum of slots. REQUIRES !has_auto()
-  bool has_auto() const;  // a host's slots are kAutoSlots
+  bool has_auto() const;  // whether a host's slots are kAutoSlots
 };
 
 struct HostOptions {
@@ -40,15 +40,14 @@ struct HostOptions {
   int otherwise_slots = 1;
 };
 
-// Throws ConfigError with place (file and line, or the word of -H): for more than one of the three
-// sources, a source without hosts or without running instances, names that cannot be, bad numbers,
-// and hosts that appear twice. An empty list when no source is given.
+// Throws ConfigError with place (file and line, or the word of -H) for more than one of the three
+// sources, a source without hosts or without running instances, invalid names, bad numbers, and
+// hosts that appear twice. Returns an empty list when no source is given.
 HostList read_hosts(const HostOptions& options);
 
 namespace detail {
-// The parts of a host as -H and hosts files write it: [user@]name[:slots], slots a number or
-// "auto"; an IPv6 address stands in brackets. `place` is what errors begin with. slots 0: none were
-// given.
+// Parses a host of -H or a hosts file: [user@]name[:slots], where slots is a number or "auto" and
+// an IPv6 address is in brackets. Errors begin with `place`. Slots are 0 where none were given.
 Host parse_host(std::string_view text, const std::string& place);
 }  // namespace detail
 

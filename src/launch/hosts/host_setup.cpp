@@ -25,7 +25,8 @@ std::string own_machine() {
   return fmt::format("{} {}", names.sysname, names.machine);
 }
 
-// A folder of links that tar follows, so that files travel under other names than they have here.
+// A folder of links that tar follows, so that files get other names in the archive than they have
+// here.
 class Parcel {
  public:
   explicit Parcel(const std::vector<Piece>& pieces) {
@@ -36,7 +37,7 @@ class Parcel {
     if (!fs::is_symlink(link)) fs::create_symlink(fs::absolute(source), link);
   }
   std::vector<std::string> list() const { return {"cat", (folder_.path() / "manifest").string()}; }
-  // A tar stream of the manifest and `names`.
+  // Returns the command that writes a tar stream of the manifest and `names`.
   std::vector<std::string> stream(const std::vector<std::string>& names) const {
     std::string list = (folder_.path() / "names").string();
     std::string text = "manifest\n" + join(names, "\n") + "\n";
@@ -129,7 +130,7 @@ std::vector<HostSetup::Step> HostSetup::on_all(const std::string& text,
   return steps;
 }
 
-// The answers of those that succeeded.
+// Returns the answers of the hosts that succeeded.
 std::vector<HostSetup::Answer> HostSetup::run(const std::string& what,
                                               const std::vector<Step>& steps) {
   std::vector<RemoteJob> jobs;

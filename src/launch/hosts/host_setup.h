@@ -1,8 +1,8 @@
-// Makes hosts ready over ssh: the program in ~/.lockstep, files, a shared file system. Every step
-// runs on all hosts at once, changes only what is not yet so, and leaves each host as it was or as
-// it shall be: what arrives is checked and put in place by renaming.
+// Sets hosts up over ssh: the program in ~/.lockstep, files, a shared file system. Every step runs
+// on all hosts at once and changes only what needs changing. A failed step leaves the host as it
+// was: what arrives is checked and put in place by renaming.
 //
-//   ~/.lockstep/files/SHA256      contents, shared by all versions through hard links
+// ~/.lockstep/files/SHA256      contents, shared by all versions through hard links
 //   ~/.lockstep/HASH/             bin/lockstep, lib/*.so: one version, named by its contents
 //   ~/.lockstep/current -> HASH   what lockstep_text starts
 #pragma once
@@ -35,13 +35,13 @@ class HostSetup {
  public:
   struct Options {
     RemoteOptions remote;
-    std::string log_folder;  // NAME.log of each host is appended to; empty: none
-    std::function<void(const Host& host, std::string_view line)> on_note;  // what was done
+    std::string log_folder;  // appends to NAME.log of each host there; empty: no logs
+    std::function<void(const Host& host, std::string_view line)> on_note;  // told what was done
   };
-  // `hosts` outlives it. Throws MachineError when the folder for logs cannot be made.
+  // `hosts` must outlive it. Throws MachineError when the folder for logs cannot be made.
   HostSetup(const HostList& hosts, Options options);
 
-  // Each step goes on with the hosts that have not failed; it throws only for what is wrong here.
+  // Each step continues on the hosts that have not failed; it throws only for local errors.
   void install_packages(
       const std::vector<std::string>& packages);  // by apt-get, as root or sudo -n
   void install_program(const ProgramFiles& program);
@@ -53,7 +53,7 @@ class HostSetup {
     const Host* host;
     MachineError error;
   };
-  const std::vector<Failure>& failures() const { return failures_; }  // one a host at most
+  const std::vector<Failure>& failures() const { return failures_; }  // at most one per host
 
  private:
   struct Step {

@@ -20,7 +20,7 @@ struct Instance {
   bool running = false;
 };
 
-// The text at a key, empty where there is none: clouds leave keys out, or write null.
+// Returns the text at a key, empty where there is none: clouds omit keys, or write null.
 std::string text_at(const CloudJson& object, const char* key) {
   auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -78,7 +78,7 @@ Instance from_azure(const CloudJson& item) {
   return out;
 }
 
-// All objects in nested lists, whatever lists the cloud or a --query put around them.
+// Collects all objects in nested lists, whatever lists the cloud or a --query put around them.
 void collect(const CloudJson& json, std::vector<const CloudJson*>& out) {
   if (json.is_array()) {
     for (const CloudJson& item : json) collect(item, out);
@@ -116,7 +116,7 @@ CloudJson parse(const std::filesystem::path& path) {
   }
 }
 
-// "2 stopped, 1 terminated"
+// Returns "2 stopped, 1 terminated".
 std::string count_states(const std::vector<Instance>& instances) {
   std::map<std::string, int> counts;
   for (const Instance& instance : instances) ++counts[instance.state];
@@ -127,7 +127,7 @@ std::string count_states(const std::vector<Instance>& instances) {
   return join(parts, ", ");
 }
 
-// A tag may hold anything; as a name on the command line it has to be a plain word.
+// A tag may hold anything; a name on the command line must be a plain word.
 bool is_plain(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '-';

@@ -23,7 +23,7 @@ namespace lockstep {
 
 namespace {
 
-// glibc's own: they go with the kernel and the loader of each machine. So do the drivers.
+// glibc's libraries belong to the kernel and the loader of each machine; drivers do so, too.
 bool stays_on_its_machine(const std::string& name) {
   static const std::set<std::string> glibc = {
       "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libc.so.6",    "libm.so.6",
@@ -51,7 +51,7 @@ bool is_system(const fs::path& library) {
   return real.starts_with("/usr/lib/") || real.starts_with("/lib/");
 }
 
-// Debian's package of a library; empty where dpkg does not know.
+// Returns the Debian package of a library; empty when dpkg knows none.
 std::string package_of(const fs::path& library) {
   std::string command =
       "dpkg-query -S " + shell_quote(fs::canonical(library).string()) + " 2>/dev/null";
@@ -62,7 +62,7 @@ std::string package_of(const fs::path& library) {
   return line.substr(0, line.find(':'));
 }
 
-// The CUDA wheels load some of their libraries by name, when these are needed.
+// The CUDA wheels load some of their libraries by name when these are needed.
 void add_siblings(const fs::path& library, std::set<fs::path>& libraries) {
   if (library.string().find("/nvidia/") == std::string::npos) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(library.parent_path())) {
@@ -93,8 +93,8 @@ int64_t ProgramFiles::bytes() const {
 }
 
 ProgramFiles program_files(bool without_system) {
-  // The module for GPUs is loaded when a rank looks for one; loaded here, it and what it brings
-  // count as the program's. With a torch without CUDA it cannot be, and stays behind.
+  // A rank loads the GPU module when it looks for a GPU; loading it here makes it and its libraries
+  // count as the program's. Without CUDA in torch it cannot be loaded, and is left out.
   load_module("liblockstep_cuda.so", "lockstep_cuda_functions");
   std::set<fs::path> libraries;
   for (const fs::path& library : loaded_libraries()) {

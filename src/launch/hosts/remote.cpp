@@ -24,7 +24,7 @@ void add_setting(std::vector<std::string>& words, const std::string& setting) {
   words.push_back(setting);
 }
 
-// What the user asked for stands first: ssh takes the first value that it gets.
+// The user's settings come first: ssh takes the first value that it gets.
 std::vector<std::string> ssh_words(const RemoteOptions& options) {
   std::vector<std::string> words = {options.ssh};
   if (!options.ssh_config.empty()) words.insert(words.end(), {"-F", options.ssh_config});
@@ -53,8 +53,8 @@ std::string shell_quote(std::string_view word) {
 std::vector<std::string> ssh_command(const Host& host, const RemoteOptions& options,
                                      const std::string& shell_text) {
   std::vector<std::string> words = ssh_words(options);
-  // A master of several connections (ControlMaster) that the user started is used; starting one
-  // here would leave a process that holds our pipes open.
+  // Uses a shared connection (ControlMaster) that the user started; starting one here would leave a
+  // process that holds our pipes open.
   for (const char* setting :
        {"BatchMode=yes", "ServerAliveInterval=2", "ServerAliveCountMax=3", "ControlMaster=no",
         "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",

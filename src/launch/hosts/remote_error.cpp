@@ -1,4 +1,5 @@
-// What ssh's words mean for a person. OpenSSH reports every failure of its own with exit code 255.
+// Explains ssh's error messages to a person. OpenSSH reports every failure of its own with exit
+// code 255.
 #include <sys/wait.h>
 
 #include "base/text.h"
@@ -12,12 +13,12 @@ namespace {
 constexpr int kSshFailed = 255, kNotFound = 127, kNotExecutable = 126;
 
 struct Meaning {
-  const char* words;    // in the error text
+  const char* words;    // text to find in the error
   const char* message;  // {0}: the host's name, {1}: what ssh connects to
   const char* advice;
 };
 
-// In this order: the first whose words appear counts.
+// The first entry whose words appear counts.
 constexpr Meaning kMeanings[] = {
     {"Could not resolve hostname", "{0}: the name {1} does not resolve",
      "a name that `getent hosts {1}` or ~/.ssh/config knows, or the host's address"},
@@ -54,7 +55,7 @@ constexpr Meaning kMeanings[] = {
      "chmod 600 ~/.ssh/config"},
 };
 
-// The last line that says something; ssh frames some messages with @ signs.
+// Returns the last meaningful line; ssh frames some messages with @ signs.
 std::string last_words(const std::string& text) {
   std::string out;
   for (const std::string& line : split(text, '\n')) {

@@ -1,4 +1,5 @@
-// Many commands on many hosts at once: one loop over their pipes, their ends and our signals.
+// Runs many commands on many hosts at once, in one loop over their pipes, their ends and our
+// signals.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,10 +22,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kKept = 65536;       // bytes of each stream, where a visitor sees all of it
+constexpr std::size_t kKept = 65536;       // bytes per stream, where a visitor sees all of it
 constexpr std::chrono::seconds kGrace{2};  // from SIGTERM to SIGKILL after a signal to us
 
-// Ends the command's process group when standard input ends before the command does.
+// Wraps a command so that its process group ends when standard input ends before the command does.
 std::string ending_with_input(const std::string& text) {
   return "exec 3<&0 </dev/null; { trap '' TERM; read -r _ <&3; kill -TERM 0; sleep 5; kill -KILL "
          "0; "
@@ -37,7 +38,7 @@ struct Running {
   pid_t pid = -1, feeder = -1;
   Descriptor ended;  // readable when the process is gone
   std::array<Descriptor, 2> output;
-  Descriptor held;  // the other end of its standard input
+  Descriptor held;  // the other end of the process's standard input
   Clock::time_point start;
   RemoteResult result;
 
@@ -52,7 +53,7 @@ class Batch {
   Batch(const std::vector<RemoteJob>& jobs, const RemoteOptions& options, const RemoteRun& run)
       : jobs_(jobs), options_(options), run_(run), results_(jobs.size()) {}
 
-  // However it ends, nothing stays behind.
+  // Leaves nothing behind, however the batch ends.
   ~Batch() {
     for (auto& running : running_) {
       running->send(SIGKILL);
@@ -113,7 +114,7 @@ class Batch {
     std::vector<pollfd> ready = {{signals_.descriptor(), POLLIN, 0}};
     for (auto& running : running_) {
       for (int fd : {running->ended.get(), running->output[0].get(), running->output[1].get()}) {
-        ready.push_back({fd, POLLIN, 0});  // closed ones are -1: poll passes over them
+        ready.push_back({fd, POLLIN, 0});  // closed ones are -1, which poll skips
       }
     }
     ::poll(ready.data(), ready.size(), 100);
@@ -135,7 +136,7 @@ class Batch {
     for (auto& running : running_) running->send(again ? SIGKILL : SIGTERM);
   }
 
-  // False when there is no more for now.
+  // Returns false when there is no more for now.
   bool read_some(Running& running, Stream stream) {
     char bytes[32768];
     Descriptor& source = running.output[stream];
@@ -171,8 +172,8 @@ class Batch {
     if (run_.on_end) run_.on_end(job, result);
   }
 
-  // One that still writes lost its reader, which is no fault of its own. A failure of its own
-  // counts only if the reader found none.
+  // A feeder that still writes lost its reader, which is not its failure. A failure of its own
+  // counts only if the reader succeeded.
   void end_feeder(Running& running) {
     int status = 0;
     if (::waitpid(running.feeder, &status, WNOHANG) == 0) {
@@ -198,7 +199,7 @@ class Batch {
   std::vector<RemoteResult> results_;
   std::vector<std::unique_ptr<Running>> running_;
   std::size_t next_ = 0;
-  int signal_ = 0;  // that asked us to stop
+  int signal_ = 0;  // the signal that stopped us
   Clock::time_point signalled_;
 };
 

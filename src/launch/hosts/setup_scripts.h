@@ -1,11 +1,11 @@
-// What HostSetup has the hosts' shells do. POSIX sh with tar, sha256sum and df; variables that the
-// texts use are set in front of them.
+// Scripts that HostSetup runs in the hosts' shells. They are POSIX sh with tar, sha256sum and df;
+// the variables that they use are set in front of them.
 #pragma once
 
 namespace lockstep::detail {
 
-// $hash, $machine; reads "sha256  path" lines. Says "free KILOBYTES", then "installed" or
-// "switched", or "missing SHA256" for each content that it lacks.
+// Uses $hash and $machine; reads "sha256  path" lines. Prints "free KILOBYTES", then "installed" or
+// "switched", or "missing SHA256" for each content that the host lacks.
 inline constexpr const char* kAskProgram = R"sh(
 umask 022
 home=$HOME/.lockstep
@@ -31,8 +31,8 @@ while read -r sha path; do
 done
 )sh";
 
-// $hash; reads a tar stream: "manifest" and the missing contents under their SHA-256. What a call
-// that was cut short left behind is removed by the next one.
+// Uses $hash; reads a tar stream of "manifest" and the missing contents, named by their SHA-256.
+// Removes what an interrupted call left behind.
 inline constexpr const char* kInstallProgram = R"sh(
 set -eu
 umask 022
@@ -69,7 +69,7 @@ ln -s "$hash" "$home/current.$$"
 mv -fT "$home/current.$$" "$home/current"
 )sh";
 
-// $to; reads "sha256  path" lines. Says "free KILOBYTES", then sha256sum's lines.
+// Uses $to; reads "sha256  path" lines. Prints "free KILOBYTES", then sha256sum's lines.
 inline constexpr const char* kAskFiles = R"sh(
 umask 022
 mkdir -p "$to" && cd "$to" || exit 1
@@ -79,8 +79,8 @@ LC_ALL=C sha256sum --check 2>/dev/null
 exit 0
 )sh";
 
-// $to; reads a tar stream: "manifest" ("sha256  path" lines) and the files named 0, 1, ... in the
-// order of these lines.
+// Uses $to; reads a tar stream of "manifest" ("sha256  path" lines) and the files named 0, 1, ...
+// in the order of these lines.
 inline constexpr const char* kPutFiles = R"sh(
 set -eu
 umask 022
@@ -111,7 +111,7 @@ while IFS= read -r line; do
 done < "$in/manifest"
 )sh";
 
-// $source, $point, $type, $options. Says "added" and "mounted" where it did.
+// Uses $source, $point, $type and $options. Prints "added" and "mounted" where it did so.
 inline constexpr const char* kMount = R"sh(
 as_root=
 [ "$(id -u)" = 0 ] || as_root='sudo -n'
@@ -148,7 +148,7 @@ else
 fi
 )sh";
 
-// $packages. Says "added NAMES" where it did.
+// Uses $packages. Prints "added NAMES" where it installed any.
 inline constexpr const char* kPackages = R"sh(
 as_root=
 [ "$(id -u)" = 0 ] || as_root='sudo -n'
@@ -168,7 +168,7 @@ $get install -y --no-install-recommends $missing >&2 || {
 echo "added$missing"
 )sh";
 
-// Says "removed NAME" for each version.
+// Prints "removed NAME" for each version.
 inline constexpr const char* kPrune = R"sh(
 home=$HOME/.lockstep
 current=$(readlink "$home/current")

@@ -27,10 +27,10 @@ namespace lockstep {
 
 namespace {
 
-// More that the launcher has not taken yet, and ranks have to wait with their output.
+// Ranks must wait with their output when the launcher has not taken more than this yet.
 constexpr std::size_t kMostUnsent = 1u << 20;
 
-// Frames need the two descriptors alone: what anything else prints goes to standard error.
+// Only frames may use these two descriptors: anything else that is printed goes to standard error.
 Descriptor take_descriptor(int number, int flags) {
   Descriptor taken(::fcntl(number, F_DUPFD_CLOEXEC, 3));
   Descriptor nothing(::open("/dev/null", flags | O_CLOEXEC));
@@ -38,7 +38,7 @@ Descriptor take_descriptor(int number, int flags) {
   return taken;
 }
 
-// Ends an agent of the same job that is still here, and with it its ranks.
+// Ends an older agent of the same job on this machine, and with it its ranks.
 void end_process(const ProcessId& process) {
   constexpr int kTries = 100;
   constexpr std::chrono::milliseconds kPause{10};
@@ -53,7 +53,7 @@ class Agent : RankEvents {
  public:
   explicit Agent(const AgentOptions& options)
       : options_(options),
-        ranks_(loop_, *this, 0),  // its orphan killer first: it must inherit nothing of the rest
+        ranks_(loop_, *this, 0),  // first, as its orphan killer must inherit nothing of the rest
         signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP}),
         channel_(loop_, take_descriptor(0, O_RDONLY), take_descriptor(1, O_WRONLY)) {}
 
@@ -82,7 +82,7 @@ class Agent : RankEvents {
   SignalQueue signals_;
   Channel channel_;
   Descriptor store_;
-  std::chrono::milliseconds grace_{0};  // as the present attempt has it
+  std::chrono::milliseconds grace_{0};  // of the current attempt
   Clock::time_point next_beat_ = Clock::now();
   bool leaving_ = false;
 };
@@ -101,7 +101,7 @@ void Agent::say_hello() {
 
 int Agent::run() {
   ::prctl(PR_SET_NAME, "lockstep-agent");
-  ::signal(SIGPIPE, SIG_IGN);  // an end of the channel is noticed where it is written
+  ::signal(SIGPIPE, SIG_IGN);  // writing tells when the channel has ended
   if (options_.replaces) end_process(*options_.replaces);
   loop_.watch(signals_.descriptor(), POLLIN, [this] { take_signals(); });
   channel_.listen([this](const Frame& frame) { obey_safely(frame); },
@@ -117,7 +117,7 @@ int Agent::run() {
   return kExitOk;
 }
 
-// Reading comes first: after a pause of this process itself (SIGSTOP) the beats are there, unread.
+// Reads before it gives up: after this process was paused (SIGSTOP), heartbeats are waiting unread.
 void Agent::check_time() {
   Clock::time_point now = Clock::now();
   ranks_.check_time(now);
@@ -132,7 +132,7 @@ void Agent::check_time() {
   }
 }
 
-// Nobody is there to talk to any more.
+// Gives up the launcher, and stops the ranks.
 void Agent::leave(const std::string& why) {
   if (leaving_) return;
   leaving_ = true;
@@ -172,7 +172,7 @@ void Agent::obey(const Frame& frame) {
     case kKill:
       ranks_.kill();
       break;
-    default:  // a beat, or what a later launcher may say
+    default:  // a heartbeat, or a later launcher's message
       break;
   }
 }
@@ -213,7 +213,7 @@ void Agent::take_signals() {
     } else if (signal == SIGHUP || leaving_) {
       leave("");
     } else {
-      // The machine is asked to go (a spot machine is reclaimed): all save, the launcher decides.
+      // The machine must stop (a spot machine is reclaimed): its ranks save, the launcher decides.
       channel_.send(kTold, encode_number(signal));
       if (!ranks_.idle()) ranks_.stop(grace_);
     }
@@ -250,7 +250,7 @@ uint64_t start_time_of(int pid) {
   } catch (const Error&) {
     return 0;
   }
-  // The second field is the name in brackets, which may hold anything; the 22nd is the start.
+  // The second field is the name in parentheses, which may hold anything; the 22nd is the start.
   constexpr std::size_t kStartAfterName = 19;
   std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return 0;

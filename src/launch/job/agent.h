@@ -1,7 +1,7 @@
-// The launcher's hand on one host: started through ssh, it starts that host's ranks, hands on what
-// they say and how they end, and lives no longer than its channel. When the channel ends, or the
-// launcher has said nothing for some seconds (a network that was cut says nothing either), it stops
-// its ranks and ends. Whatever kills it kills its ranks (launch/processes/orphan_killer.h).
+// The launcher's agent on one host. ssh starts it; it starts that host's ranks, forwards their
+// output and how they end, and lives no longer than its channel. When the channel ends, or the
+// launcher has been silent for some seconds (a cut network is silent, too), it stops its ranks and
+// ends. Whatever kills it kills its ranks (launch/processes/orphan_killer.h).
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,20 @@
 namespace lockstep {
 
 struct AgentOptions {
-  std::chrono::milliseconds silence{5000};  // of the launcher, that means that it is gone
-  // An agent of the same job that may still be here, cut off: it and its ranks end before ours
-  // start.
+  std::chrono::milliseconds silence{5000};  // of the launcher, after which it counts as gone
+  // An agent of the same job that may still run here, cut off: it and its ranks are ended before
+  // ours start.
   std::optional<ProcessId> replaces;
 };
 
-// Serves the launcher at the other end of standard input and output until there is none any more.
-// Returns the exit code. REQUIRES: no other thread runs.
+// Serves the launcher over standard input and output until the launcher is gone. Returns the exit
+// code. REQUIRES that no other thread runs.
 int run_agent(const AgentOptions& options);
 
-// 0 for none of that number.
+// Returns the start time of the process in ticks after boot, 0 when there is none.
 uint64_t start_time_of(int pid);
 
-// GPUs that a rank on this host could see: by their device files, without loading CUDA.
+// Counts the GPUs that a rank on this host could see, by their device files, without loading CUDA.
 int count_gpus();
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ namespace {
 
 using FrameJson = nlohmann::json;
 
-// Fields of a message, visited alike to write and to read them.
+// Visits the fields of a message, both to write and to read them.
 template <typename Message, typename Visitor>
 void fields_of(Message& m,
                Visitor&& f) requires std::is_same_v<std::remove_const_t<Message>, AgentHello> {
@@ -85,8 +85,8 @@ void fields_of(Message& m,
   f("text", m.text);
 }
 
-// Arguments and paths may be bytes that are not UTF-8: each becomes one code point and back, so
-// that no text is refused or changed.
+// Arguments and paths may be bytes that are not UTF-8. Each such byte becomes one code point and
+// back, so that no text is refused or changed.
 std::string widened(const std::string& text) {
   std::string out;
   for (unsigned char c : text) {

@@ -1,5 +1,5 @@
-// What launcher and agent say to each other over a Channel, and how it is written: control messages
-// as JSON, a rank's output as bytes behind its rank and stream.
+// Defines the messages between launcher and agent over a Channel, and their encoding: control
+// messages are JSON, a rank's output is bytes after its rank and stream.
 #pragma once
 
 #include <string>
@@ -15,38 +15,38 @@ enum MessageKind : char {
   // From the launcher.
   kPrepare = 'p',    // PrepareOrder; answered by kPrepared or kError
   kOpenStore = 'o',  // the address to listen on; answered by kStoreOpen or kError
-  kStart = 's',      // StartOrder; kError when it cannot be
+  kStart = 's',      // StartOrder; answered by kError on failure
   kStop = 't',       // StopOrder
   kKill = 'k',
   // From the agent.
-  kHello = 'H',       // AgentHello; first of all
+  kHello = 'H',       // AgentHello; the first message
   kPrepared = 'P',    // Prepared
   kStoreOpen = 'O',   // the port
   kOutput = 'W',      // RankBytes
   kOutputEnd = 'E',   // RankBytes without any
-  kReport = 'R',      // RankBytes: a line; stream says nothing
+  kReport = 'R',      // RankBytes: a line; the stream has no meaning
   kRankEnd = 'X',     // RankEndMessage
   kRankKilled = 'K',  // the rank
   kIdle = 'I',
-  kTold = 'T',   // the signal that asked the agent to go
+  kTold = 'T',   // the signal that asked the agent to stop
   kError = 'F',  // RemoteFailure
-  // Both ways, every second: I am here.
+  // Heartbeat, both ways, every second.
   kBeat = 'b',
 };
 
-// How often each end says that it is there.
+// The interval between heartbeats of each end.
 inline constexpr std::chrono::seconds kBeatEvery{1};
 
 struct ProcessId {
   int pid = 0;
-  uint64_t started = 0;  // ticks after boot, of /proc/PID/stat: tells a later one of that number
+  uint64_t started = 0;  // ticks after boot, from /proc/PID/stat: detects a reused pid
 };
 
 struct AgentHello {
   std::string version, libtorch = "";
   std::string machine = "";      // dist/collectives/machines.h: equal for agents on one machine
-  std::string ssh_address = "";  // that ssh came in on; empty without ssh
-  std::vector<std::string> addresses = {};  // of its interfaces, loopback left out
+  std::string ssh_address = "";  // that ssh connected to; empty without ssh
+  std::vector<std::string> addresses = {};  // of its interfaces, without loopback
   int cores = 0, gpus = 0;
   ProcessId process = {};
 };
@@ -54,12 +54,12 @@ struct AgentHello {
 struct PrepareOrder {
   std::string folder;     // to work in
   std::string program;    // to start there; empty: lockstep itself
-  std::string interface;  // to talk over; empty: the route decides
+  std::string interface;  // to use for traffic; empty: the route decides
   std::string towards;    // address of another host; empty: all ranks are on this machine
 };
 
 struct Prepared {
-  std::string address, interface;  // towards the others; empty: all ranks are on this machine
+  std::string address, interface;  // towards other hosts; empty: all ranks are on this machine
 };
 
 struct StopOrder {
@@ -83,8 +83,8 @@ struct RemoteFailure {
   std::string text = "";
 };
 
-// Each kind of message to its payload and back. decode() throws MachineError for what encode() did
-// not write.
+// Encode and decode each kind of message. decode() throws MachineError for a payload that encode()
+// did not write.
 std::string encode(const AgentHello& message);
 std::string encode(const PrepareOrder& message);
 std::string encode(const Prepared& message);

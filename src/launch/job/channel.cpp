@@ -102,7 +102,7 @@ void Channel::queue(std::string bytes) {
   if (queue_.size() == 1) write();
 }
 
-// An end that shows here shows when reading as well, where all that was sent before comes first.
+// An error here shows when reading as well, after all that the other end sent before.
 void Channel::write() {
   while (!queue_.empty()) {
     const std::string& first = queue_.front();

@@ -1,6 +1,6 @@
-// The seam between the launcher and its hosts: this machine's ranks directly, others' through an
-// agent. Orders return at once; what comes of them is told to the listener, by the thread that runs
-// the loop.
+// The interface between the launcher and its hosts: this machine's ranks directly, others' through
+// an agent. Orders return at once; the thread that runs the loop tells the listener what comes of
+// them.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ class HostEvents : public RankEvents {
   virtual void on_ready(int host, const AgentHello& hello) = 0;
   virtual void on_prepared(int host, const Prepared& prepared) = 0;
   virtual void on_store_open(int host, int port) = 0;
-  virtual void on_told(int host, int signal) = 0;  // the machine was asked to go
-  // The last that is heard of it. `final`: asking again would not help.
+  virtual void on_told(int host, int signal) = 0;  // the machine was asked to stop
+  // The last event of this host. `final`: another attempt would not help.
   virtual void on_lost(int host, const Error& why, bool final) = 0;
-  virtual void on_host_words(int host, const std::string& line) = 0;  // ssh's or the agent's own
+  virtual void on_host_words(int host, const std::string& line) = 0;  // ssh's output or the agent's
 };
 
 class HostControl {
@@ -30,25 +30,25 @@ class HostControl {
   virtual void start(const StartOrder& order) = 0;
   virtual void stop(std::chrono::milliseconds grace, bool tell) = 0;
   virtual void kill() = 0;
-  virtual void leave() = 0;  // nothing runs there any more and nothing shall: its agent may end
-  virtual void collect_ends() = 0;  // when SIGCHLD came
+  virtual void leave() = 0;         // nothing runs there and nothing will: its agent may end
+  virtual void collect_ends() = 0;  // called after SIGCHLD
   virtual void check_time(Clock::time_point now) = 0;
   virtual std::optional<Clock::time_point> next_deadline() const = 0;
 };
 
-// This machine's ranks as children of this very process. REQUIRES: no other thread runs.
+// Controls this machine's ranks as children of this process. REQUIRES that no other thread runs.
 std::unique_ptr<HostControl> make_local_host(EventLoop& loop, HostEvents& events, int host);
 
 struct AgentPlace {
   Host host;
-  int index = 0;  // what events say
+  int index = 0;  // the host number in events
   RemoteOptions remote;
-  std::chrono::milliseconds silence{5000};  // that means that the other is gone, on both sides
-  std::optional<ProcessId> replaces;        // the agent that was there before
+  std::chrono::milliseconds silence{5000};  // after which each end considers the other gone
+  std::optional<ProcessId> replaces;        // the agent that ran there before
 };
 
-// Starts an agent there and listens to it: on_ready() or on_lost() follow. Throws MachineError when
-// not even ssh can be started.
+// Starts an agent there and listens to it; on_ready() or on_lost() follows. Throws MachineError
+// when not even ssh can be started.
 std::unique_ptr<HostControl> make_remote_host(EventLoop& loop, HostEvents& events,
                                               const AgentPlace& place);
 

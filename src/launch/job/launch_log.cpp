@@ -59,7 +59,7 @@ void LaunchLog::write(const std::string& line) {
   std::filesystem::create_directories(file_.parent_path(), ignored);
   Descriptor file(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file.open() && write_all(file.get(), line)) return;
-  failed_ = true;  // the job goes on without
+  failed_ = true;  // the job continues without its log
   output_.note(fmt::format("lockstep launch: {}: cannot be written: {}", file_.string(),
                            std::strerror(errno)));
 }

@@ -1,5 +1,6 @@
-// The launcher's own words: a line with the time on the console, and launch.jsonl beside the run
-// (docs/run-folder.md#launchjsonl): starts, failures, hosts lost and back, how long recovery took.
+// Writes the launcher's own events: a line with the time on the console, and launch.jsonl beside
+// the run (docs/run-folder.md#launchjsonl) with starts, failures, hosts lost and back, and recovery
+// times.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +14,14 @@ namespace lockstep {
 
 class LaunchLog {
  public:
-  // `file` empty: none is written. `output` must outlive this.
+  // An empty `file` writes none. `output` must outlive this.
   LaunchLog(RankOutput& output, std::filesystem::path file, std::string run_id);
 
-  // `host`: the name of event.host. Events without text go to the file alone.
+  // `host` names event.host. Events without text go to the file only.
   void note(const LaunchEvent& event, const Attempt& attempt, const std::string& host);
 
-  // The run's folder belongs to this job: what was noted so far is written, and all that follows at
-  // once. Until then nothing is: ranks may yet refuse the folder.
+  // Call this once the run's folder belongs to this job: writes the events held so far, and all
+  // later ones at once. Until then the file is not touched, since ranks may yet refuse the folder.
   void open();
 
  private:
@@ -32,7 +33,7 @@ class LaunchLog {
   std::vector<std::string> held_;
 };
 
-// "21:30:05", local time.
+// Returns "21:30:05", local time.
 std::string time_of_day();
 
 }  // namespace lockstep

@@ -22,15 +22,15 @@ namespace lockstep {
 
 namespace {
 
-// A host of the list and what is known of it while its agent lives.
+// A host of the list, and what is known of it while its agent lives.
 struct Seat {
   Host host;
   std::unique_ptr<HostControl> control;
-  std::optional<ProcessId> agent;  // the newest; another one ends it first
+  std::optional<ProcessId> agent;  // the newest; its successor ends it first
   AgentHello hello = {};
   Prepared prepared = {};
 
-  // That the others talk to; empty when nobody knows.
+  // The address that the others talk to; empty when unknown.
   std::string address() const {
     return address_for_others(host, {hello.ssh_address, hello.addresses});
   }
@@ -43,14 +43,14 @@ class Launcher : HostEvents, SupervisorActions {
 
  private:
   bool here() const { return launch_.hosts.hosts.empty(); }
-  // Supervisor's wishes.
+  // Orders of the supervisor.
   void connect(int host) override;
   void release(int host) override;
   void start(const Attempt& attempt) override;
   void stop(std::chrono::milliseconds grace, bool tell) override;
   void kill() override;
   void note(const LaunchEvent& event) override;
-  // What hosts say.
+  // Events of hosts.
   void on_ready(int host, const AgentHello& hello) override;
   void on_prepared(int host, const Prepared& prepared) override;
   void on_store_open(int host, int port) override;
@@ -74,7 +74,7 @@ class Launcher : HostEvents, SupervisorActions {
 
   Launch launch_;
   EventLoop loop_;
-  std::vector<Seat> seats_;  // local ranks' orphan killer is made first: it must inherit nothing
+  std::vector<Seat> seats_;  // first: the local orphan killer must inherit nothing
   SignalQueue signals_;
   RankOutput output_;
   std::string run_id_;
@@ -117,11 +117,11 @@ Launcher::Launcher(const Launch& launch)
       run_id_(new_run_id()),
       log_(output_, launch.events, run_id_),
       supervisor_(supervised(launch), launch.supervision, *this) {
-  // Beside the ranks' output it belongs to this job from the start.
+  // A log beside the ranks' output belongs to this job from the start.
   if (!launch.output.folder.empty() && launch.events.parent_path() == launch.output.folder) {
     log_.open();
   }
-  if (!here()) ::signal(SIGPIPE, SIG_IGN);  // ssh that ended is noticed where it is written to
+  if (!here()) ::signal(SIGPIPE, SIG_IGN);  // writing tells when ssh has ended
 }
 
 LaunchOutcome Launcher::run() {
@@ -137,8 +137,8 @@ LaunchOutcome Launcher::run() {
   }
   LaunchOutcome out = outcome();
   note({.event = "end", .text = "", .host = -1, .rank = out.failure ? out.failure->rank : -1});
-  // Many who stop a job send the signal twice, to the process and to its group. When the queue is
-  // gone the second one would end us before we said what happened.
+  // Whoever stops a job often sends the signal twice, to the process and to its group. Once the
+  // queue is gone, the second signal would end us before we have said what happened.
   if (out.interrupted_by != 0) {
     for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
   }
@@ -218,7 +218,7 @@ bool Launcher::on_one_machine() const {
                                        [&](int h) { return seats_[h].hello.machine == first; });
 }
 
-// The address of another host, whose route decides which of its own a host uses.
+// Returns the address of another host; a host uses the own address from which it routes there.
 std::string Launcher::towards(int host) const {
   if (on_one_machine()) return "";
   int first = attempt_.hosts.front();
@@ -228,7 +228,7 @@ std::string Launcher::towards(int host) const {
     std::string address = seats_[other].address();
     if (!address.empty()) return address;
   }
-  // This machine has many names and no ssh to tell its address: its route to the others does.
+  // This machine has many names and no ssh that tells its address; its route to the others does.
   std::string beyond = seats_[host].address();
   return beyond.empty() ? "" : local_address_towards(beyond).address;
 }
@@ -245,7 +245,7 @@ void Launcher::start(const Attempt& attempt) {
   unprepared_ = {attempt.hosts.begin(), attempt.hosts.end()};
   const std::string& program = launch_.command.front();
   for (int host : attempt.hosts) {
-    if (!starting_ || !seats_[host].control) return;  // one of them was lost by now
+    if (!starting_ || !seats_[host].control) return;  // one of them has been lost
     PrepareOrder order{launch_.folder, program, launch_.interface, towards(host)};
     if (order.towards.empty() && !on_one_machine() && launch_.interface.empty()) {
       ConfigError error("no address of host {} is known to the others", seats_[host].host.name);

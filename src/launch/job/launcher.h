@@ -1,6 +1,6 @@
 // Starts the ranks of one job, on this machine or through agents on others, watches them and stops
-// them: the first failure ends all, restarts included (launch/job/supervisor.h decides), and no
-// process stays behind however the launcher itself ends. One thread, one loop.
+// them. The first failure ends all ranks, with restarts as launch/job/supervisor.h decides, and no
+// process stays behind however the launcher itself ends. It has one thread and one event loop.
 #pragma once
 
 #include <chrono>
@@ -19,37 +19,37 @@
 namespace lockstep {
 
 struct Launch {
-  int ranks = 1;                     // on this machine, 1 to kMostLocalRanks; with hosts, theirs
+  int ranks = 1;                     // here, 1 to kMostLocalRanks; with hosts, on all of them
   std::vector<std::string> command;  // program and arguments, the same for all ranks; an empty
                                      // program is lockstep itself
-  bool pin = false;                  // an equal share of the cores for each rank
+  bool pin = false;                  // gives each rank an equal share of the cores
   RankOutput::Options output;
   SupervisorOptions supervision;
   std::filesystem::path events;  // launch.jsonl; empty: none
 
-  // Over several hosts, empty: on this machine.
+  // For several hosts; empty means this machine.
   HostList hosts;
   RemoteOptions remote;
-  std::string folder;                       // that ranks work in, on every host
-  std::string interface;                    // that all hosts talk over; empty: the route decides
-  std::vector<std::string> environment;     // NAME=value that travels to all ranks
-  bool needs_gpus = false;                  // each rank one of its own
-  std::chrono::milliseconds silence{5000};  // of a host, that means that it is lost
+  std::string folder;                       // current folder of the ranks, on every host
+  std::string interface;                    // of all hosts for traffic; empty: the route decides
+  std::vector<std::string> environment;     // NAME=value, set for all ranks
+  bool needs_gpus = false;                  // one for each rank
+  std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
 };
 
 struct LaunchOutcome {
   int exit_code = 0;               // docs/errors.md
-  std::optional<RankEnd> failure;  // the first one, unless a signal to us came before it
-  int interrupted_by = 0;          // the signal that asked us to stop; 0: none
-  std::string message = "";        // for a person; empty when all went well
+  std::optional<RankEnd> failure;  // the first one, unless a signal stopped us before
+  int interrupted_by = 0;          // the signal that stopped us; 0: none
+  std::string message = "";        // for a person; empty on success
   std::string advice = "";
 };
 
 // Runs until the last rank has ended. SIGINT, SIGTERM and SIGHUP become SIGTERM for the ranks,
-// which then have the grace time; a second SIGINT kills them at once. REQUIRES: no other thread
-// runs (the signals are blocked meanwhile and it forks). Throws ConfigError, before anything is
-// started, for a program that is not there, a bad number of ranks, or more ranks than cores when
-// pinned; MachineError when the system refuses, or hosts are not there at the first start.
+// which then have the grace time; a second SIGINT kills them at once. REQUIRES that no other thread
+// runs (it blocks the signals and forks). Throws ConfigError, before anything is started, for a
+// missing program, a bad number of ranks, or more ranks than cores when pinned; MachineError when
+// the system refuses, or hosts are missing at the first start.
 LaunchOutcome run_launch(const Launch& launch);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ class LocalHost : public HostControl {
     store_ = Descriptor(listen_on(address, 0));
     events_.on_store_open(host_, port_of(store_.get()));
   }
-  // Our copy of the socket ends with the order: the store dies with rank 0.
+  // Our copy of the socket closes with the order, so that the store dies with rank 0.
   void start(const StartOrder& order) override { ranks_.start(order, std::move(store_)); }
   void stop(std::chrono::milliseconds grace, bool tell) override { ranks_.stop(grace, tell); }
   void kill() override { ranks_.kill(); }

@@ -27,7 +27,7 @@ int cores_of(const HostResources& host) {
   return std::accumulate(host.node_cores.begin(), host.node_cores.end(), 0);
 }
 
-// As CoreFacts::threads(), of a machine that may be elsewhere.
+// Like CoreFacts::threads(), for a machine that may be elsewhere.
 int threads_of(const HostResources& host) {
   CoreFacts facts{.nodes = {}, .limit = host.core_limit};
   for (int cores : host.node_cores) facts.nodes.emplace_back(cores);
@@ -39,7 +39,7 @@ bool nodes_are_equal(const HostResources& host) {
                      [&](int cores) { return cores == host.node_cores.front(); });
 }
 
-// "2 NUMA nodes of 4 cores", "8 cores, of which its control group lets 1.5 be busy".
+// Returns "2 NUMA nodes of 4 cores" or "8 cores, of which its control group lets 1.5 be busy".
 std::string describe_cores(const HostResources& host) {
   const int cores = cores_of(host), nodes = static_cast<int>(host.node_cores.size());
   std::string out = count(cores, "core");
@@ -86,7 +86,7 @@ RankLayout choose_layout(const HostResources& host, const LayoutWishes& wishes) 
     out.ranks = std::min(host.gpus, kMostLocalRanks);
     out.reason = count(host.gpus, "GPU");
   } else {
-    // A rank whose threads and memory are one node's does not wait for memory of another.
+    // A rank whose threads and memory are on one node does not wait for another node's memory.
     const bool by_node = nodes > 1 && nodes_are_equal(host) && threads > host.node_cores.front();
     if (by_node) out.ranks = nodes;
     out.pin = by_node;
@@ -107,7 +107,7 @@ RankLayout choose_layout(const HostResources& host, const LayoutWishes& wishes) 
 }
 
 RankLayout layout_of_this_machine(const LayoutWishes& wishes) {
-  struct sigaction before {};  // asking ignores SIGPIPE; the launcher does not
+  struct sigaction before {};  // probing ignores SIGPIPE; the launcher does not
   ::sigaction(SIGPIPE, nullptr, &before);
   ProbedHosts probed({}, {});
   ::sigaction(SIGPIPE, &before, nullptr);

@@ -1,4 +1,4 @@
-// What one rank is told by its environment.
+// Builds the environment that tells one rank its place.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// NAME=value in the order of their importance: the first of a name stays.
+// NAME=value in order of priority: the first of a name stays.
 class Environment {
  public:
   void add(std::string entry) {
@@ -34,13 +34,13 @@ class Environment {
   std::vector<std::string> entries_;
 };
 
-// Where Gloo and NCCL of this rank talk, in their own terms, unless the user said so.
+// Tells Gloo and NCCL of this rank which interface to use, unless the user did.
 void add_interface(const StartOrder& order, Environment& out) {
   if (order.address.empty()) return;
   if (!out.has("GLOO_SOCKET_IFNAME")) out.add("LOCKSTEP_ADDRESS", order.address);
   if (order.interface.empty()) return;
   out.add("GLOO_SOCKET_IFNAME", order.interface);
-  out.add("NCCL_SOCKET_IFNAME", "=" + order.interface);  // exact, not a prefix
+  out.add("NCCL_SOCKET_IFNAME", "=" + order.interface);  // "=": exact, not a prefix
 }
 
 }  // namespace

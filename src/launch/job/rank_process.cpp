@@ -30,7 +30,7 @@ Ends open_stream() {
   return {std::move(pipe.read_end), std::move(pipe.write_end)};
 }
 
-// A terminal that passes bytes unchanged.
+// Opens a pseudo-terminal that passes bytes unchanged.
 Ends open_terminal(int rows, int columns) {
   int ours = -1, theirs = -1;
   winsize size{};
@@ -57,7 +57,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// All that the new process needs, made before the fork: after it nothing may allocate.
+// All that the new process needs, made before the fork: after the fork nothing may allocate.
 struct Start {
   std::vector<char*> arguments, environment;
   int output[2], inherited, reports, failure;
@@ -78,7 +78,7 @@ void fail_start(const Start& start) {
   ::setpgid(0, 0);
   start.killer->watch(::getpid());
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != start.launcher) ::_exit(127);  // it died before prctl could tell us
+  if (::getppid() != start.launcher) ::_exit(127);  // it died before prctl
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -97,7 +97,7 @@ void fail_start(const Start& start) {
   ::_exit(127);
 }
 
-// Waits until exec has closed the pipe, or reads why it did not happen.
+// Waits until exec has closed the pipe, or reads why exec failed.
 void check_started(Ends& failure, pid_t pid, OrphanKiller& killer, const std::string& program) {
   failure.theirs.close();
   int cause = 0;
@@ -137,7 +137,7 @@ RankProcess start_rank(const RankCommand& command, OrphanKiller& killer) {
   pid_t pid = ::fork();
   if (pid == 0) become_rank(start);
   if (pid < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
-  ::setpgid(pid, pid);  // by whoever comes first; the other call changes nothing
+  ::setpgid(pid, pid);  // here and in the child; whichever comes second changes nothing
   check_started(failure, pid, killer, command.words.front());
   RankProcess process;
   process.pid = pid;

@@ -1,5 +1,5 @@
-// One rank as a process of this host: its own process group, its output through our hands, and a
-// death that follows the launcher's.
+// Starts one rank as a process of this host, in its own process group, with its output through us,
+// and killed when the launcher dies.
 #pragma once
 
 #include <sys/types.h>
@@ -15,24 +15,23 @@ namespace lockstep {
 
 struct RankCommand {
   std::vector<std::string> words;        // program (a path, see find_program) and its arguments
-  std::vector<std::string> environment;  // NAME=value, the whole of it
-  std::vector<int> cores;                // pinned to these; empty: wherever the system likes
+  std::vector<std::string> environment;  // NAME=value, all of it
+  std::vector<int> cores;                // pinned to these; empty: not pinned
   int inherited = -1;                    // a descriptor that it keeps under the same number
-  std::array<bool, 2> terminal = {false, false};  // a pseudo-terminal instead of a pipe?
+  std::array<bool, 2> terminal = {false, false};  // use a pseudo-terminal instead of a pipe?
   int rows = 0, columns = 0;                      // of that terminal; 0: not known
 };
 
 struct RankProcess {
-  pid_t pid = -1;                    // also the number of its process group
+  pid_t pid = -1;                    // also its process group
   std::array<Descriptor, 2> output;  // what we read: standard output, standard error
-  Descriptor reports;                // and what it tells its launcher (dist/rank/launcher_report.h)
+  Descriptor reports;                // its reports to its launcher (dist/rank/launcher_report.h)
 };
 
-// The rank reads nothing (/dev/null) and starts with no signal blocked or ignored.
-// REQUIRES: called by the thread that stays alive as long as the rank (PR_SET_PDEATHSIG).
-// The orphan killer watches it before its program runs; whoever reaps it tells the orphan killer to
-// forget it. Throws MachineError when there is no process, pipe or terminal to be had or exec
-// fails.
+// The rank reads /dev/null and starts with no signal blocked or ignored. The orphan killer watches
+// it before its program runs; whoever reaps it must tell the orphan killer to forget it. REQUIRES
+// that the calling thread lives as long as the rank (PR_SET_PDEATHSIG). Throws MachineError when no
+// process, pipe or terminal is available or exec fails.
 RankProcess start_rank(const RankCommand& command, OrphanKiller& killer);
 
 }  // namespace lockstep

@@ -17,7 +17,8 @@ namespace lockstep {
 
 namespace {
 
-// After the last rank has ended, the time for output from processes that left its process group.
+// How long, after the last rank has ended, output of processes that left its process group is
+// awaited.
 constexpr std::chrono::milliseconds kLastOutput{1000};
 
 }  // namespace
@@ -139,8 +140,8 @@ void RankSet::take_reports(int index, std::string_view bytes) {
   }
 }
 
-// Children that a rank left behind go with it. The group is killed before its leader is reaped, so
-// that its number cannot have been given to somebody else.
+// Children that a rank left behind die with it. The group is killed before its leader is reaped, so
+// that its number cannot have been reused.
 void RankSet::collect_ends() {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
@@ -154,7 +155,7 @@ void RankSet::collect_ends() {
     int status = 0;
     ::waitpid(rank.process.pid, &status, 0);
     rank.running = false;
-    // What it had to say comes before its end: why it stops decides what is done about it.
+    // A rank's reports come before its end: why it stops decides what is done about it.
     pollfd waiting{rank.process.reports.get(), POLLIN, 0};
     while (rank.process.reports.open() && ::poll(&waiting, 1, 0) > 0) read(i, kReports);
     events_.on_rank_end(first_rank_ + static_cast<int>(i), status, stopping_);

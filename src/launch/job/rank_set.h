@@ -1,6 +1,6 @@
-// The ranks of one job that run on this host: started together, watched, stopped together, and no
-// process of theirs left behind. Used by the launcher for its own machine and by the agent
-// (launch/job/agent.h) for every other: what happens is told to whoever listens.
+// The ranks of one job that run on this host: started, watched and stopped together, leaving no
+// process of theirs behind. The launcher uses it for its own machine, the agent
+// (launch/job/agent.h) for every other; events go to a listener.
 #pragma once
 
 #include <array>
@@ -19,60 +19,61 @@ namespace lockstep {
 
 inline constexpr int kMostLocalRanks = 256;
 
-// What an attempt starts on one host.
+// What one attempt starts on one host.
 struct StartOrder {
   std::vector<std::string> command;         // program and arguments; "" as program: lockstep itself
   int first_rank = 0, ranks = 1, size = 1;  // this host's ranks, of `size` in all
   int attempt = 0;                          // restarts before this one
   std::string run_id;
-  std::string host;       // its name, as the user gave it; empty on this machine alone
+  std::string host;       // its name, as the user gave it; empty without a host list
   std::string address;    // of this host towards the others; empty: one host only
   std::string interface;  // that has this address
   std::string master_address = "127.0.0.1";
   int master_port = 0;
-  std::vector<std::string> environment;  // NAME=value that the user wants set, before all others
-  int64_t grace_milliseconds = 10000;    // from SIGTERM to SIGKILL where nobody can say any more
+  std::vector<std::string> environment;  // NAME=value from the user; they come before all others
+  int64_t grace_milliseconds = 10000;    // from SIGTERM to SIGKILL when the launcher is gone
   bool pin = false;                      // cores of its own for each rank (cores_of_rank)
   std::array<bool, 2> terminal = {false, false};  // does rank 0 write to one?
   int rows = 0, columns = 0;                      // of that terminal
 };
 
-// What becomes of ranks. Called by the thread that runs the loop. `rank` counts over all hosts.
+// Events of ranks, called by the thread that runs the loop. `rank` counts over all hosts.
 class RankEvents {
  public:
   virtual ~RankEvents() = default;
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
   virtual void on_output_end(int rank, Stream stream) = 0;
   virtual void on_report(int rank, const std::string& line) = 0;  // dist/rank/launcher_report.h
-  // `status` as waitpid gives it; `told`: it had been told to stop.
+  // `status` is as from waitpid; `told` says that the rank had been told to stop.
   virtual void on_rank_end(int rank, int status, bool told) = 0;
   virtual void on_rank_killed(int rank) = 0;  // because it did not stop in time
-  virtual void on_idle(int host) = 0;         // none is left and all output was handed over
+  virtual void on_idle(int host) = 0;         // no rank is left and all output was delivered
 };
 
 class RankSet {
  public:
-  // Starts the orphan killer. REQUIRES: no other thread runs. `host` is what on_idle() says.
+  // Starts the orphan killer. on_idle() gets `host`. REQUIRES that no other thread runs.
   RankSet(EventLoop& loop, RankEvents& events, int host);
   ~RankSet();  // kills what still runs
   RankSet(const RankSet&) = delete;
   RankSet& operator=(const RankSet&) = delete;
 
-  // `store`: the listening socket that the rank 0 among these ranks serves the store on; it is
-  // closed here. Throws ConfigError for a program that is not there, MachineError when the system
-  // refuses; then nothing runs. REQUIRES: idle().
+  // `store` is the listening socket on which rank 0, if among these, serves the rendezvous store;
+  // it is closed here. Throws ConfigError for a missing program, MachineError when the system
+  // refuses; then nothing runs. REQUIRES idle().
   void start(const StartOrder& order, Descriptor store);
 
-  // SIGTERM to all that run, unless they know already (`tell`); SIGKILL after the grace time.
+  // Sends SIGTERM to all running ranks, unless they know already (`tell` is false), and SIGKILL
+  // after the grace time.
   void stop(std::chrono::milliseconds grace, bool tell = true);
   void kill();
 
-  void collect_ends();                     // when SIGCHLD came
-  void check_time(Clock::time_point now);  // when a deadline has passed
+  void collect_ends();                     // called after SIGCHLD
+  void check_time(Clock::time_point now);  // called when a deadline has passed
   std::optional<Clock::time_point> next_deadline() const;
 
   bool idle() const { return ranks_.empty(); }
-  // Output is read only while nobody said that it comes faster than it can be handed on.
+  // Pauses reading output that arrives faster than it can be forwarded.
   void pause_output(bool pause);
 
  private:
@@ -100,8 +101,8 @@ class RankSet {
   std::optional<Clock::time_point> kill_at_, drain_until_;
 };
 
-// The environment of one rank: ours without any launcher's variables (clear_list), plus lockstep's
-// and what the user wants set.
+// Returns the environment of one rank: ours without any launcher's variables (clear_list), plus
+// lockstep's and those from the user.
 std::vector<std::string> environment_of_rank(const StartOrder& order, int local_rank, int threads,
                                              int store_descriptor);
 

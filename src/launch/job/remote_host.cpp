@@ -1,5 +1,5 @@
-// One host through its agent: the process that carries the channel (ssh, or a shell on this
-// machine), what comes over it, and how long it may be silent.
+// Controls one host through its agent: the process that carries the channel (ssh, or a shell on
+// this machine), the messages, and how long the host may be silent.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +23,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kToSayHello{20000};  // beyond the time that ssh may take to connect
-constexpr milliseconds kToEnd{1000};        // of ssh, once the channel is closed
-constexpr std::size_t kKeptWords = 8192;    // bytes of what ssh said, for an error's cause
+constexpr milliseconds kToSayHello{20000};  // more than ssh may take to connect
+constexpr milliseconds kToEnd{1000};        // for ssh, once the channel is closed
+constexpr std::size_t kKeptWords = 8192;    // bytes of ssh's output, for an error's cause
 
 std::vector<std::string> agent_command(const AgentPlace& place) {
   std::vector<std::string> words = {
@@ -53,7 +53,7 @@ class RemoteHost : public HostControl {
   }
   void kill() override { channel_->send(kKill); }
   void leave() override { channel_->close(); }
-  void collect_ends() override {}  // its end shows as that of the channel
+  void collect_ends() override {}  // the channel's end shows the process's end
   void check_time(Clock::time_point now) override;
   std::optional<Clock::time_point> next_deadline() const override;
 
@@ -98,7 +98,7 @@ RemoteHost::~RemoteHost() {
   end_process(lost_ ? milliseconds(0) : kToEnd);
 }
 
-// Its wait status; it is killed when it takes longer.
+// Returns the process's wait status; kills the process when it takes longer.
 int RemoteHost::end_process(milliseconds patience) {
   constexpr milliseconds kPause{5};
   int status = 0;
@@ -139,7 +139,7 @@ void RemoteHost::take(const Frame& frame) {
   if (lost_) return;
   try {
     take_rank_event(frame);
-  } catch (const MachineError& error) {  // a message that cannot be read
+  } catch (const MachineError& error) {  // the message cannot be decoded
     lose(error, true);
   }
 }
@@ -179,7 +179,7 @@ void RemoteHost::take_rank_event(const Frame& frame) {
       return lose(Error(failure.code, fmt::format("host {}: {}", place_.host.name, failure.text)),
                   true);
     }
-    default:  // a beat
+    default:  // a heartbeat
       return;
   }
 }
@@ -208,7 +208,7 @@ void RemoteHost::channel_ended(const std::string& why) {
   if (!why.empty()) {
     lose(MachineError("host {}: {}", place_.host.name, why), true);
   } else if (!greeted_) {
-    // What is not ssh itself failing (255, or killed) waiting will not cure: there is no lockstep.
+    // Unless ssh itself failed (255, or killed), waiting does not help: there is no lockstep.
     bool final = WIFEXITED(status) && WEXITSTATUS(status) != 255;
     lose(remote_error(place_.host, status, words_), final);
   } else {

@@ -12,10 +12,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After a rank that only lost a peer, the time to learn of the one that caused it before the others
-// are told to stop, which would hide it.
+// How long to wait, after the end of a rank that only lost a peer, for the rank that caused it
+// before the others are told to stop, which would hide the cause.
 constexpr milliseconds kSettle{500};
-// Between two tries to reach a host that an attempt waits for.
+// The pause between two tries to reach a host that an attempt waits for.
+
 constexpr milliseconds kRetry{1000};
 
 double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -74,7 +75,7 @@ void Supervisor::connect(int host) {
   actions_.connect(host);
 }
 
-// A host that nobody waits for is asked less and less often; so is one that comes and goes.
+// A host that nobody waits for is tried less and less often; so is one that comes and goes.
 void Supervisor::retry_later(Host& host, Time now) {
   ++host.losses;
   milliseconds pause = kRetry;
@@ -165,7 +166,7 @@ void Supervisor::host_lost(int index, const Error& why, bool final, Time now) {
   retry_later(host, now);
   if (phase_ == Phase::kOver) return;
   if (was_there) {
-    // A mistake ends everything, and is told then.
+    // A configuration error ends the job, and is reported then.
     bool mistake = why.exit_code() == kExitConfig;
     actions_.note({.event = "host_lost", .text = mistake ? "" : why.describe(), .host = index});
   }
@@ -176,8 +177,8 @@ void Supervisor::host_lost(int index, const Error& why, bool final, Time now) {
   if (phase_ == Phase::kGathering) give_up_first_start(final);
 }
 
-// At the first start a person is there to correct what cannot come right by waiting; all that is
-// wrong is said at once, when every host has answered.
+// At the first start a person is there to correct what waiting would not cure; all problems are
+// reported at once, when every host has answered.
 void Supervisor::give_up_first_start(bool final) {
   hopeless_ |= !started_ && (final || options_.min_hosts == 0);
   bool pending = std::any_of(hosts_.begin(), hosts_.end(),
@@ -185,7 +186,7 @@ void Supervisor::give_up_first_start(bool final) {
   if (!started_ && hopeless_ && !pending) finish_without_hosts();
 }
 
-// The ranks of a host that is gone: whatever they do, nobody hears of it.
+// Handles the loss of a host in the attempt: nobody hears of its ranks any more.
 void Supervisor::lose_active(int index, Time now) {
   host_failure_ = hosts_[index].why;
   if (phase_ == Phase::kRunning) {
@@ -372,7 +373,7 @@ void Supervisor::finish_if_idle(Time now) {
   decide(now);
 }
 
-// Every rank has ended.
+// Call this when every rank has ended.
 void Supervisor::decide(Time now) {
   std::optional<RankEnd> failure = first_failure(ends_);
   if (interrupted_by_ != 0) {
@@ -411,7 +412,7 @@ bool Supervisor::may_restart(const std::optional<RankEnd>& failure) const {
   int code = kExitMachine;
   if (failure) code = exit_code_for(*failure);
   if (host_failure_) code = host_failure_->exit_code();
-  // What a configuration, the data or the training did wrong it does wrong again.
+  // Errors of configuration, data or training would occur again.
   return code == kExitMachine || code == kExitInternal;
 }
 

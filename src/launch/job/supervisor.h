@@ -1,6 +1,7 @@
-// What is done when hosts come and go, ranks fail and signals arrive: when an attempt starts and on
-// which hosts, when all ranks stop, whether they start again and after how long. Policy alone: it
-// has no clock, starts nothing and is told everything (docs/launch.md#what-the-launcher-does).
+// Decides what to do when hosts come and go, ranks fail and signals arrive: when an attempt starts
+// and on which hosts, when all ranks stop, whether they start again and after how long. It is
+// policy only: it has no clock, starts nothing and is told everything
+// (docs/launch.md#what-the-launcher-does).
 #pragma once
 
 #include <chrono>
@@ -15,41 +16,42 @@
 namespace lockstep {
 
 struct SupervisedHost {
-  std::string name;  // empty: this machine alone, which messages need not name
+  std::string name;  // empty: this machine, which messages need not name
   int slots = 1;
 };
 
 struct SupervisorOptions {
   using milliseconds = std::chrono::milliseconds;
   int restarts = 0;                  // in a row, without progress between them
-  int min_hosts = 0;                 // to go on with; 0: all of them
+  int min_hosts = 0;                 // enough to continue with; 0: all of them
   milliseconds grace{10000};         // from SIGTERM to SIGKILL: time for a last checkpoint
-  milliseconds short_grace{3000};    // when a rank is gone, so that none can be made any more
+  milliseconds short_grace{3000};    // when a rank is gone, so that no checkpoint can be saved
   milliseconds host_timeout{60000};  // for a host to answer before it counts as away
-  milliseconds poll{10000};          // between two looks for a host that is away; doubles, to 6 x
-  // A machine that was asked to go (spot machines get up to 2 minutes) is not asked again before.
+  milliseconds poll{10000};          // between tries to reach an absent host; doubles, up to 6 x
+
+  // How long a machine that was asked to stop is left alone (spot machines get up to 2 minutes).
   milliseconds reclaim{150000};
 };
 
 // One start of all ranks.
 struct Attempt {
   int number = 0;          // from 0: LOCKSTEP_ATTEMPT
-  std::vector<int> hosts;  // which take part, ascending; ranks are numbered in this order
+  std::vector<int> hosts;  // that take part, ascending; ranks are numbered in this order
   int ranks = 0;
 };
 
-// Something worth a line, and a line of launch.jsonl (docs/run-folder.md#launchjsonl).
+// An event for the console and for launch.jsonl (docs/run-folder.md#launchjsonl).
 struct LaunchEvent {
   std::string event;  // "start", "failure", "host_lost", ...
-  std::string text;   // for a person; empty: not worth telling
+  std::string text;   // for a person; empty: not shown
   int host = -1, rank = -1;
-  double seconds = -1;  // what the event measures, where it does
+  double seconds = -1;  // what the event measures; negative: nothing
 };
 
-// How it ended.
+// How the job ended.
 struct JobVerdict {
   int exit_code = kExitOk;
-  int interrupted_by = 0;               // the signal that asked us to stop; 0: none
+  int interrupted_by = 0;               // the signal that stopped us; 0: none
   std::optional<RankEnd> failure = {};  // of a rank
   std::optional<Error> loss = {};       // of hosts
 };
@@ -57,12 +59,13 @@ struct JobVerdict {
 class SupervisorActions {
  public:
   virtual ~SupervisorActions() = default;
-  // Answered by host_ready() or host_lost(), later.
+  // Answered later by host_ready() or host_lost().
   virtual void connect(int host) = 0;
-  virtual void release(int host) = 0;  // ends its agent; nothing more is heard of it
-  // Answered by host_idle() or host_lost() for every host of the attempt, rank_ended() before that.
+  virtual void release(int host) = 0;  // ends its agent; no event of it follows
+  // Answered by host_idle() or host_lost() for every host of the attempt, after rank_ended() for
+  // its ranks.
   virtual void start(const Attempt& attempt) = 0;
-  // Of all ranks: SIGTERM when `tell`, SIGKILL after the grace time.
+  // Stops all ranks: SIGTERM when `tell`, SIGKILL after the grace time.
   virtual void stop(std::chrono::milliseconds grace, bool tell) = 0;
   virtual void kill() = 0;
   virtual void note(const LaunchEvent& event) = 0;
@@ -72,16 +75,16 @@ class Supervisor {
  public:
   using Time = Clock::time_point;
 
-  // `actions` is called from within the functions below and must outlive this.
+  // The functions below call `actions`, which must outlive this.
   Supervisor(std::vector<SupervisedHost> hosts, const SupervisorOptions& options,
              SupervisorActions& actions);
 
   void begin(Time now);
   void host_ready(int host, Time now);
-  // `final`: asking again would not help (another version, no lockstep, no such folder).
+  // `final`: another attempt would not help (another version, no lockstep, no such folder).
   void host_lost(int host, const Error& why, bool final, Time now);
   void host_idle(int host, Time now);
-  // The machine, or one of its ranks, was asked to stop by somebody else.
+  // Somebody else asked the machine, or one of its ranks, to stop.
   void host_told(int host, int signal, Time now);
   void rank_ended(const RankEnd& end);
   void progressed();  // a checkpoint was saved
@@ -89,11 +92,11 @@ class Supervisor {
   void check_time(Time now);
   std::optional<Time> next_deadline() const;
 
-  const std::optional<JobVerdict>& verdict() const { return verdict_; }  // once all is over
+  const std::optional<JobVerdict>& verdict() const { return verdict_; }  // once the job is over
   const Attempt& attempt() const { return attempt_; }
-  int host_of_rank(int rank) const;          // of the present attempt
+  int host_of_rank(int rank) const;          // of the current attempt
   std::string name_of_rank(int rank) const;  // "rank 3 on b"
-  // When the failure that a restart follows was noticed; none before the first.
+  // When the failure that led to a restart was noticed; nothing before the first one.
   std::optional<Time> failed_at() const { return failed_at_; }
 
  private:
@@ -102,10 +105,10 @@ class Supervisor {
   struct Host {
     SupervisedHost is;
     enum { kAway, kConnecting, kReady, kActive } state = kAway;
-    bool awaited = true;  // an attempt is not started without it before the host timeout
+    bool awaited = true;  // until the host timeout, no attempt starts without it
     int losses = 0;       // in a row
     std::optional<Time> retry_at = {};
-    std::optional<Error> why = {};  // it is away
+    std::optional<Error> why = {};  // why it is away
   };
 
   void connect(int host);
@@ -137,17 +140,17 @@ class Supervisor {
   Attempt attempt_;
   bool started_ = false;  // an attempt ran before
   std::vector<RankEnd> ends_;
-  std::optional<Error> host_failure_;  // of the present attempt
+  std::optional<Error> host_failure_;  // of the current attempt
   int failures_ = 0;                   // in a row, without progress between them
   int interrupted_by_ = 0, reclaimed_by_ = 0, reclaimed_host_ = -1;
   bool killed_ = false;
-  bool hopeless_ = false;  // the first start cannot be any more
+  bool hopeless_ = false;  // the first start has become impossible
   Time now_, not_before_, gather_until_;
   std::optional<Time> settle_until_, failed_at_;
   std::optional<JobVerdict> verdict_;
 };
 
-// From a failure to the next attempt: at once, then 1, 2, 4, ... 60 s.
+// Returns the delay from a failure to the next attempt: none, then 1, 2, 4, ... 60 s.
 std::chrono::milliseconds restart_delay(int failures_in_a_row);
 
 }  // namespace lockstep

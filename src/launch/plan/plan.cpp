@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// A choice must save so much of the time to be worth a change.
+// A change is worthwhile when it saves this share of the time.
 constexpr double kWorthwhile = 0.03;
 
 PlannedChoice choose(const PlanInputs& in, Scenario scenario) {
@@ -40,8 +40,8 @@ Scenario as_configured(const PlanInputs& in) {
           .sharded = in.facts.sharded};
 }
 
-// Bytes of the factors of rank 1 and of all vectors, in fp32, by the byte of gradient (Vogels et
-// al. 2019, "PowerSGD", algorithm 1).
+// Returns the bytes of the factors of rank `rank` and of all vectors, in fp32, per byte of gradient
+// (Vogels et al. 2019, "PowerSGD", algorithm 1).
 double powersgd_factor(const RunMeasurement& m, int rank) {
   const double numbers =
       static_cast<double>(m.matrix_sides) * rank + static_cast<double>(m.other_numbers);
@@ -103,14 +103,15 @@ bool is_setting(const PlannedChoice& choice, const PlannedChoice& base) {
          choice.scenario.link.bytes_per_second == base.scenario.link.bytes_per_second;
 }
 
-// The quickest of the settings that change nothing, or that change what is learned; -1: none.
+// Returns the fastest setting among those that change what is learned, or those that do not; -1:
+// none.
 int quickest(const Plan& plan, bool changing) {
   int best = -1;
   double pace = plan.base.seconds_per_target() * (1 - kWorthwhile);
   for (std::size_t i = 0; i < plan.choices.size(); ++i) {
     const PlannedChoice& c = plan.choices[i];
     if (!is_setting(c, plan.base) || c.scenario.changes_result != changing) continue;
-    // They stand from mild to drastic: a later one must be worth it.
+    // Choices are ordered from mild to drastic: a later one must be worth it.
     if (c.seconds_per_target() < pace) {
       best = static_cast<int>(i);
       pace = c.seconds_per_target() * (1 - kWorthwhile);
@@ -184,7 +185,7 @@ struct Unit {
   double factor;
 };
 
-// A number and one of the units, blanks between them allowed. `units` lower case.
+// Parses a number and one of the units, which are lower case; blanks between them are allowed.
 double parse_quantity(const std::string& text, const std::vector<Unit>& units,
                       const std::string& problem) {
   char* end = nullptr;
@@ -202,7 +203,7 @@ double parse_quantity(const std::string& text, const std::vector<Unit>& units,
 
 double parse_bandwidth(const std::string& text, const std::string& option) {
   std::vector<Unit> units;
-  // mbit is a rate of the line, of which data gets the goodput; mb/s is data.
+  // mbit is the line's rate, of which data gets the goodput; mb/s is a rate of data.
   static const std::vector<std::pair<std::string, double>> kBits = {
       {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
   std::vector<std::string> names;

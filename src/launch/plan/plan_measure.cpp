@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSteady = 0.15;  // half of the steps may differ from the median by as much
+constexpr double kSteady = 0.15;  // steps are steady when the median deviation is at most this
 
 std::string command_of(const ComputeRequest& request) {
   std::vector<std::string> words;
@@ -35,7 +35,7 @@ std::string command_of(const ComputeRequest& request) {
                      lockstep_text(request.remote, words));
 }
 
-// What the command said was wrong, as an error of ours.
+// Throws the command's own error.
 [[noreturn]] void fail(const RemoteResult& result) {
   const int code = WIFEXITED(result.status) ? WEXITSTATUS(result.status) : 0;
   const bool ours =
@@ -62,7 +62,7 @@ RunMeasurement measure_once(const ComputeRequest& request) {
   throw error;
 }
 
-// The median distance from the median, as a share of it.
+// Returns the median deviation from the median, as a share of the median.
 double unsteadiness(const RunMeasurement& m) {
   std::vector<double> seconds, distances;
   for (const MeasuredStep& s : m.steps) seconds.push_back(s.seconds);
@@ -90,8 +90,8 @@ MeasuredLink measure_network(ProbedHosts& hosts, double bucket_bytes, double gra
   constexpr double kSmall = 64e3, kLeastLarge = 1e6;
   constexpr int kParts = 4;  // buckets under way together, as in a step
   const double large = std::max(kLeastLarge, std::min(gradient_bytes, kParts * bucket_bytes));
-  // A pause before each, longer than TCP's shortest retransmission time: as between two steps. The
-  // large ones first: they open the windows, which on long ways takes several rounds.
+  // A pause precedes each, longer than TCP's shortest retransmission time, as between two steps.
+  // The large ones come first: they open the windows, which on long paths takes several rounds.
   const Json wanted = Json::array({Json{{"bytes", static_cast<int64_t>(large)},
                                         {"parts", kParts},
                                         {"repeats", 6},

@@ -1,4 +1,4 @@
-// Measures what a plan is made of: a few real steps, and sums between the hosts.
+// Measures what a plan is made of: a few real steps, and all-reduces between the hosts.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 namespace lockstep {
 
 struct ComputeRequest {
-  Host host;                       // which takes the steps
+  Host host;                       // the host that takes the steps
   RemoteOptions remote;            // how to reach it
-  std::string folder;              // to run in: paths of the configuration are relative to it
+  std::string folder;              // current folder: the configuration's paths are relative to it
   std::vector<std::string> words;  // CONFIG and key=value words, as for train
   int ranks = 1;                   // that take steps there
-  int of_ranks = 1;                // as of a run of so many
+  int of_ranks = 1;                // among which steps are split
   int steps = 8, warming_steps = 3;
 };
 
-// `lockstep train --bench-steps` there. When the steps differ too much among themselves (other work
-// on the machine) they are taken once more, and the quicker ones count. Throws what the command
-// failed with, under its exit code.
+// Runs `lockstep train --bench-steps` there. When the steps differ too much from each other (other
+// work on the machine), it runs once more and keeps the faster run. Throws the command's error,
+// with its exit code.
 RunMeasurement measure_compute(const ComputeRequest& request);
 
-// The link that sums between the hosts see, from two sizes: a small sum, and a few buckets at once;
-// measured once more when they cannot be fitted. REQUIRES two answering hosts.
+// Measures the link as all-reduces between the hosts see it, from two sizes: a small one, and a few
+// buckets at once. Measures once more when no line can be fitted. REQUIRES two answering hosts.
 struct MeasuredLink {
   Link link;
   ExchangeTiming small, large;

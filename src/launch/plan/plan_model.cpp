@@ -11,9 +11,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kSumBytes = 7 * sizeof(double);  // loss and counts, once a step
+constexpr double kSumBytes = 7 * sizeof(double);  // loss and counts, once per step
 
-// Of the time of a large exchange what its transfer can take without showing against the delays.
+// The share of a large exchange's time that its transfer may take without showing against the
+// delays.
 constexpr double kUnseen = 0.1;
 
 }  // namespace
@@ -58,7 +59,7 @@ double median_of(const RunMeasurement& m, double MeasuredStep::*part) {
   return median(std::move(values));
 }
 
-// Until the last bucket is complete: the forward and backward passes.
+// Returns the time until the last bucket is complete: that of the forward and backward passes.
 double pass_seconds(const RunMeasurement& m) {
   const double compute = median_of(m, &MeasuredStep::compute);
   return m.buckets.empty() ? compute : std::min(compute, m.buckets.back().ready_seconds);
@@ -80,7 +81,7 @@ ComputeModel make_compute_model(const RunMeasurement& whole, const RunMeasuremen
   if (!half.steps.empty() && targets > targets_of_rank(half)) {
     const double slope =
         (out.measured_pass_seconds - pass_seconds(half)) / (targets - targets_of_rank(half));
-    // Noise may put the line above the origin or make it fall: neither can be.
+    // Noise may give a negative intercept or slope; neither is possible.
     out.seconds_per_target = std::clamp(slope, 0.0, out.seconds_per_target);
   }
   out.fixed_seconds = out.measured_pass_seconds - out.seconds_per_target * targets;
@@ -103,7 +104,7 @@ ComputeModel compute_model_from(double step_seconds, const RunMeasurement& facts
   out.targets_per_step = facts.targets_per_step;
   out.seconds_per_target = step_seconds / (facts.targets_per_step / facts.of_ranks);
   out.gradient_bytes = static_cast<double>(facts.gradient_bytes);
-  constexpr double kBucketBytes = 4e6;  // as comm.bucket_megabytes
+  constexpr double kBucketBytes = 4e6;  // the default of comm.bucket_megabytes
   const auto count = static_cast<int>(std::ceil(out.gradient_bytes / kBucketBytes));
   for (int b = 0; b < count; ++b) {
     out.bucket_bytes.push_back(out.gradient_bytes / count);
@@ -114,10 +115,10 @@ ComputeModel compute_model_from(double step_seconds, const RunMeasurement& facts
 
 namespace {
 
-// Gradients of every step, while the backward pass runs.
+// Adds the exchange of gradients in every step, during the backward pass.
 void add_gradient_exchange(const ComputeModel& compute, const Scenario& s, double pass,
                            StepPrediction& out) {
-  // Ready times as measured, stretched as the last micro-batch's pass is.
+  // Ready times are as measured, stretched as the last micro-batch's pass is.
   const double micro_pass = pass / s.accumulate;
   const double stretch = micro_pass / compute.measured_pass_seconds;
   std::vector<ReadyBucket> buckets;
@@ -131,7 +132,7 @@ void add_gradient_exchange(const ComputeModel& compute, const Scenario& s, doubl
   out.wait += std::max(0.0, last - pass);
 }
 
-// Averages of the weights, every local_steps steps, hidden behind nothing.
+// Adds the averaging of weights every local_steps steps, which nothing hides.
 void add_weight_exchange(const ComputeModel& compute, const Scenario& s, StepPrediction& out) {
   const double bytes = compute.gradient_bytes * s.wire_factor;
   const double share = 1 / static_cast<double>(s.local_steps);
@@ -140,12 +141,12 @@ void add_weight_exchange(const ComputeModel& compute, const Scenario& s, StepPre
   out.wait += exchange_seconds(bytes, s.hosts, s.link) * share;
 }
 
-// Each rank fetches the others' updated weights: h - 1 messages of 1/h of them.
+// Adds fetching the others' updated weights: h - 1 messages of 1/h of them per host.
 void add_gathered_weights(const ComputeModel& compute, const Scenario& s, StepPrediction& out) {
   const double seconds = exchange_seconds(compute.gradient_bytes, s.hosts, s.link) / 2;
   out.exchange += seconds;
   out.sent_bytes += exchange_bytes(compute.gradient_bytes, s.hosts) / 2;
-  out.compute += seconds;  // within the update, as the run counts it
+  out.compute += seconds;  // counted as part of the update, as the run does
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ StepPrediction predict_step(const ComputeModel& compute, const Scenario& s) {
   double update = compute.update_seconds;
   if (s.sharded) update /= ranks;
   if (s.hosts > 1 && s.local_steps == 1) {
-    // The exchange takes processor time from the passes, as far as it runs beside them.
+    // The exchange takes processor time from the passes while it runs beside them.
     const double beside =
         std::min(1.0, pass / std::max(1e-9, exchange_seconds(compute.gradient_bytes * s.wire_factor,
                                                              s.hosts, s.link)));
@@ -186,7 +187,7 @@ StepPrediction predict_step(const ComputeModel& compute, const Scenario& s) {
 RunPrediction predict_run(const StepPrediction& step, const RunMeasurement& facts,
                           const Scenario& scenario, double evaluation_seconds) {
   const RunLength& length = facts.length;
-  // Steps of the configuration, and as many fewer as this scenario's have more targets.
+  // The configuration's steps, divided by this scenario's factor of targets per step.
   auto steps =
       static_cast<double>(length.steps > 0 ? length.steps : length.epochs * facts.steps_in_epoch);
   steps = std::ceil(steps / scenario.accumulate);

@@ -1,4 +1,4 @@
-// A plan as text and as JSON.
+// Writes a plan as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

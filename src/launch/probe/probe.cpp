@@ -19,15 +19,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Lines of standard input, read by a thread of its own so that its end is noticed while an answer
-// takes its time: then the process ends, after a moment for the answer.
+// Reads lines of standard input in a thread of its own, which notices the end of input while an
+// answer is being made: then the process ends, after a moment for the answer.
 class Requests {
  public:
   Requests() {
     std::thread([this] { read_all(); }).detach();
   }
 
-  // False at the end.
+  // Returns false at the end of input.
   bool next(std::string& line) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return ended_ || !lines_.empty(); });
@@ -50,7 +50,7 @@ class Requests {
       changed_.notify_one();
     }
     std::this_thread::sleep_for(std::chrono::seconds(10));
-    _exit(kExitMachine);  // an answer that hangs: who asked is gone
+    _exit(kExitMachine);  // the answer hangs, and the caller is gone
   }
 
   std::mutex mutex_;
@@ -78,7 +78,7 @@ Json answer_to(const std::string& line, const std::map<std::string, ProbeAnswer>
 }  // namespace
 
 void serve_probe(const std::map<std::string, ProbeAnswer>& answers) {
-  // Owned by nobody: its thread may still read when this returns and the process ends.
+  // Leaked on purpose: its thread may still read when this returns and the process ends.
   auto* requests = new Requests();
   for (std::string line; requests->next(line);) {
     if (line.empty()) continue;

@@ -1,4 +1,4 @@
-// What a machine is and has, read from /proc, /sys and a few system calls.
+// Finds out what a machine is and has, from /proc, /sys and a few system calls.
 #include <arpa/inet.h>
 #include <gnu/libc-version.h>
 #include <ifaddrs.h>
@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The first line of a file of /proc or /sys; empty when there is none.
+// Returns the first line of a file of /proc or /sys; empty when there is none.
 std::string first_line(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -44,7 +44,7 @@ int64_t number_of(const fs::path& path, int64_t otherwise) {
   return end == text.c_str() ? otherwise : value;
 }
 
-// "name: value" or "name   : value kB" of a file.
+// Returns the value of "name: value" or "name   : value kB" in a file.
 std::string entry_of(const fs::path& path, std::string_view name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -92,7 +92,7 @@ Json versions(const Json& gpu_list) {
           {"glibc", gnu_get_libc_version()}};
 }
 
-// The disk under a path that may not exist yet, and whether this user could write there.
+// Describes the disk under a path that may not exist yet, and whether this user could write there.
 Json disk_of(const std::string& wanted) {
   std::error_code failed;
   fs::path path = fs::absolute(wanted, failed);
@@ -147,8 +147,8 @@ Json network_settings() {
           {"wmem_max", number_of(core / "wmem_max", -1)}};
 }
 
-// Equal for equal corpora: the manifest lists every file with its hash. What it lists must be there
-// with its size.
+// The hash is equal for equal corpora, since the manifest lists every file with its hash. Reports a
+// problem unless all listed files exist with their sizes.
 Json corpus_facts(const fs::path& folder) {
   Json out = {{"folder", folder.string()}, {"hash", ""}, {"problem", ""}};
   try {

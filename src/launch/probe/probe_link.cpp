@@ -30,12 +30,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBlock = 256 << 10;
 constexpr int kRoundTrips = 60;
-constexpr double kWarmingShare = 0.3;  // of the time: TCP opens its window, queues fill
+constexpr double kWarmingShare = 0.3;  // of the time: TCP's window opens, queues fill
 constexpr int kConnectMilliseconds = 3000;
 
 enum class Mode : char { kEcho = 'e', kSend = 's', kReceive = 'r' };  // as the client sees it
 
-// First bytes of a connection.
+// The first bytes of a connection.
 struct Greeting {
   char magic[7] = {'l', 's', 'p', 'r', 'o', 'b', 'e'};
   Mode mode = Mode::kEcho;
@@ -68,7 +68,7 @@ bool send_fully(int socket, const void* data, std::size_t size) {
   return true;
 }
 
-// No call on the socket waits longer: a cut network must not hold up who measures.
+// Limits every call on the socket: a cut network must not block the measurement.
 void set_limits(int socket) {
   timeval limit{.tv_sec = 5, .tv_usec = 0};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -85,7 +85,7 @@ void send_for(int socket, double seconds) {
   ::shutdown(socket, SHUT_WR);
 }
 
-// Bytes a second from the end of the warming time to the last byte that came.
+// Returns bytes per second from the end of the warm-up to the last byte received.
 double receive_rate(int socket, double seconds) {
   std::vector<char> block(kBlock);
   const Clock::time_point start = Clock::now();

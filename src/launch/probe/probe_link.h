@@ -1,5 +1,5 @@
-// How fast two hosts talk over plain TCP: round trips of small messages, and bandwidth of one
-// connection and of several, each way. One host listens, the other measures.
+// Measures how fast two hosts talk over plain TCP: round trips of small messages, and bandwidth of
+// one connection and of several, each way. One host listens, the other measures.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,8 +10,8 @@
 namespace lockstep {
 
 // Serves measurements on a free port of `address` from a thread of its own until the process ends,
-// one or more connections at a time. Throws MachineError when the address cannot be bound: it is
-// none of this machine.
+// also several connections at a time. Throws MachineError when the address cannot be bound: it is
+// not this machine's.
 class LinkServer {
  public:
   explicit LinkServer(const std::string& address);
@@ -22,21 +22,21 @@ class LinkServer {
 };
 
 struct LinkRequest {
-  std::string from;  // own address to talk from
+  std::string from;  // own address to connect from
   std::string to;
   int port = 0;
-  double seconds = 0.3;  // for each of the four bandwidths; 0: round trips alone
-  int streams = 4;       // of the bandwidth of several connections
+  double seconds = 0.3;  // for each of the four bandwidths; 0: round trips only
+  int streams = 4;       // number of connections for the "many" bandwidths
 };
 
 struct LinkSpeed {
   double round_trip_seconds = 0, round_trip_min_seconds = 0;  // median, least
-  // Bytes a second: towards the other host with one connection, with several; from it likewise.
+  // Bytes per second: to the other host over one connection and over several, and from it.
   double to_one = 0, to_many = 0, from_one = 0, from_many = 0;
 };
 
-// Throws MachineError when the other host cannot be reached: what the system said, and what that
-// usually means.
+// Throws MachineError when the other host cannot be reached, with the system's error and its usual
+// cause.
 LinkSpeed measure_link(const LinkRequest& request);
 
 nlohmann::ordered_json to_json(const LinkSpeed& speed);

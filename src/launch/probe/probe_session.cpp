@@ -24,7 +24,7 @@ using Steady = std::chrono::steady_clock;
 }  // namespace
 
 ProbeSession::ProbeSession(Host host, const RemoteOptions& options) : host_(std::move(host)) {
-  std::signal(SIGPIPE, SIG_IGN);  // a host that is gone is told by write's result
+  std::signal(SIGPIPE, SIG_IGN);  // write() tells when a host is gone
   Pipe in = open_pipe(), out = open_pipe(), err = open_pipe();
   const std::string text = lockstep_text(options, {"probe"});
   pid_ = start_process(host_command(host_, options, text), in.read_end.get(), out.write_end.get(),
@@ -39,7 +39,7 @@ ProbeSession::ProbeSession(Host host, const RemoteOptions& options) : host_(std:
 ProbeSession::~ProbeSession() {
   to_.close();
   for (int tries = 0; pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++tries) {
-    constexpr int kPatience = 100;  // 10 ms each
+    constexpr int kPatience = 100;  // of 10 ms each
     if (tries == kPatience) ::kill(-pid_, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -59,7 +59,7 @@ void ProbeSession::read_some(int milliseconds) {
   take(errors_, error_text_);
 }
 
-// All that it says is read before its end is explained.
+// Reads all that the process says before its end is explained.
 void ProbeSession::fail_ended() {
   const Steady::time_point end = Steady::now() + std::chrono::seconds(2);
   while (errors_.open() && Steady::now() < end) read_some(100);
@@ -98,11 +98,11 @@ Json ProbeSession::ask(const std::string& question, Json request, std::chrono::m
   for (;;) {
     const std::string line = read_line(end);
     if (line.empty() && Steady::now() >= end) break;
-    if (line.find("\"probe\"") == std::string::npos || line[0] != '{') continue;  // a greeting
+    if (line.find("\"probe\"") == std::string::npos || line[0] != '{') continue;  // a login message
     Json answer = Json::parse(line, nullptr, false);
     if (answer.is_discarded() || !answer.contains("probe")) continue;
     if (answer["probe"] == question) return answer;
-    // Anything else answers a question whose time was over.
+    // Any other answer is to a question that timed out.
     if (answer["probe"] != "error") continue;
     throw MachineError("{}: {}", host_.name, answer.value("message", "unknown error"));
   }

@@ -1,5 +1,5 @@
-// One host that answers: `lockstep probe` there, through ssh or as a child of this process, one
-// connection for all questions.
+// A conversation with one host: `lockstep probe` there, through ssh or as a child of this process,
+// with one connection for all questions.
 #pragma once
 
 #include <sys/types.h>
@@ -16,24 +16,25 @@ namespace lockstep {
 
 class ProbeSession {
  public:
-  // Starts it; answers come, or not, when asked. Throws MachineError when no process can be
-  // started here. Call before other threads run.
+  // Starts the probe; whether it answers shows when it is asked. Throws MachineError when no
+  // process can be started here. Call it before other threads run.
   ProbeSession(Host host, const RemoteOptions& options);
-  // Closes the connection, by which the other side ends, and does not leave a process here.
+  // Closes the connection, which ends the other side, and leaves no process behind here.
   ~ProbeSession();
   ProbeSession(const ProbeSession&) = delete;
   ProbeSession& operator=(const ProbeSession&) = delete;
 
   const Host& host() const { return host_; }
 
-  // {"ask": question, ...} and the answer. Throws MachineError that names the host: what ssh's end
-  // means (remote_error), no answer within the time, or what the other side could not do.
-  // Sessions may be asked by several threads, each by one at a time.
+  // Sends {"ask": question, ...} and returns the answer. Throws MachineError that names the host,
+  // with the meaning of ssh's end (remote_error), for a missing answer within the limit, or for
+  // what the other side could not do. Different threads may use different sessions, but each
+  // session only one at a time.
   nlohmann::ordered_json ask(const std::string& question, nlohmann::ordered_json request,
                              std::chrono::milliseconds limit);
 
-  // Seconds that the host's clock is ahead of ours, and how long the way there and back took in the
-  // quickest of several tries: the error is at most half of that (as in NTP, RFC 5905, section 8).
+  // How far the host's clock is ahead of ours, and the round trip of the fastest of several tries:
+  // the error is at most half of that (as in NTP, RFC 5905, section 8).
   struct Clock {
     double ahead_seconds = 0, round_trip_seconds = 0;
   };

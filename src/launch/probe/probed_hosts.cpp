@@ -22,7 +22,7 @@ Host this_machine() {
           .address = "127.0.0.1"};
 }
 
-// The interface of an address; empty when the host has no such address.
+// Returns the interface of an address; empty when the host has no such address.
 std::string interface_with(const Json& facts, const std::string& address) {
   for (const Json& i : facts.at("interfaces")) {
     if (i.at("address") == address) return i.at("name");
@@ -89,14 +89,14 @@ void ProbedHosts::choose_address(ProbedHost& host, std::size_t index) {
     return !host.interface.empty();
   };
   if (!host.host().address.empty() && take(host.host().address, "the address given")) return;
-  if (!host.address.empty()) return;  // given, and not its own: a finding
+  if (!host.address.empty()) return;  // given, but not its own: a finding
   for (const std::string& address : addresses_elsewhere(host.host().name)) {
     if (take(address, "what its name stands for")) return;
     host.address.clear();
   }
   if (take(host.facts.value("ssh_address", ""), "ssh connected to it")) return;
   host.address.clear();
-  // This machine among hosts elsewhere: its end of the way to another one.
+  // For this machine among other hosts: its address on the route to one of them.
   for (std::size_t other : answering()) {
     if (other == index) continue;
     const Host& there = hosts_[other].host();
@@ -105,7 +105,7 @@ void ProbedHosts::choose_address(ProbedHost& host, std::size_t index) {
       const Json route = host.session->ask("route", Json{{"to", to}}, std::chrono::seconds(5));
       if (take(route.at("address"), "the route to " + there.name)) return;
     } catch (const Error&) {
-      continue;  // a name that only the configuration of ssh knows
+      continue;  // a name that only ssh's configuration knows
     }
   }
 }

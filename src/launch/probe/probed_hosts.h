@@ -1,5 +1,5 @@
-// The hosts of a doctor or a plan: all are asked at the same time, and one that fails stops nobody
-// else.
+// The hosts of a doctor or a plan. All are asked at the same time, and one that fails does not stop
+// the others.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace lockstep {
 struct ProbedHost {
   std::unique_ptr<ProbeSession> session;
   nlohmann::ordered_json facts;  // launch/probe/probe.h
-  // For traffic: the address, the interface that has it, and why this one. Empty: none was found.
+  // The address for traffic, its interface, and why it was chosen. Empty: none was found.
   std::string address, interface, why;
   std::optional<Error> failure;  // why it does not answer (any more)
 
@@ -27,25 +27,25 @@ struct ProbedHost {
 
 class ProbedHosts {
  public:
-  // Starts a probe on each; without hosts, on this machine alone, by this program (not by another
-  // one that `lockstep cluster setup` once left here).
+  // Starts a probe on each host; without hosts, on this machine alone, with this program (not one
+  // that `lockstep cluster setup` once installed here).
   ProbedHosts(const HostList& hosts, const RemoteOptions& options);
 
   std::vector<ProbedHost>& all() { return hosts_; }
   const std::vector<ProbedHost>& all() const { return hosts_; }
   std::vector<std::size_t> answering() const;
 
-  // `f` of each host that still answers, each in a thread of its own; an Error is noted as the
-  // host's failure.
+  // Calls `f` for each host that still answers, in a thread of its own; an Error becomes the host's
+  // failure.
   void each(const std::function<void(ProbedHost& host, std::size_t index)>& f);
 
-  // Asks for facts and settles on addresses: the one given, else what the name stands for if the
-  // host has it, else what ssh connected to, else that of the route to another host.
+  // Asks for facts and chooses addresses: the one given, else what the name resolves to if the host
+  // has it, else what ssh connected to, else that of the route to another host.
   void ask_facts(const nlohmann::ordered_json& request, std::chrono::milliseconds limit);
 
-  // Sums over the answering hosts, one rank on each, through the path that training takes.
-  // `exchanges`: [{"bytes", "repeats", "pause_ms", "limit_ms"}]; the answer has "seconds" and
-  // "cpu_seconds" for each. Throws MachineError: of the first host that failed.
+  // Runs all-reduces over the answering hosts, one rank on each, by the path that training takes.
+  // `exchanges` is [{"bytes", "repeats", "pause_ms", "limit_ms"}]; the answer has "seconds" and
+  // "cpu_seconds" for each. Throws the MachineError of the first host that failed.
   nlohmann::ordered_json exchange(const nlohmann::ordered_json& exchanges,
                                   std::chrono::seconds limit);
 

@@ -1,4 +1,4 @@
-// A child whose streams are ours: ssh, or a shell on this machine.
+// Starts a child whose streams are ours: ssh, or a shell on this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -16,14 +16,14 @@ struct Pipe {
 
 Pipe open_pipe();  // closed on exec; throws MachineError
 
-// The path of a program: itself when it holds a slash, else the first in PATH.
+// Returns the path of a program: the name itself when it holds a slash, else the first in PATH.
 // Throws ConfigError when there is none that can be run.
 std::string find_program(const std::string& name);
 
 // Starts words[0] (a path, or found in PATH) in a process group of its own, so that Ctrl-C does not
-// reach it; it dies with us, by SIGKILL. REQUIRES: called by the thread that lives on. Throws
-// ConfigError for a program that is not there, MachineError when no process can be had; the child
-// exits with 127 when it cannot become the program.
+// reach it; it is killed (SIGKILL) when we die. REQUIRES that the calling thread lives on. Throws
+// ConfigError for a program that does not exist, MachineError when no process can be started; the
+// child exits with 127 when exec fails.
 pid_t start_process(std::vector<std::string> words, int input, int output, int errors);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Where launch/ finds Descriptor, and its write that waits.
+// Gives launch/ Descriptor and a blocking write.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Writes all of `bytes`, waiting where the reader is slow. False when nobody will read any more.
+// Writes all of `bytes`, waiting for a slow reader. Returns false when nobody reads any more.
 bool write_all(int descriptor, std::string_view bytes);
 
 }  // namespace lockstep

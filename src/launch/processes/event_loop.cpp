@@ -21,7 +21,7 @@ void EventLoop::wait(std::optional<Clock::time_point> until) {
     longest = static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
   }
   std::vector<pollfd> waits;
-  std::vector<std::weak_ptr<Ready>> calls;  // expired once somebody before it forgot it
+  std::vector<std::weak_ptr<Ready>> calls;  // expired when an earlier call forgot it
   for (const auto& [descriptor, watched] : watched_) {
     waits.push_back({descriptor, watched.events, 0});
     calls.push_back(watched.ready);

@@ -1,4 +1,4 @@
-// One thread that waits for many descriptors: each has a function that is called when it is ready.
+// Lets one thread wait for many descriptors, and calls each one's function when it is ready.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace lockstep {
 
 using Clock = std::chrono::steady_clock;
 
-// The earlier of two deadlines that may be none.
+// Returns the earlier of two optional deadlines.
 inline std::optional<Clock::time_point> earlier(std::optional<Clock::time_point> a,
                                                 std::optional<Clock::time_point> b) {
   if (!a || !b) return a ? a : b;
@@ -23,12 +23,12 @@ class EventLoop {
  public:
   using Ready = std::function<void()>;
 
-  // Calls `ready` whenever one of `events` (POLLIN, POLLOUT) or the other end's end is there; takes
-  // the place of what was said of this descriptor before. Borrows it: forget it before it closes.
+  // Calls `ready` whenever one of `events` (POLLIN, POLLOUT) or a hang-up occurs; replaces an
+  // earlier watch of this descriptor. The descriptor is borrowed: forget it before it is closed.
   void watch(int descriptor, short events, Ready ready);
   void forget(int descriptor);
 
-  // Waits for something to be ready, until `until` at the longest, and calls what is.
+  // Waits until something is ready or `until` has passed, and calls what is ready.
   void wait(std::optional<Clock::time_point> until);
 
  private:

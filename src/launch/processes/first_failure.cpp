@@ -11,13 +11,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kSignalBase = 128;  // a program stopped by a signal exits with this and its number
+constexpr int kSignalBase = 128;  // a program that handles a signal exits with this and its number
 
 bool by_signal(const RankEnd& end) { return WIFSIGNALED(end.status); }
 
 bool succeeded(const RankEnd& end) { return WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0; }
 
-// A rank that we told to stop and that did so, by itself or by force.
+// Returns whether we told the rank to stop and it did, by itself or by force.
 bool obeyed(const RankEnd& end) {
   if (!end.told_to_stop) return false;
   if (by_signal(end)) return WTERMSIG(end.status) == SIGTERM || WTERMSIG(end.status) == SIGKILL;

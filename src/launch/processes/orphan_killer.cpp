@@ -13,15 +13,15 @@ namespace lockstep {
 
 namespace {
 
-// The orphan killer's whole life. Only async-signal-safe calls and memory from before the fork.
+// Runs the orphan killer, with async-signal-safe calls and memory from before the fork only.
 // Messages are pid_t: positive to watch a group, negative to forget it.
 void guard(int channel, std::vector<pid_t>& groups) {
   for (;;) {
     pid_t message = 0;
-    ssize_t size = ::read(channel, &message, sizeof message);  // whole: below PIPE_BUF
+    ssize_t size = ::read(channel, &message, sizeof message);  // atomic: below PIPE_BUF
     if (size < 0 && errno == EINTR) continue;
     if (size != sizeof message) break;
-    pid_t wanted = message > 0 ? 0 : -message;  // 0: a free place
+    pid_t wanted = message > 0 ? 0 : -message;  // 0: a free slot
     auto place = std::find(groups.begin(), groups.end(), wanted);
     if (place != groups.end()) *place = message > 0 ? message : 0;
   }

@@ -19,7 +19,7 @@ SignalQueue::SignalQueue(const std::vector<int>& signals) {
     if (now.sa_handler == SIG_IGN && signal != SIGCHLD) continue;
     sigaddset(&wanted, signal);
   }
-  ::signal(SIGCHLD, SIG_DFL);  // ignored, it would reap our children before we see them
+  ::signal(SIGCHLD, SIG_DFL);  // if ignored, the kernel would reap our children before we see them
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
   descriptor_ = Descriptor(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (descriptor_.open()) return;

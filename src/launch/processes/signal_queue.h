@@ -1,6 +1,6 @@
-// Signals as something to read instead of handlers: they are blocked for the calling thread and
-// come out of a descriptor in the order of delivery. Those that were ignored when we were started
-// (nohup) stay so.
+// Makes signals readable from a descriptor instead of handled: they are blocked for the calling
+// thread and read in the order of delivery. Signals that were ignored when this process started
+// (nohup) stay ignored.
 #pragma once
 
 #include <signal.h>
@@ -14,11 +14,11 @@ namespace lockstep {
 class SignalQueue {
  public:
   explicit SignalQueue(const std::vector<int>& signals);  // throws MachineError
-  ~SignalQueue();                                         // delivers nothing that is still queued
+  ~SignalQueue();                                         // drops what is still queued
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  int descriptor() const { return descriptor_.get(); }  // readable when one is there
+  int descriptor() const { return descriptor_.get(); }  // readable when a signal is queued
   int next();                                           // 0 when there is none
  private:
   Descriptor descriptor_;

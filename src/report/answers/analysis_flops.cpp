@@ -18,9 +18,9 @@ double numbers(const std::vector<int64_t>& shape) {
 
 bool starts(const std::string& text, const char* begin) { return text.starts_with(begin); }
 
-// Pixels of a side that leave the convolution `name` of a ResNet (torchvision's names): the stem
-// divides by 4 (7 x 7 and pool) or by 1, stage n by 2^(n - 1) more. Of a stage's first block, what
-// stands before its strided convolution sees the larger side.
+// Returns the side, in pixels, of the output of a ResNet's convolution `name` (torchvision's
+// names). The stem divides the side by 4 (7 x 7 and pool) or by 1, stage n by 2^(n - 1) more. In a
+// stage's first bottleneck block, the convolution before the strided one sees the larger side.
 double side_of(const std::string& name, bool small_stem, bool bottleneck, double pixels) {
   const double stem = small_stem ? 1 : 2, pooled = small_stem ? 1 : 4;
   if (!starts(name, "layer")) return pixels / stem;
@@ -85,7 +85,7 @@ FlopCount translation(const NamedShapes& weights, const StepWork& work) {
     } else if (starts(name, "decoder.")) {
       decoder += n;
     } else {
-      output = std::max(output, n);  // the table of embeddings is the output layer too
+      output = std::max(output, n);  // the embedding table is the output layer, too
     }
   }
   return {6 * (encoder * work.sources + (decoder + output) * work.targets),

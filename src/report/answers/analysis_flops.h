@@ -1,5 +1,5 @@
-// Floating-point operations of training, from the shapes of the weights. Counts those of matrix
-// products and convolutions, two a multiply-add; a backward pass costs twice a forward pass
+// Counts the floating-point operations of training from the shapes of the weights: those of matrix
+// products and convolutions, two per multiply-add; a backward pass costs twice a forward pass
 // (Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1: 6 N D).
 #pragma once
 
@@ -13,23 +13,23 @@ namespace lockstep {
 
 using NamedShapes = std::vector<std::pair<std::string, std::vector<int64_t>>>;
 
-// What a step works on; the network's kind follows from the names of its weights.
+// The work of one step. The kind of network follows from the names of its weights.
 struct StepWork {
   double targets = 0, sources = 0;  // tokens; with items alone: images
   double items = 0;
-  double pixels = 0;  // a side of an image
+  double pixels = 0;  // per side of an image
 };
 
 struct FlopCount {
-  double flops = 0;     // of a step, forward and backward
-  std::string formula;  // with its numbers
+  double flops = 0;     // per step, forward and backward
+  std::string formula;  // with its numbers filled in
   std::string omits;    // what is not counted
 };
 
-// Translation: encoder matrices by source tokens, decoder matrices and the output by target tokens,
-// except that keys and values of cross-attention see source tokens. ViT: all blocks by patches + 1.
-// ResNet: every convolution by the pixels of its stage. Others: matrices by tokens.
-// Nothing where the work is not known.
+// Translation counts encoder matrices by source tokens, decoder matrices and the output by target
+// tokens, except that keys and values of cross-attention see source tokens. ViT counts all blocks
+// by patches + 1, ResNet every convolution by the pixels of its stage, other networks matrices by
+// tokens. Returns nothing where the work is not known.
 std::optional<FlopCount> count_flops(const NamedShapes& weights, const StepWork& work);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Beyond the eleven questions: failures and restarts, cost and energy.
+// Answers beyond the eleven questions: failures and restarts, cost and energy.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Questions 7, 8 and 9: the training set, the files of a checkpoint, its size.
+// Answers questions 7, 8 and 9: the training set, the files of a checkpoint, its size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::string vocabulary_text(const VocabularyFacts& v) {
       read);
 }
 
-// Items of an epoch, from the steps themselves; 0: no epoch was complete.
+// Returns the items of an epoch, from the steps themselves; 0 when no epoch was complete.
 double items_of_epoch(const RunHistory& history) {
   double items = 0;
   if (history.steps.empty()) return 0;

@@ -1,4 +1,4 @@
-// Question 4, over the whole run: cores, memory and GPUs of every host.
+// Answers question 4 over the whole run: cores, memory and GPUs of every host.
 #include "report/answers/answers_hosts.h"
 #include "report/draw/figure_text.h"
 
@@ -29,14 +29,14 @@ std::string text_of(double value, const char* unit, int digits = 0) {
 
 std::string share_text(double share) { return std::isfinite(share) ? percent(share) : "-"; }
 
-// Of GPU `i`; NaN in a row that does not have it.
+// Returns a figure of GPU `i`; NaN in a row that does not have it.
 HostSeries::Value of_gpu(std::size_t i, double GpuRow::*field) {
   return [i, field](const HostRow& row) { return i < row.gpus.size() ? row.gpus[i].*field : NAN; };
 }
 
 double used_share(const HostRow& row) { return 1 - row.memory_available_bytes / row.memory_bytes; }
 
-// Kept busy by the ranks of the run; NaN in a line of a moment that has no sample of any.
+// Cores kept busy by the ranks of the run; NaN in a row without a sample of any rank.
 double rank_cores(const HostRow& row) {
   double out = row.ranks.empty() ? NAN : 0;
   for (const RankUseRow& rank : row.ranks) out += rank.cores;
@@ -45,7 +45,7 @@ double rank_cores(const HostRow& row) {
 
 double share_of_usable(const HostRow& row) { return rank_cores(row) / row.usable_cores; }
 
-// Of all cores, by programs that are not of the run.
+// The share of all cores taken by programs outside the run.
 double share_of_others(const HostRow& row) { return row.cpu_share - rank_cores(row) / row.cores; }
 
 std::string gpu_name(const HostSeries& host, std::size_t i) {
@@ -93,7 +93,7 @@ void add_host_table(const Run& run, Answer& out) {
 void add_rank_table(const Run& run, Answer& out) {
   TextTable table{{"rank", "host", "busy cores", "memory at most"}, {}, "rlrr"};
   for (const HostSeries& host : run.history.hosts.hosts) {
-    std::set<int> ranks;  // a line of a moment may lack some
+    std::set<int> ranks;  // a single row may lack some
     for (const HostRow& row : host.rows) {
       for (const RankUseRow& r : row.ranks) ranks.insert(r.rank);
     }
@@ -236,7 +236,7 @@ void add_figures(const Run& run, Answer& out) {
              {.title = "clock (MHz)", .from = 0.0}, gpu_lines(&GpuRow::sm_megahertz, 1), out);
 }
 
-// True when the run, or another program, uses a GPU of this host.
+// Returns whether the run, or another program, uses a GPU of this host.
 bool find_idle_gpus(const HostSeries& host, double computing, Answer& out, Findings& findings) {
   bool touched = false;
   std::vector<std::string> unused;

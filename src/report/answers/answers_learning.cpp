@@ -1,4 +1,4 @@
-// Questions 2 and 3: is it trained to the end, did it overfit.
+// Answers questions 2 and 3: is it trained to the end, did it overfit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool higher_is_better(const std::string& metric) {
   return true;
 }
 
-// The first of evaluation.metrics that evaluations have, else their loss.
+// Returns the first of evaluation.metrics that the evaluations have, else their loss.
 std::string metric_of(const Run& run) {
   std::vector<std::string> names;
   const std::string text = run.facts.value("evaluation.metrics");
@@ -57,7 +57,7 @@ PlotSeries series_of(const std::string& name, const std::vector<Point>& points) 
   return out;
 }
 
-// The mean training loss of the steps between an evaluation and the one before.
+// Returns, per evaluation, the mean training loss of the steps since the previous one.
 std::vector<Point> training_at(const Run& run, const std::vector<Point>& evaluations) {
   std::vector<Point> out;
   std::size_t at = 0;
@@ -76,7 +76,8 @@ std::vector<Point> training_at(const Run& run, const std::vector<Point>& evaluat
   return out;
 }
 
-// What the schedule says about going on: near zero, more steps change nothing.
+// Adds what the schedule says about training longer: at a rate near zero, more steps change
+// nothing.
 void add_rate_note(const Run& run, Answer& out) {
   double peak = 0;
   for (const StepRow& row : run.history.steps) {

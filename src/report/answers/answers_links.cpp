@@ -1,4 +1,5 @@
-// Question 5, over the whole run: interfaces against their links; and the energy that was measured.
+// Answers question 5 over the whole run (interfaces against their links), and adds the measured
+// energy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,16 +15,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kFull = 0.8, kOften = 0.1;        // of the link; of the time
-constexpr double kDropped = 1e-4, kFewDrops = 10;  // of packets; packets in all
-constexpr double kRetransmits = 10;                // a second
+constexpr double kFull = 0.8, kOften = 0.1;        // shares: of the link; of the time
+constexpr double kDropped = 1e-4, kFewDrops = 10;  // a share of packets; a number of packets
+constexpr double kRetransmits = 10;                // per second
 
 double busier_way(const HostRow& row) { return std::fmax(row.in_bytes, row.out_bytes); }
 double lost_packets(const HostRow& row) { return row.drops + row.errors; }
 
 std::string rate(double bytes) { return std::isfinite(bytes) ? short_bytes(bytes) + "/s" : "-"; }
 
-// As the interface said, else as the reader says; 0: not known.
+// The link as the interface reported it, else as the reader gave it; 0: unknown.
 double link_of(const HostSeries& host, const ReportOptions& options) {
   const double told = host.most(&HostRow::link_bytes);
   return told > 0 ? told : options.link_bytes_per_second;

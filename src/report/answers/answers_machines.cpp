@@ -1,4 +1,4 @@
-// Questions 4 and 5: were the processors used, was the network the bottleneck.
+// Answers questions 4 and 5: were the processors used, was the network the bottleneck.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string slow_text(const SlowRankRow& row) {
                      row.factor, row.guess);
 }
 
-// By the times of the whole run; where they were lost, by what the run noticed.
+// Judges by the times of the whole run, or, where they were lost, by what the run noticed.
 void add_slow_ranks(const Run& run, Answer& out, Findings& findings) {
   const std::vector<SlowRankRow>& noticed = run.history.slow_ranks;
   std::string text;

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// Ranks with a line of their own in a plot; of more, three stand for all.
+// Ranks with a line of their own in a plot; with more ranks, three stand for all.
 constexpr std::size_t kMostLines = 6;
 
 double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -66,7 +66,7 @@ nlohmann::ordered_json phases_json(const RunTimes& times) {
   return out;
 }
 
-// The ranks that a plot shows: all, or those that compute least, medium and most.
+// Returns the ranks that a plot shows: all, or those that compute least, medium and most.
 std::vector<std::size_t> shown_ranks(const RunTimes& times) {
   std::vector<std::size_t> out;
   for (std::size_t r = 0; r < times.ranks(); ++r) out.push_back(r);
@@ -126,7 +126,7 @@ void add_hidden_bar(const RunTimes& times, Answer& out) {
   double begin = 0;
   for (const BarRow& bar : out.bars) {
     if (bar.name == "forward") begin = bar.begin;
-    // An exchange begins when gradients are there: it lies at the end of the backward pass.
+    // Exchanges begin when gradients are ready, so hidden ones lie at the end of the backward pass.
     if (bar.name == "backward") begin = std::max(begin, bar.begin + bar.length - p.hidden);
   }
   out.bars.push_back({"(hidden communication)", short_seconds(p.hidden),

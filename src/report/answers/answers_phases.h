@@ -1,6 +1,5 @@
-// What per-step accounting of every rank (report/run/run_times.h) adds to the answers 1, 4, 5, 10
-// and
-// 11. All take a run that has times.
+// Adds what the per-step accounting of every rank (report/run/run_times.h) says to answers 1, 4, 5,
+// 10 and 11. All functions REQUIRE a run that has times.
 #pragma once
 
 #include <optional>
@@ -12,31 +11,31 @@
 
 namespace lockstep {
 
-// Question 1: rank 0's phases as parts of the time.
+// Question 1: returns rank 0's phases as parts of the time.
 MeasuredSteps measured_steps(const RunTimes& times);
-// ... and communication that computing hid, beside the bars.
+// Question 1: adds communication hidden by computing, beside the bars.
 void add_hidden_bar(const RunTimes& times, Answer& out);
 
-// Question 4: phases of every rank, and how busy each was over the run.
+// Question 4: adds phases of every rank, and how busy each was over the run.
 void add_rank_phases(const Run& run, Answer& out);
-// ... and the rank that is slower than the others; the text of the finding, if there is one.
+// Question 4: adds the rank that is slower than the others; returns the finding's text, if any.
 std::optional<std::string> slow_rank_text(const Run& run, Answer& out);
 
-// Question 5: exposed and hidden communication, and what the link was used for meanwhile.
-// `link`: bytes a second of a host, 0 for not known.
+// Question 5: adds exposed and hidden communication, and what the link was used for meanwhile.
+// `link` is in bytes per second of a host, 0 if unknown.
 void add_exchange(const Run& run, double link, Answer& out);
-// What other networks and fewer bytes would give.
+// Returns what other networks and fewer bytes would give.
 std::vector<WhatIf> measured_choices(const Run& run);
-// A drawing of some steps of all ranks, where the run has their spans.
+// Adds a drawing of some steps of all ranks, where the run has their spans.
 void add_timeline(const Run& run, Answer& out);
 
-// Question 10: the mean step in phases.
+// Question 10: returns the mean step in phases.
 std::string mean_step_text(const RunTimes& times);
 
-// Question 11: bytes that a rank sends and receives in a step, as it counted them.
+// Question 11: adds the bytes that a rank sends and receives in a step, as it counted them.
 void add_counted_bytes(const Run& run, Answer& out);
-// Of a host, through the network; nothing where ranks share hosts, as their bytes are of both
-// paths.
+// Returns a host's bytes through the network; nothing where ranks share hosts, as their counts then
+// include shared memory.
 std::optional<double> counted_host_bytes(const Run& run);
 
 }  // namespace lockstep

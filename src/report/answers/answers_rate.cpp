@@ -1,4 +1,4 @@
-// Question 6: the learning-rate curve, its formula, and whether the run followed it.
+// Answers question 6: the learning rate schedule, its formula, and whether the run followed it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ Explanation explain_schedule(const ScheduleConfig& c, double lr, double width) {
   return {fmt::format("{} of power {:g}, from {:g} to {:g}", c.name, c.power, lr, c.min_lr), warm};
 }
 
-// Numbers as short as they say the same: 0.1 for 0.10000000000000001.
+// Shortens numbers without changing them: 0.1 for 0.10000000000000001.
 std::string shown(const std::string& value) {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
@@ -109,7 +109,7 @@ Answer answer_learning_rate(const Run& run) {
     out.evidence.push_back(words.why);
     out.facts["schedule"] = config.name;
     out.facts["formula"] = words.formula;
-    // The program's own function, step by step, against what was recorded.
+    // Compares the program's own function, step by step, with what was recorded.
     const ScheduleContext context{.width = static_cast<int64_t>(width),
                                   .total_steps = std::max<int64_t>(1, h.total_steps),
                                   .lr = lr};

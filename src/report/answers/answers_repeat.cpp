@@ -1,4 +1,4 @@
-// Beyond the eleven questions: samples, the run beside others, how to repeat it.
+// Answers beyond the eleven questions: samples, comparison with other runs, how to repeat the run.
 #include <fmt/format.h>
 
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// Questions 1 and 10: where the time went, how long a step takes.
+// Answers questions 1 and 10: where the time went, how long a step takes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Question 11: does the traffic fit the formula.
+// Answers question 11: does the traffic fit the formula.
 #include <fmt/format.h>
 
 #include "base/statistics.h"
@@ -15,14 +15,14 @@ namespace lockstep {
 
 namespace {
 
-// Median of what was handed to the sums a step; 0: nothing, as with one rank.
+// Returns the median of the bytes given to all-reduces per step; 0: none, as with one rank.
 double bytes_a_step(const RunHistory& history) {
   std::vector<double> sent;
   for (const StepRow& row : history.steps) sent.push_back(row.sent_bytes);
   return sent.empty() ? 0 : median(std::move(sent));
 }
 
-// What hooks leave of fp32 on the wire.
+// Returns the share of fp32 bytes that hooks leave on the wire.
 double hook_factor(const RunFacts& facts) {
   const std::string hook = facts.value("comm.hook", "none");
   return hook.find("fp16") != std::string::npos || hook.find("bf16") != std::string::npos ? 0.5 : 1;
@@ -31,7 +31,7 @@ bool powersgd(const RunFacts& facts) {
   return facts.value("comm.hook").find("powersgd") != std::string::npos;
 }
 
-// "312 ms (250 ms of it hidden)"
+// Returns "312 ms (250 ms of it hidden)".
 std::string exchange_text(const RunTimes& times) {
   const ExchangeFigures e = exchange_figures(times);
   return fmt::format("{} ({} of it hidden)", milliseconds(e.exposed + e.hidden),

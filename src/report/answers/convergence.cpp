@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// Least gain of a tenth more training, as a share of all that the run gained, that is worth it.
+// The least worthwhile gain of a tenth more training, as a share of all that the run gained.
 constexpr double kWorthIt = 0.01;
 
 struct PowerFit {
@@ -27,8 +27,8 @@ PowerFit fit_with(const std::vector<Point>& points, double power) {
 
 constexpr double kLeastPower = 0.05, kMostPower = 4;
 
-// The best of a grid of powers, then by golden section around it (Kiefer 1953); for each the rest
-// is a line in x^-power.
+// Fits the best power of a grid, then refines it by golden section (Kiefer 1953); for each power
+// the rest is a line in x^-power.
 PowerFit fit_power(const std::vector<Point>& points) {
   PowerFit best{.squares = HUGE_VAL};
   constexpr double kFactor = 1.2, kGolden = 0.618034;
@@ -51,8 +51,8 @@ double best_of(const std::vector<Point>& points, bool higher) {
   return out;
 }
 
-// From one evaluation to the next, without the trend: second differences, whose variance is six
-// times that of white noise.
+// Returns the noise from one evaluation to the next, without the trend, by second differences,
+// whose variance is six times that of white noise.
 double noise_of(const std::vector<Point>& points) {
   std::vector<double> differences;
   for (std::size_t i = 2; i < points.size(); ++i) {
@@ -102,7 +102,7 @@ Trend judge_trend(const std::vector<Point>& evaluations, bool higher_is_better) 
 
 std::optional<Saturation> fit_saturation(const std::vector<Point>& evaluations,
                                          bool higher_is_better) {
-  std::vector<Point> points;  // the very beginning follows no power law
+  std::vector<Point> points;  // without the beginning, which follows no power law
   for (const Point& p : evaluations) {
     if (p.x >= 0.05 * evaluations.back().x) points.push_back(p);
   }
@@ -112,14 +112,15 @@ std::optional<Saturation> fit_saturation(const std::vector<Point>& evaluations,
   for (Point& p : points) p.x /= scale;
   const PowerFit fit = fit_power(points);
   const double sign = higher_is_better ? 1 : -1;
-  if (fit.power < 1.2 * kLeastPower) return std::nullopt;  // no bend
+  if (fit.power < 1.2 * kLeastPower) return std::nullopt;  // the curve does not bend
   const double explained = std::abs(fit(1) - fit(points.front().x));
-  if (explained < 3 * std::sqrt(fit.squares)) return std::nullopt;  // scatter
+  if (explained < 3 * std::sqrt(fit.squares)) return std::nullopt;  // mostly scatter
   auto gain_of = [&](const PowerFit& f) { return sign * (f(2) - f(1)); };
 
   std::vector<double> residuals;
   for (const Point& p : points) residuals.push_back(p.y - fit(p.x));
-  // Three parameters were fitted: residuals are that much too small, and few of them tell little.
+  // The fit of three parameters makes residuals too small by this factor, and few of them tell
+  // little.
   const auto n = static_cast<double>(points.size());
   const double wider = std::sqrt(n / (n - 3)) *
                        student_quantile(static_cast<int>(points.size()) - 3) /

@@ -26,7 +26,7 @@ PlotSeries drawn(const std::string& name, const std::vector<Point>& points) {
   return out;
 }
 
-// Of all lines in each of 200 stretches of time.
+// Summarises all lines in each of 200 stretches of time.
 std::vector<PlotSeries> spread_of(const std::vector<std::vector<Point>>& lines) {
   double last = 0;
   for (const auto& points : lines) {

@@ -67,7 +67,7 @@ footer{border-top:1px solid var(--grid);margin-top:34px;padding-top:12px;color:v
  *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )";
 
-// Each chart again when the reader's light or dark changes: canvases keep their colours.
+// Redraws every chart when the reader switches between light and dark: canvases keep their colours.
 constexpr const char* kCharts = R"js(
 (function(){
  if(typeof Dygraph==="undefined")return;
@@ -95,7 +95,7 @@ constexpr const char* kCharts = R"js(
 })();
 )js";
 
-// A figure of one panel of lines over numbers can be a chart.
+// A figure with one panel of lines over numbers can be a chart.
 bool zooms(const Figure& figure) {
   if (figure.panels.size() != 1 || figure.panels[0].x.logarithmic ||
       figure.panels[0].y.logarithmic) {
@@ -236,7 +236,7 @@ std::string head_html(const Report& report) {
   return out + "</nav>\n";
 }
 
-// JSON within a script: no tag may end it.
+// Makes JSON safe within a script: no tag may end it.
 std::string script_safe(std::string text) {
   for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) {
     text.replace(at, 2, "<\\/");

@@ -1,5 +1,5 @@
-// A report as one HTML file that needs nothing else. Plots are SVG, in print and where scripts do
-// not run; with dygraphs, which CMake puts into the program (cmake/Charts.cmake), plots of lines
+// Renders a report as one self-contained HTML file. Plots are SVG, in print and where scripts do
+// not run; with dygraphs, which CMake builds into the program (cmake/Charts.cmake), line plots
 // become charts that zoom.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The charting library's script, style and licence; empty texts: it was not there at build time.
+// The charting library's script, style and licence; empty when it was missing at build time.
 struct ChartLibrary {
   std::string_view script, style, licence;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using Value = std::optional<double>;
 
-// Where a run lies, its seed, and what it was predicted to do say nothing of what it is.
+// A run's folder, its seed and its plan are not what it is.
 bool is_of_interest(const std::string& key) {
   static const std::set<std::string> others = {"run.folder", "run.seed", "run.plan"};
   return !others.contains(key);
@@ -53,8 +53,8 @@ ComparedRun from_cell(const SweepFolder& sweep, const CellRecord& cell) {
   return out;
 }
 
-// Keys whose values are not the same in all runs that have a configuration; in the order of a
-// sweep's own values first.
+// Returns the keys whose values differ among the runs that have a configuration; a sweep's own
+// values come first, in its order.
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   std::set<std::string> all;
   for (const ComparedRun& run : runs) {
@@ -65,7 +65,7 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     if (!is_of_interest(key)) continue;
     std::set<std::string> values;
     for (const ComparedRun& run : runs) {
-      // A cell that did not begin knows only what the sweep changes.
+      // A cell that did not start knows only what the sweep changes.
       if (!run.run && !run.config.contains(key)) continue;
       auto found = run.config.find(key);
       values.insert(found == run.config.end() ? "" : found->second);
@@ -116,8 +116,8 @@ void add_groups(Comparison& out) {
   }
 }
 
-// Cores that each group's runs had; ranks where one of all the runs does not tell its threads, so
-// that like is compared with like.
+// Counts the cores that each group's runs had; where any of all the runs lacks its threads, counts
+// ranks, so that like is compared with like.
 void count_cores(Comparison& out) {
   const bool known = std::all_of(out.runs.begin(), out.runs.end(), [](const ComparedRun& run) {
     return !run.is_done() || (run.run && run.run->threads);
@@ -134,7 +134,8 @@ void count_cores(Comparison& out) {
   }
 }
 
-// Against the group of the same values that has the fewest cores, of these the fewest ranks.
+// Compares with the group of the same values that has the fewest cores, and of these the fewest
+// ranks.
 void add_scaling(Comparison& out) {
   const char* speed = "items_per_second";
   for (ComparedGroup& group : out.groups) {

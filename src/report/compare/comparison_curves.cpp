@@ -11,7 +11,7 @@ namespace {
 
 enum class CurveAxis { kEpoch, kSeconds };
 
-// One value for each evaluation (or epoch) of a run.
+// One value per evaluation (or epoch) of a run.
 struct CurvePoint {
   double epoch = 0, seconds = 0, value = 0;
 };
@@ -37,7 +37,8 @@ std::vector<CurvePoint> loss_curve(const ComparedRun& run) {
   return out;
 }
 
-// The n-th points of all runs of a group together; of runs that ended early those that they have.
+// Averages the n-th points of all runs of a group; runs that ended early contribute those that they
+// have.
 std::vector<PlotPoint> mean_curve(const std::vector<std::vector<CurvePoint>>& curves,
                                   CurveAxis axis) {
   std::vector<PlotPoint> out;
@@ -57,13 +58,13 @@ std::vector<PlotPoint> mean_curve(const std::vector<std::vector<CurvePoint>>& cu
 }
 
 struct CurveFigure {
-  std::string value, x_title;  // of the axes
+  std::string value, x_title;  // axis titles
   CurveAxis axis;
-  bool losses = false;  // of training, by epoch; else the metric
+  bool losses = false;  // training losses, by epoch; else the metric
 };
 
-// A panel a set-up, a series each of the other values; where nothing else differs one panel, a
-// series a set-up.
+// Draws one panel per set-up with one series per combination of the other values; where only
+// set-ups differ, one panel with one series per set-up.
 Figure curves(const Comparison& c, const CurveFigure& what) {
   const bool setups_alone =
       std::all_of(c.groups.begin(), c.groups.end(), [&](const ComparedGroup& group) {
@@ -93,7 +94,7 @@ Figure curves(const Comparison& c, const CurveFigure& what) {
     series_named(*panel, group_name(c, group, "", setups_alone)).points =
         mean_curve(found, what.axis);
   }
-  // The same scale in all panels, so that they can be compared.
+  // All panels have the same scale, so that they can be compared.
   double low = HUGE_VAL, high = -HUGE_VAL, furthest = 0;
   for (const PlotPanel& panel : figure.panels) {
     for (const PlotSeries& series : panel.series) {

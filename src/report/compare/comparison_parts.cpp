@@ -12,9 +12,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kMostSeries = 7;  // in a panel
+constexpr std::size_t kMostSeries = 7;  // per panel
 
-// More than can be told apart: the first are drawn, and the caption says so.
+// Draws only the first of more series than can be told apart; the caption says so.
 void limit_series(Figure& figure) {
   std::size_t most = 0;
   for (PlotPanel& panel : figure.panels) {

@@ -21,7 +21,7 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-// "images per rank", "tokens", "lr" with what they are of where that is known.
+// Returns "images per rank", "tokens a step", "learning rate".
 std::string axis_title(const std::string& key, const std::vector<std::string>& keys) {
   const std::string name = short_key(key, keys);
   const bool of_a_rank = key.ends_with(kPerRank) || key == "batch.per_gpu_batch";
@@ -66,8 +66,8 @@ bool any_figure(const Comparison& c, const std::string& name) {
                      [&](const ComparedGroup& group) { return group.figures.at(name).count > 0; });
 }
 
-// Epoch (or step) time and samples a second against each key of numbers; the metric where there is
-// one.
+// Adds epoch (or step) time and items per second, and the metric where there is one, against each
+// key of numbers.
 void add_figures_of_keys(const Comparison& c, std::vector<Figure>& out) {
   for (std::size_t key = 0; key < c.keys.size(); ++key) {
     if (!is_numeric(c, key)) continue;
@@ -96,7 +96,7 @@ void add_figures_of_keys(const Comparison& c, std::vector<Figure>& out) {
   }
 }
 
-// Epoch time and the part of it that ranks wait, against the delay between the hosts.
+// Adds epoch time, and the part of it that ranks wait, against the delay between the hosts.
 void add_delay(const Comparison& c, std::vector<Figure>& out) {
   std::set<double> delays;
   for (const ComparedGroup& group : c.groups) {
@@ -151,7 +151,7 @@ void add_delay(const Comparison& c, std::vector<Figure>& out) {
   add_figure(out, std::move(figure));
 }
 
-// Speed-up over the fewest ranks, and what share of the ideal it is.
+// Adds the speed-up over the fewest ranks, and its share of the ideal.
 void plot_scaling(const Comparison& c, std::vector<Figure>& out) {
   std::set<int> ranks;
   std::vector<std::string> setups;
@@ -175,7 +175,7 @@ void plot_scaling(const Comparison& c, std::vector<Figure>& out) {
       .y = from_zero("efficiency (%)"),
       .series = {}};
   efficiency.y.to = 100;
-  // Set-ups of equally many ranks stand above each other: points, joined for each number of hosts.
+  // Set-ups with equally many ranks lie above each other: points, joined for each number of hosts.
   std::set<int> hosts;
   for (const ComparedGroup& group : c.groups) {
     if (group.speedup && group.setup->ranks() > fewest) hosts.insert(group.setup->hosts);

@@ -1,5 +1,5 @@
-// The figures that a comparison's data give: times against what was varied, metrics against epochs
-// and time, times against the network's delay, scaling. Only those for which there are data.
+// Plots a comparison: times against what was varied, metrics against epochs and time, times against
+// the network's delay, scaling; only the figures for which there are data.
 #pragma once
 
 #include <vector>

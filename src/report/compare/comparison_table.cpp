@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 std::string setup_text(const std::optional<SetUp>& setup) { return setup ? setup->text() : "-"; }
 
-// "3", "2 of 3" when some are not done.
+// Returns "3", or "2 of 3" when some are not done.
 std::string runs_text(const Comparison& comparison, const ComparedGroup& group) {
   const auto done = std::count_if(group.runs.begin(), group.runs.end(),
                                   [&](std::size_t i) { return comparison.runs[i].is_done(); });
@@ -26,7 +26,7 @@ std::string runs_text(const Comparison& comparison, const ComparedGroup& group) 
   return fmt::format("{} of {}", done, group.runs.size());
 }
 
-// "done", or what those that are not done are: "failed", "waiting".
+// Returns "done", or the states of those that are not: "failed", "waiting".
 std::string group_state(const Comparison& comparison, const ComparedGroup& group) {
   std::set<std::string> states;
   for (std::size_t i : group.runs) {
@@ -39,10 +39,10 @@ struct Column {
   std::string title;
   std::vector<std::string> cells;
   char alignment = 'r';
-  bool always = false;  // also when it says nothing
+  bool always = false;  // shown even when it says nothing
 };
 
-// A share as percent: a tenth is all that times of steps can say.
+// Formats a share as percent, to a tenth: step times are not more exact.
 std::string percent_text(const Spread& share) {
   if (share.count == 0) return "-";
   if (share.count == 1) return fmt::format("{:.1f}", 100 * share.mean);

@@ -1,4 +1,5 @@
-// A comparison as text: for a terminal, as CSV, as JSON, and every epoch of every run as CSV.
+// Writes a comparison as text for a terminal, as CSV and as JSON, and every epoch of every run as
+// CSV.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,19 +11,21 @@
 
 namespace lockstep {
 
-// Rows of cells, a header first: what differs, then figures as "mean ± deviation"; columns without
-// any figure are left out. A line a group, groups with runs that are not done marked.
+// Returns rows of cells, a header first: what differs, then figures as "mean ± deviation". Columns
+// without any figure are left out. There is one row per group; groups with unfinished runs are
+// marked.
 TextTable comparison_table(const Comparison& comparison);
 
-// The table and the notes below it.
+// Returns the table with the notes below it.
 std::string comparison_text(const Comparison& comparison);
-// A line a group: values, set-up, network, how many runs are done, and of each figure
-// NAME (mean), NAME_sd and of scaling speedup, efficiency. What is not known is empty.
+// Returns one line per group: values, set-up, network, number of finished runs, and for each figure
+// NAME (mean) and NAME_sd, and speedup and efficiency. What is unknown is empty.
 std::string comparison_csv(const Comparison& comparison);
-// {"version", "keys", "metric", "notes", "groups": [...], "runs": [...]}; unknown figures are null.
+// Returns {"version", "keys", "metric", "notes", "groups": [...], "runs": [...]}; unknown figures
+// are null.
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
-// A line an epoch of each run: run, set-up, values, seed, epoch, steps, complete, seconds,
-// wait_seconds, items_per_second, train_loss, and of its newest evaluation every metric.
+// Returns one line per epoch of each run: run, set-up, values, seed, epoch, steps, complete,
+// seconds, wait_seconds, items_per_second, train_loss, and every metric of its newest evaluation.
 std::string epochs_csv(const Comparison& comparison);
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ int64_t longest_name(const Confusion& confusion) {
 
 struct Layout {
   bool text = true;
-  double cell = 30, left = 10, top = 40;  // pixels; where the cells begin
+  double cell = 30, left = 10, top = 40;  // pixels; left, top: of the first cell
 };
 
 Layout layout_of(const Confusion& confusion) {
@@ -43,7 +43,7 @@ std::string shorten(const std::string& name) {
   return escape_xml(name.size() > 24 ? name.substr(0, 22) + ".." : name);
 }
 
-// Name, accuracy and column title of one class.
+// Adds the name, accuracy and column title of one class.
 void add_names(const Confusion& confusion, const Layout& at, int64_t label, std::string& out) {
   const double middle = (static_cast<double>(label) + 0.5) * at.cell;
   const ClassScore score = class_score(confusion, label);

@@ -1,4 +1,4 @@
-// A confusion matrix as a picture.
+// Draws a confusion matrix.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace lockstep {
 
-// SVG: a row a class, a column for what it was taken for; the darker a cell the greater its share
-// of the row, right answers blue, mistakes red. With few classes their names, the counts and each
-// class's accuracy are written out, with many only the cells.
+// Draws SVG with one row per class and one column per predicted class. A darker cell has a greater
+// share of its row; right answers are blue, mistakes red. With few classes, their names, counts and
+// accuracies are written out; with many, only the cells are drawn.
 std::string confusion_svg(const Confusion& confusion, const std::string& title);
 
-// The same cells without text as PNG, a cell at least one pixel.
+// Draws the same cells without text as PNG; a cell is at least one pixel.
 std::string confusion_png(const Confusion& confusion);
 
-// "true\ttaken for\titems" of every cell that is not 0, with a line of column names.
+// Returns "true\ttaken for\titems" for every nonzero cell, after a line of column names.
 std::string confusion_table(const Confusion& confusion);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Figures as the answers and drawings of a report write them.
+// Formats figures for the answers and drawings of a report.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// One HTML file that needs nothing else: no network, no scripts. Light and dark by what the reader
-// prefers, light on paper.
+// Builds one self-contained HTML file, without network or scripts. It is light or dark as the
+// reader prefers, and light on paper.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ class HtmlPage {
   void heading(const std::string& text);
   void list(const std::vector<std::string>& items);
   void table(const TextTable& table);
-  // Drawn in the page's colours, with its caption and links that save it as files.
+  // Adds a figure in the page's colours, with its caption and links to save it as files.
   void figure(const Figure& figure, const std::vector<PageDownload>& downloads);
-  void downloads(const std::vector<PageDownload>& downloads);  // links alone
+  void downloads(const std::vector<PageDownload>& downloads);  // adds only links
 
   std::string text() const;
 

@@ -14,11 +14,11 @@ namespace lockstep {
 
 namespace {
 
-// Pixels.
+// These are in pixels.
 constexpr double kWidth = 760, kMargin = 14, kTitle = 34, kLegendRow = 20, kBelowPanel = 52,
                  kBetweenPanels = 22, kLeftOfArea = 66;
 constexpr std::size_t kMostColumns = 3;
-constexpr std::size_t kMostErrorBars = 25;  // points; with more a band is drawn
+constexpr std::size_t kMostErrorBars = 25;  // points; with more, a band is drawn
 constexpr int kMarkers = 6;
 constexpr std::array<const char*, 4> kDashes = {"", "7 3", "2 3", "9 3 2 3"};
 
@@ -61,7 +61,7 @@ std::string dash_of(const Look& look) {
   return dash == 0 ? "" : fmt::format(" stroke-dasharray=\"{}\"", kDashes[dash]);
 }
 
-// Circle, square, triangle, diamond, triangle upside down, hexagon-like cross.
+// Draws a circle, square, triangle, diamond, inverted triangle or a hexagon-like cross.
 std::string marker(double x, double y, const Look& look, const SvgPaint& paint) {
   constexpr double r = 4;
   const std::string style = fmt::format("style=\"fill:{};stroke:{}\" stroke-width=\"1\"",
@@ -88,7 +88,7 @@ std::string marker(double x, double y, const Look& look, const SvgPaint& paint) 
   }
 }
 
-// Rows of names that fit the width.
+// Arranges names in rows that fit the width.
 std::vector<std::vector<std::string>> legend_rows(const Legend& legend) {
   std::vector<std::vector<std::string>> rows;
   double used = kWidth;
@@ -158,7 +158,7 @@ void add_ranges(const PlotPanel& panel, ValueRange& x, ValueRange& y) {
   }
 }
 
-// One panel's series onto its scales.
+// Draws one panel's series on its scales.
 class SeriesDrawer {
  public:
   SeriesDrawer(const PlotPanel& panel, const PlotArea& area, const PlotScale& x, const PlotScale& y,
@@ -190,7 +190,7 @@ class SeriesDrawer {
     return y_.can_show(low) ? clamped(y_(low)) : area_.bottom;
   }
 
-  // Browsers show it where the pointer rests.
+  // Adds a title, which browsers show under the pointer.
   std::string titled(std::string element, const PlotSeries& series, const PlotPoint& p) const {
     const std::string at = panel_.x.names.empty()
                                ? fmt::format("{:g}", p.x)
@@ -238,7 +238,7 @@ class SeriesDrawer {
 
   std::string bars(const PlotSeries& series, const std::vector<PlotPoint>& points,
                    const Look& look) const {
-    double count = 0, place = 0;  // bars beside each other at one x
+    double count = 0, place = 0;  // of bars at the same x
     for (const PlotSeries& other : panel_.series) {
       if (other.shape != PlotShape::kBars) continue;
       if (&other == &series) place = count;
@@ -280,7 +280,7 @@ std::string panel_svg(const PlotPanel& panel, const PlotArea& area, const Legend
   const PlotScale y_scale(panel.y, y.low, y.high, area.bottom, area.top);
   std::string out = axes_svg(panel, area, x_scale, y_scale, paint);
   const SeriesDrawer drawer(panel, area, x_scale, y_scale, paint);
-  for (bool reference : {true, false}) {  // what it is compared with lies below
+  for (bool reference : {true, false}) {  // references lie below
     for (const PlotSeries& series : panel.series) {
       if (series.reference == reference) out += drawer.draw(series, legend.looks.at(series.name));
     }

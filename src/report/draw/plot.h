@@ -1,6 +1,7 @@
-// Plots as values, and their drawing as SVG: lines, points and bars with error bars on linear,
-// logarithmic or named axes; a figure has one or more panels that share a legend. Every series has
-// a colour, a marker and a dash of its own, so that it is told apart in print without colours too.
+// Describes plots as values, and draws them as SVG: lines, points and bars with error bars on
+// linear, logarithmic or named axes. A figure has one or more panels that share a legend. Every
+// series has its own colour, marker and dash, so that it can also be told apart in print without
+// colours.
 //
 //   Figure figure{.name = "epoch-time", .title = "Epoch time against batch size", ...};
 //   figure.panels.push_back({.x = {"images a rank"}, .y = {.title = "epoch time (s)", .from = 0},
@@ -20,10 +21,10 @@ namespace lockstep {
 struct PlotAxis {
   std::string title;               // with its unit: "epoch time (s)"
   bool logarithmic = false;        // needs values above 0; others are left out
-  bool whole = false;              // ticks at whole numbers only: epochs
-  std::optional<double> from, to;  // that must be seen; else the values decide
-  std::vector<double> marks;       // ticks that must stand there and no others: batch sizes
-  std::vector<std::string> names;  // of an x axis of names: x = 0, 1, ... (bars)
+  bool whole = false;              // ticks only at whole numbers: epochs
+  std::optional<double> from, to;  // must be visible; else the values decide
+  std::vector<double> marks;       // exactly these ticks: batch sizes
+  std::vector<std::string> names;  // for an x axis of names: x = 0, 1, ... (bars)
 };
 
 struct PlotPoint {
@@ -37,7 +38,7 @@ struct PlotSeries {
   std::string name;
   std::vector<PlotPoint> points;  // lines connect them in this order
   PlotShape shape = PlotShape::kLine;
-  int color = -1;          // equal in all panels; -1: by the place of its name in the legend
+  int color = -1;          // equal in all panels; -1: by its name's place in the legend
   bool reference = false;  // "ideal": grey, dashed, without markers, last in the legend
 };
 
@@ -48,19 +49,19 @@ struct PlotPanel {
 };
 
 struct Figure {
-  std::string name;  // of its files: "epoch-time"
+  std::string name;  // for its files: "epoch-time"
   std::string title;
-  std::string caption;  // what is shown, from how many runs, what error bars are
+  std::string caption;  // what is shown, from how many runs, what the error bars are
   std::vector<PlotPanel> panels;
-  std::function<std::string(SvgColors)> draw = {};  // a drawing of another kind, in place of panels
+  std::function<std::string(SvgColors)> draw = {};  // draws something else in place of panels
 };
 
-// Points that are not finite are left out; a panel without points says so.
+// Leaves out points that are not finite; a panel without points says so.
 std::string figure_svg(const Figure& figure, SvgColors colors);
-// panel,series,x,y,error: every point that is drawn.
+// Returns panel,series,x,y,error of every point that is drawn.
 std::string figure_csv(const Figure& figure);
 
-// A cell of CSV as RFC 4180 has it: quoted where it must be.
+// Formats a cell of CSV by RFC 4180: quoted where necessary.
 std::string csv_cell(const std::string& text);
 
 }  // namespace lockstep

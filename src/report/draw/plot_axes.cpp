@@ -26,13 +26,13 @@ Ticks ticks_of(const PlotAxis& axis, double low, double high, double pixels) {
     return out;
   }
   if (axis.logarithmic) return log_ticks(low, high);
-  const double pixels_a_tick = axis.whole ? 22 : 50;  // whole numbers are short
+  const double pixels_a_tick = axis.whole ? 22 : 50;  // labels of whole numbers are short
   const int most = axis.whole ? 2 * kTicks : kTicks;
   const int count = std::clamp(static_cast<int>(pixels / pixels_a_tick), 2, most);
   return axis.whole ? whole_ticks(low, high, count) : linear_ticks(low, high, count);
 }
 
-// Labels that would touch their left neighbour are dropped.
+// Drops labels that would touch their left neighbour.
 void thin_labels(Ticks& ticks, const std::vector<double>& pixels) {
   double end = -1e9;
   for (std::size_t i = 0; i < ticks.at.size(); ++i) {
@@ -59,7 +59,7 @@ PlotScale::PlotScale(const PlotAxis& axis, double low, double high, double from,
   } else {
     low_ = std::min(low_, ticks_.at.front());
     high_ = std::max(high_, ticks_.at.back());
-    // Some room, so that no marker sits on the frame; and where all is one value.
+    // Leaves room so that no marker sits on the frame, and where all values are equal.
     if (!axis.marks.empty() || high_ <= low_) make_room();
   }
   if (to > from) {  // horizontal

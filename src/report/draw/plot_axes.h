@@ -1,4 +1,4 @@
-// The frame of a panel: from values to pixels, grid, ticks, titles. Part of report/draw/plot.h.
+// Draws the frame of a panel: scales, grid, ticks, titles. Part of report/draw/plot.h.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace lockstep {
 
-// One axis from values to pixels.
+// Maps the values of one axis to pixels.
 class PlotScale {
  public:
-  // `low` and `high` are of the values; `axis` may ask for more. Pixels from `from` to `to`.
+  // `low` and `high` are those of the values; `axis` may extend them. Pixels go from `from` to
+  // `to`.
   PlotScale(const PlotAxis& axis, double low, double high, double from, double to);
 
   bool can_show(double value) const;
@@ -26,14 +27,14 @@ class PlotScale {
   Ticks ticks_;
 };
 
-// Pixels of a panel's data within the figure.
+// The area of a panel's data within the figure, in pixels.
 struct PlotArea {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
 inline constexpr double kPlotText = 12;  // pixels
 
-// Grid, tick labels, axes, titles of panel and axes.
+// Draws grid, tick labels, axes, and titles of panel and axes.
 std::string axes_svg(const PlotPanel& panel, const PlotArea& area, const PlotScale& x,
                      const PlotScale& y, const SvgPaint& paint);
 

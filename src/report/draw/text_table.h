@@ -9,7 +9,7 @@ namespace lockstep {
 struct TextTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
-  std::string alignment;  // 'r' or 'l' a column
+  std::string alignment;  // 'r' or 'l' per column
 };
 
 }  // namespace lockstep

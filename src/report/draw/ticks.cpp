@@ -11,9 +11,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kSlack = 1e-9;  // of a step: rounding must not add a mark
+constexpr double kSlack = 1e-9;  // of a step: rounding must not add a tick
 
-// "1,234.5" with so many places.
+// Returns "1,234.5" with the given number of decimal places.
 std::string grouped(double value, int places) {
   std::string text = fmt::format("{:.{}f}", std::abs(value), places);
   const std::size_t point = std::min(text.find('.'), text.size());
@@ -25,7 +25,7 @@ std::string grouped(double value, int places) {
   return (value < 0 ? "-" : "") + text;
 }
 
-// Places after the point without which the value would be another.
+// Returns the number of decimal places needed to keep the value.
 int places_needed(double value) {
   constexpr int kMost = 9;
   for (int places = 0; places < kMost; ++places) {
@@ -50,7 +50,7 @@ std::vector<std::string> tick_labels(const std::vector<double>& values) {
   }
   std::vector<std::string> out;
   const bool powers = largest >= 1e7 || (smallest < 1e-3 && places > 4);
-  const bool even = largest < 1e3 * smallest;  // the same places for all
+  const bool even = largest < 1e3 * smallest;  // the same number of places for all
   for (double value : values) {
     if (powers && value != 0) {
       std::string text = fmt::format("{:.6g}", value);
@@ -76,7 +76,7 @@ Ticks even_ticks(double low, double high, double step) {
   return out;
 }
 
-// The smallest of 1, 2, (2.5,) 5, 10, ... that is not below `rough`.
+// Returns the smallest of 1, 2, (2.5,) 5, 10, ... that is not below `rough`.
 double nice_step(double rough, bool halves) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   for (double factor : {1.0, 2.0, 2.5, 5.0}) {
@@ -115,7 +115,7 @@ Ticks log_ticks(double low, double high) {
       all.push_back(5 * power);
     }
   }
-  // The narrowest of these that encloses both ends.
+  // Takes the narrowest range of these that encloses both ends.
   auto first = std::upper_bound(all.begin(), all.end(), low * (1 + kSlack));
   if (first != all.begin()) --first;
   auto last = std::lower_bound(all.begin(), all.end(), high * (1 - kSlack));

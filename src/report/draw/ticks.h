@@ -1,4 +1,4 @@
-// Where an axis has its marks, and what they are called.
+// Chooses the ticks of an axis and their labels.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@ namespace lockstep {
 
 struct Ticks {
   std::vector<double> at;           // ascending; the first is <= low and the last >= high
-  std::vector<std::string> labels;  // one each; empty: a mark without a label
+  std::vector<std::string> labels;  // one per tick; empty: no label
 };
 
-// About `count` marks a person can reckon with (1, 2, 2.5 or 5 times a power of ten apart) that
-// enclose [low, high]. REQUIRES: low <= high, both finite; equal ones get room on both sides.
+// Returns about `count` ticks at round numbers (1, 2, 2.5 or 5 times a power of ten apart) that
+// enclose [low, high]. REQUIRES finite low <= high; equal ones get room on both sides.
 Ticks linear_ticks(double low, double high, int count);
-// The same with whole numbers alone: 0, 1, 2 rather than 0, 0.5, 1.
+// Like linear_ticks(), at whole numbers only: 0, 1, 2 rather than 0, 0.5, 1.
 Ticks whole_ticks(double low, double high, int count);
-// Powers of ten; with fewer than two decades also 2 and 5 times them. REQUIRES: 0 < low <= high.
+// Returns powers of ten; with fewer than two decades also 2 and 5 times them. REQUIRES 0 < low <=
+// high.
 Ticks log_ticks(double low, double high);
 
-// The numbers with as few digits as tell them apart from their neighbours: 0.25, 1,000, 2e-05.
+// Returns the numbers with as few digits as tell neighbours apart: 0.25, 1,000, 2e-05.
 std::vector<std::string> tick_labels(const std::vector<double>& values);
 
 }  // namespace lockstep

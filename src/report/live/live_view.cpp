@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kStale = 5;  // seconds: the file is written each second
+constexpr double kStale = 5;  // seconds; the file is rewritten every second
 constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[31m", *kFaint = "\x1b[2m",
                      *kPlain = "\x1b[0m";
 
@@ -21,7 +21,7 @@ std::string cut(std::string text, std::size_t most) {
   return text;
 }
 
-// "12.1M": bytes a second in four or five characters.
+// Returns "12.1M": bytes per second in four or five characters.
 std::string short_rate(double bytes) { return bytes < 1 ? "0" : short_number(bytes); }
 
 std::string percent(double part, double whole) {
@@ -56,8 +56,8 @@ std::string rank_line(const ReadJson& rank, const ReadJson& live) {
       short_rate(out), percent(std::max(in, out), link), state_of(rank, live));
 }
 
-// "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ..." below the rank that samples them; empty:
-// none.
+// Returns "      gpu 0 87% 12.0/16.0 GB 61 W 64 C; gpu 1 ...", to go below the rank that samples
+// them; empty without GPUs.
 std::string gpu_line(const ReadJson& rank) {
   std::string out;
   int index = 0;
@@ -100,7 +100,7 @@ std::string state_line(const ReadJson& live, const LiveViewOptions& options) {
   return out;
 }
 
-// What the figures of the table do not say.
+// Returns what the figures of the table do not say.
 std::vector<std::string> remarks(const ReadJson& live) {
   std::vector<std::string> out;
   const ReadJson& slowest = live.value("slowest", ReadJson());

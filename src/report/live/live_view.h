@@ -1,4 +1,4 @@
-// RUN/live.json (docs/run-folder.md#livejson) as a table for people, 100 columns wide.
+// Shows RUN/live.json (docs/run-folder.md#livejson) as a table for people, 100 columns wide.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,19 +13,19 @@ struct LiveViewOptions {
   std::string run;     // as the user named it
   double now = 0;      // seconds since 1970, for the age of the file
   bool color = false;  // for a terminal
-  int width = 0;       // of it: longer lines are cut, so that none wraps; 0: they stay whole
+  int width = 0;       // of the terminal: longer lines are cut instead of wrapped; 0: not cut
   RankFilter ranks;
 };
 
-// The file of a run. Throws DataError: no run there, none that trains or trained with heartbeats,
-// or a file that is none.
+// Reads the live file of a run. Throws DataError when there is no run, when it does not train or
+// never trained with heartbeats, or when the file is not valid.
 nlohmann::json read_live(const fs::path& run);
 nlohmann::json parse_live(const std::string& text, const std::string& where);
 
-// Only the ranks that the filter lets through.
+// Returns only the ranks that the filter lets through.
 nlohmann::json only_ranks(nlohmann::json live, const RankFilter& ranks);
 
-// Several lines, each ended by '\n'.
+// Returns several lines, each ended by '\n'.
 std::string live_table(const nlohmann::json& live, const LiveViewOptions& options);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// "2026-11-21 21:30:05.123 text" -> seconds since 1970, as the log writes them (local time).
+// Parses "2026-11-21 21:30:05.123 text", as the log writes it (local time), to seconds since 1970.
 std::optional<double> time_of(const std::string& line) {
   std::tm parts{};
   const char* rest = strptime(line.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
@@ -24,7 +24,7 @@ std::optional<double> time_of(const std::string& line) {
   return static_cast<double>(std::mktime(&parts)) + millis / 1000.0;
 }
 
-// logs/rank03.log and logs/rank03.error -> 3.
+// Returns 3 for logs/rank03.log and logs/rank03.error.
 std::optional<int> rank_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with("rank") || (path.extension() != ".log" && path.extension() != ".error")) {
@@ -38,7 +38,7 @@ std::optional<int> rank_of(const fs::path& path) {
   return rank;
 }
 
-// Where the last `lines` lines of a text begin.
+// Returns where the last `lines` lines of a text begin.
 std::size_t tail_of(const std::string& text, std::size_t lines) {
   std::size_t at = text.size();
   for (std::size_t seen = 0; at > 0; --at) {
@@ -57,7 +57,7 @@ void LogMerge::read_new(const fs::path& path, int rank, std::vector<Line>& out) 
   std::error_code failed;
   std::uintmax_t size = fs::file_size(path, failed);
   if (failed || size == file.offset) return;
-  if (size < file.offset) file = {};  // written anew
+  if (size < file.offset) file = {};  // the file was rewritten
   std::ifstream stream(path, std::ios::binary);
   stream.seekg(static_cast<std::streamoff>(file.offset));
   std::string text(size - file.offset, '\0');
@@ -92,7 +92,7 @@ std::string LogMerge::news() {
     std::size_t before = lines.size();
     read_new(path, *rank, lines);
     for (std::size_t i = before; i < lines.size(); ++i) {
-      // Errors have no times: they come after all that led to them.
+      // Errors have no times, and come after all that led to them.
       if (lines[i].time == 0 && path.extension() == ".error") lines[i].time = latest;
       latest = std::max(latest, lines[i].time);
     }

@@ -1,4 +1,4 @@
-// The logs of all ranks of a run as one: lines in the order of their times, each behind host:rank.
+// Merges the logs of all ranks of a run: lines in order of time, each prefixed with host:rank.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,28 @@ namespace lockstep {
 
 struct LogSource {
   std::string host;         // as live.json names it; may be empty
-  double clock_offset = 0;  // of its clock to rank 0's, in seconds: times are moved by it
+  double clock_offset = 0;  // of its clock to rank 0's, in seconds; corrects its times
 };
 
 class LogMerge {
  public:
-  // `logs`: the folder. Begins with the last `lines` lines of each log.
+  // `logs` is the folder. The first news() begins with the last `lines` lines of each log.
+
   LogMerge(fs::path logs, RankFilter ranks, std::size_t lines);
 
-  // By rank; may come later or change.
+  // Sets the sources by rank; they may be set later, or again.
   void set_sources(std::map<int, LogSource> sources) { sources_ = std::move(sources); }
-  // The lines that are new since the call before, with their prefix, '\n' at the end of each.
+  // Returns the lines that are new since the previous call, with their prefix, each ended by '\n'.
   std::string news();
 
  private:
   struct File {
     std::uintmax_t offset = 0;
-    std::string rest;  // the begin of a line whose end is not there yet
+    std::string rest;  // the beginning of a line that is still incomplete
     bool begun = false;
   };
   struct Line {
-    double time = 0;  // of rank 0's clock; lines without a time have that of the line before
+    double time = 0;  // on rank 0's clock; lines without a time have the previous line's
     int rank = 0;
     std::string text;
   };

@@ -19,10 +19,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kOld = 20;    // seconds: live.json is written each second
+constexpr double kOld = 20;    // seconds; live.json is rewritten every second
 constexpr double kLeast = 60;  // seconds to wait
 
-// Why it does not train now; empty: it does.
+// Returns why the run is not training now; empty when it is.
 std::string not_running(const ReadJson& live) {
   const std::string state = live.value("state", "");
   if (state != "running") {
@@ -55,7 +55,7 @@ Times files_now(const fs::path& run) {
   return out;
 }
 
-// A file that is new, or was written again.
+// Returns a file that is new or was rewritten.
 std::optional<fs::path> new_file(const fs::path& run, const Times& before) {
   for (const auto& [file, time] : files_now(run)) {
     const auto old = before.find(file);
@@ -64,7 +64,8 @@ std::optional<fs::path> new_file(const fs::path& run, const Times& before) {
   return std::nullopt;
 }
 
-// Another request that the run has not answered; one from before this attempt is nobody's.
+// Throws for another request that the run has not answered; one from before this attempt does not
+// count.
 void check_no_other(const fs::path& path, const ReadJson& live) {
   std::error_code absent;
   const auto written = fs::last_write_time(path, absent);
@@ -77,7 +78,7 @@ void check_no_other(const fs::path& path, const ReadJson& live) {
   throw error;
 }
 
-// Written, and taken back unless it was answered.
+// A written request, withdrawn by the destructor unless it was answered.
 class Request {
  public:
   Request(const fs::path& run, int64_t steps) : path_(run / "trace" / "request.json") {
@@ -97,12 +98,12 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // The run removes what it has answered.
+  // Returns whether the request is still there: the run removes what it has answered.
   bool is_mine() const {
     try {
       const ReadJson there = ReadJson::parse(read_file(path_), nullptr, false);
       return there.is_object() && there.value("id", "") == id_;
-    } catch (const Error&) {  // it is gone
+    } catch (const Error&) {  // the file is gone
       return false;
     }
   }
@@ -128,10 +129,10 @@ fs::path request_spans(const fs::path& run, const SpanRequest& request) {
   const Times before = files_now(run);
   const Request written(run, request.steps);
   const double began = unix_seconds();
-  std::string over;  // why nothing will come any more
+  std::string over;  // why no answer will come any more
   double over_since = 0;
   while (true) {
-    // A file that comes while the request waits is that of a window of the configuration.
+    // A file that appears while the request waits belongs to a window of the configuration.
     if (!written.is_mine() || !over.empty()) {
       if (auto file = new_file(run, before)) return *file;
     }
@@ -141,7 +142,7 @@ fs::path request_spans(const fs::path& run, const SpanRequest& request) {
       over = not_running(state);
       over_since = now;
     }
-    if (!over.empty() && now > over_since + 2) {  // it may have written them at its end
+    if (!over.empty() && now > over_since + 2) {  // it may have written spans at its end
       throw MachineError("{}: gave no spans of {} steps: {}", run.string(), request.steps, over);
     }
     if (now > began + limit) {

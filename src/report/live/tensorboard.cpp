@@ -41,13 +41,13 @@ bool has_events(const fs::path& folder) {
                     did_you_mean(absolute.filename().string(), names));
 }
 
-// The last part of a path, also of "runs/mine/".
+// Returns the last part of a path, even of "runs/mine/".
 std::string last_name(const fs::path& path) {
   const fs::path whole = fs::absolute(path).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-// What `path` stands for.
+// Returns the event folders that `path` stands for.
 std::vector<EventFolder> folders_of(const fs::path& path) {
   if (!fs::is_directory(path)) no_such_folder(path);
   if (has_events(path)) return {{last_name(path), path}};
@@ -80,7 +80,7 @@ std::string unique_name(const std::string& name, const std::set<std::string>& ta
 
 bool is_free(int port) {
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.get() < 0) return true;  // TensorBoard will say what is wrong
+  if (socket.get() < 0) return true;  // TensorBoard will report the problem
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};

@@ -61,7 +61,7 @@ double student_quantile(int degrees) {
   if (degrees <= static_cast<int>(kSmall.size())) {
     return kSmall[static_cast<std::size_t>(degrees - 1)];
   }
-  // Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
+  // The Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
   constexpr double z = 1.959964;
   const double v = degrees;
   return z + (z * z * z + z) / (4 * v) +

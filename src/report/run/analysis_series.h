@@ -1,6 +1,6 @@
-// Statistics of series, as pure functions: means of bins, least squares with its uncertainty.
-// Source: Draper and Smith, "Applied Regression Analysis" (1998), section 1.4, for the standard
-// error of a slope.
+// Statistics of series, as pure functions: means of bins, and least squares with its uncertainty.
+// Draper and Smith, "Applied Regression Analysis" (1998), section 1.4, is the source for the
+// standard error of a slope.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Point {
   double x = 0, y = 0;
 };
 
-// At most `most` points: each the mean x and mean y of equally many neighbours; not finite ones are
-// left out.
+// Returns at most `most` points, each the mean x and mean y of equally many neighbours; leaves out
+// points that are not finite.
 std::vector<Point> binned(const std::vector<Point>& points, std::size_t most);
 
 // y = intercept + slope * x by least squares.
@@ -23,13 +23,13 @@ struct LineFit {
   double slope_error = 0;  // standard error
   double deviation = 0;    // of the residuals, n - 2 degrees of freedom
   int count = 0;
-  // Half of the 95 % interval of the slope, by Student's t.
+  // Returns half of the slope's 95 % interval, by Student's t.
   double slope_margin() const;
 };
-// REQUIRES: 3 points or more with two different x.
+// REQUIRES at least 3 points with at least two different x.
 LineFit fit_line(const std::vector<Point>& points);
 
-// The 97.5 % quantile of Student's t: 12.71 for 1, 1.96 for many degrees of freedom.
+// Returns the 97.5 % quantile of Student's t: 12.71 for 1, 1.96 for many degrees of freedom.
 double student_quantile(int degrees);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ bool warms_up(const StepRow& row, const RunHistory& history) {
   return row.step < attempt.first_step + kWarmUpSteps;
 }
 
-using Rows = std::vector<const StepRow*>;  // of a million steps: rows are large
+using Rows = std::vector<const StepRow*>;  // pointers, as there may be a million large rows
 
 Rows steady_steps(const RunHistory& history) {
   Rows all, out;
@@ -33,7 +33,7 @@ std::vector<double> values_of(const Rows& steps, double StepRow::*field) {
   return out;
 }
 
-// From the line "start" to the begin of the first step, added up over attempts.
+// Sums, over attempts, the time from the line "start" to the begin of the first step.
 double start_seconds(const RunHistory& history) {
   double out = 0;
   std::set<int> seen;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNoSample = std::numeric_limits<double>::quiet_NaN();
 
-// Not a number where there is none.
+// Returns NaN where the key is absent.
 double sample(const ReadJson& line, const char* key) { return number(line, key, kNoSample); }
 
 GpuRow gpu_row(const ReadJson& gpu) {
@@ -85,7 +85,7 @@ double HostSeries::mean(const Value& value) const {
 
 double HostSeries::most(const Value& value) const {
   double out = kNoSample;
-  for (const HostRow& row : rows) out = std::fmax(out, value(row));  // passes NaN over
+  for (const HostRow& row : rows) out = std::fmax(out, value(row));  // fmax ignores NaN
   return out;
 }
 

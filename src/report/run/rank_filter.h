@@ -1,4 +1,4 @@
-// Which ranks a person wants to see: "0,2-3".
+// Selects the ranks that a person wants to see: "0,2-3".
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace lockstep {
 
 class RankFilter {
  public:
-  RankFilter() = default;                        // all
-  explicit RankFilter(const std::string& text);  // ConfigError when it is no list of ranks
+  RankFilter() = default;                        // lets all through
+  explicit RankFilter(const std::string& text);  // throws ConfigError when it is no list of ranks
   bool has(int rank) const;
   bool is_all() const { return ranges_.empty(); }
 

@@ -1,4 +1,4 @@
-// Values of JSON that a run wrote, where an older program or a cut file may not have them.
+// Reads values of JSON that a run wrote; an older program or a truncated file may lack them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@ namespace lockstep {
 
 using ReadJson = nlohmann::json;
 
-// The number of that key, else `otherwise`.
+// Returns the number at that key, else `otherwise`.
 inline double number(const ReadJson& object, const char* key, double otherwise = 0) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
@@ -18,7 +18,7 @@ inline int64_t whole(const ReadJson& object, const char* key) {
   return static_cast<int64_t>(number(object, key));
 }
 
-// The text of that key, else none.
+// Returns the text at that key, else an empty text.
 inline std::string word(const ReadJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";

@@ -1,4 +1,4 @@
-// All that a run folder tells, read once for a report or a timeline.
+// All that a run folder holds, read once for a report or a timeline.
 #pragma once
 
 #include <optional>

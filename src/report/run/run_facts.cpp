@@ -19,7 +19,7 @@ namespace {
 ReadJson read_json(const fs::path& path) {
   if (!fs::exists(path)) return nullptr;
   ReadJson out = ReadJson::parse(read_file(path), nullptr, false);
-  return out.is_discarded() ? ReadJson(nullptr) : out;  // a live file may be cut short
+  return out.is_discarded() ? ReadJson(nullptr) : out;  // a live file may be truncated
 }
 
 void add_config(RunFacts& out) {
@@ -124,7 +124,7 @@ LengthFacts lengths_of(const std::string& name, std::vector<double> lengths) {
   return out;
 }
 
-// Lengths of all pairs; ids of the first ones, in a file that `prepare` shuffled.
+// Adds the lengths of all pairs, and the ids of the first ones in a file that `prepare` shuffled.
 void add_tokens(const fs::path& path, DataFacts& out) {
   constexpr int64_t kMostRead = 200'000;
   constexpr int32_t kUnknown = 3;  // docs/translation.md: <pad>, </s>, <s>, <unk>
@@ -166,7 +166,7 @@ void add_data(RunFacts& out) {
   if (!data.folder.empty() && fs::exists(tokens)) add_tokens(tokens, data);
 }
 
-// "2026-11-22 05:08:22.288 " is in front of the first line of a message.
+// Length of "2026-11-22 05:08:22.288 ", which precedes the first line of a message.
 constexpr std::size_t kStamp = 24;
 std::string_view message_of(std::string_view line) {
   const bool stamped = line.size() > kStamp && line[4] == '-' && line[13] == ':';

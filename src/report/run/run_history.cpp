@@ -31,7 +31,8 @@ double* field_of(StepRow& row, std::string_view key) {
   return nullptr;
 }
 
-// The text between quotes that begins at `at`; moves behind it. False: none, or one with escapes.
+// Takes the text between quotes that begins at `at`, and moves `at` behind it. Returns false when
+// there is none, or one with escapes.
 bool take_text(std::string_view line, std::size_t& at, std::string_view& out) {
   if (at >= line.size() || line[at] != '"') return false;
   const std::size_t end = line.find('"', at + 1);
@@ -44,7 +45,7 @@ bool take_text(std::string_view line, std::size_t& at, std::string_view& out) {
 class HistoryReader {
  public:
   void add_step(StepRow row) {
-    // Lines of other programs may say less.
+    // Other programs' lines may say less.
     if (row.compute == 0) row.compute = std::max(0.0, row.seconds - row.wait - row.data);
     if (std::isnan(row.nll)) row.nll = row.loss;
     if (out_.attempts.empty()) out_.attempts.push_back({.began = row.time - row.seconds});
@@ -52,7 +53,7 @@ class HistoryReader {
     AttemptRow& attempt = out_.attempts.back();
     attempt.ended = std::max(attempt.ended, row.time);
     attempt.last_step = row.step;
-    // Steps come in order; a line that repeats one without a start replaces it.
+    // Steps come in order; a line that repeats a step without a start replaces it.
     while (!out_.steps.empty() && out_.steps.back().step >= row.step) out_.steps.pop_back();
     out_.steps.push_back(row);
   }

@@ -1,6 +1,6 @@
-// metrics.jsonl as arrays: every step, evaluation, checkpoint and attempt of a run. A run that was
-// resumed repeats steps: the later count, and what the repetition cost is added up apart. Made for
-// runs of a million steps: lines of steps are scanned without building JSON values.
+// Reads metrics.jsonl as arrays: every step, evaluation, checkpoint and attempt of a run. A resumed
+// run repeats steps: the later ones count, and the cost of the repetition is summed separately. It
+// is made for runs of a million steps: lines of steps are scanned without building JSON values.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace lockstep {
 
-// Seconds, bytes and counts as docs/run-folder.md#tags defines them; NaN: the line does not say.
+// Seconds, bytes and counts as docs/run-folder.md#tags defines them; NaN: not in the line.
 struct StepRow {
   int64_t step = 0, epoch = 0;
   double time = 0;  // when it ended, seconds since 1970
   double seconds = 0, compute = 0, wait = 0, data = 0;
   double loss, nll, lr, gradient_norm;
   double targets = 0, sources = 0, items = 0, sent_bytes = 0;
-  double skipped = 0;          // updates of the run left out so far
+  double skipped = 0;          // updates skipped by the run so far
   int attempt = 0;             // index into RunHistory::attempts
-  double meeting_seconds = 0;  // that training stood still after it, for a meeting of groups
+  double meeting_seconds = 0;  // for which training stood still after it, for a meeting of groups
   StepRow();
 };
 
 struct AttemptRow {
-  double began = 0, ended = 0;  // ended: the newest line of it
+  double began = 0, ended = 0;  // ended: time of its newest line
   int64_t first_step = 1, last_step = 0;
   bool resumed = false;
   std::string end;  // the reason; empty: it broke off, or still runs
@@ -48,22 +48,22 @@ struct CheckpointRow {
   std::string name;
 };
 
-// A rank for which the others waited for half a minute and more.
+// A rank that the others waited for during half a minute or more.
 struct SlowRankRow {
   int64_t step = 0;
   double time = 0;
   int rank = 0;
   std::string host, guess;  // guess: why
-  double factor = 0;        // its busy time a step over the median of the others'
+  double factor = 0;        // its busy time per step over the median of the others'
 };
 
 struct RunHistory {
   std::vector<StepRow> steps;  // ascending, each once
   std::vector<EvaluationRow> evaluations;
-  std::vector<CheckpointRow> checkpoints;  // all that were written, also before a resume
+  std::vector<CheckpointRow> checkpoints;  // all that were written, even before a resume
   std::vector<SlowRankRow> slow_ranks;     // of all attempts
   std::vector<AttemptRow> attempts;
-  int64_t total_steps = 0;  // asked for; 0: not known
+  int64_t total_steps = 0;  // as configured; 0: unknown
   int64_t repeated_steps = 0;
   double repeated_seconds = 0;                            // of steps that were done again
   double evaluation_seconds = 0, checkpoint_seconds = 0;  // of all attempts
@@ -77,11 +77,11 @@ struct RunHistory {
   }
 };
 
-// A missing file gives an empty history. Throws DataError (file, line) for lines that are no JSON;
-// a last line that was cut short is passed over.
+// A missing file gives an empty history. Throws DataError (file, line) for lines that are not JSON;
+// skips a truncated last line.
 RunHistory read_history(const fs::path& metrics);
 
-// Takes one line of a step into `row`; false when the line is not a flat object of a step.
+// Parses one line of a step into `row`; returns false when it is not a flat object of a step.
 bool scan_step(std::string_view line, StepRow& row);
 
 }  // namespace lockstep

@@ -15,10 +15,10 @@ namespace lockstep {
 
 namespace {
 
-// A step with the meeting after it, for which training stood still.
+// A step's time includes the meeting after it, for which training stood still.
 double seconds_of(const StepRow& step) { return step.seconds + step.meeting_seconds; }
 double wait_of(const StepRow& step) { return step.wait + step.meeting_seconds; }
-std::string end_of(const RunHistory& history) {  // its reason; empty: it goes on, or broke off
+std::string end_of(const RunHistory& history) {  // reason; empty: it continues, or broke off
   return history.attempts.empty() ? "" : history.attempts.back().end;
 }
 double loss_of(const StepRow& step) { return std::isnan(step.loss) ? 0 : step.loss * step.items; }
@@ -43,12 +43,13 @@ void add_epochs(const RunHistory& history, RunFigures& out) {
   for (EpochFigures& epoch : out.epochs) epoch.loss /= std::max(1.0, epoch.items);
   if (out.epochs.empty()) return;
   out.training_seconds = training;
-  // The last one is complete when the run ended by epochs, or when it has as many steps as others.
+  // The last epoch is complete when the run ended by epochs, or when it has as many steps as the
+  // first.
   bool as_long = out.epochs.size() > 1 && out.epochs.back().steps >= out.epochs.front().steps;
   if (end_of(history) == "epochs" || as_long) out.epochs.back().complete = true;
 }
 
-// Steps of a complete epoch, if one is known.
+// Returns the number of steps of a complete epoch, if there is one.
 std::optional<double> steps_of_epoch(const RunFigures& run) {
   for (const EpochFigures& epoch : run.epochs) {
     if (epoch.complete) return static_cast<double>(epoch.steps);
@@ -69,7 +70,7 @@ void add_evaluations(const RunHistory& history, RunFigures& out) {
                               .metrics = found.metrics,
                               .improved = found.improved};
     if (steps) figures.epoch = static_cast<double>(found.step) / *steps;
-    // That of the epoch in which its step lies.
+    // The evaluation belongs to the epoch of its step.
     const bool known = step != history.steps.begin() && std::prev(step)->step == found.step;
     for (EpochFigures& epoch : out.epochs) {
       if (known && epoch.epoch == std::prev(step)->epoch) epoch.evaluation = figures.metrics;
@@ -82,7 +83,7 @@ void add_metric(RunFigures& out) {
   if (out.evaluations.empty()) return;
   const EvaluationFigures& newest = out.evaluations.back();
   out.last_of = newest.metrics;
-  // "[\"acc1\", \"loss\"]": the first name is what the run is judged by.
+  // From "[\"acc1\", \"loss\"]" takes the first name, by which the run is judged.
   const std::string names = out.config["evaluation.metrics"];
   const std::size_t from = names.find_first_of("'\""), to = names.find_first_of("'\"", from + 1);
   if (from != std::string::npos && to != std::string::npos) {
@@ -144,7 +145,7 @@ void add_loss(const RunHistory& history, RunFigures& out) {
   if (items > 0) out.loss = sum / items;
 }
 
-// Ranks and hosts, as rank 0 last wrote them; true when it wrote that the run failed.
+// Adds ranks and hosts, as rank 0 last wrote them; returns true when it wrote that the run failed.
 bool add_live(const fs::path& path, RunFigures& out) {
   if (!fs::exists(path)) return false;
   ReadJson live = ReadJson::parse(read_file(path), nullptr, false);
@@ -181,7 +182,7 @@ RunFigures read_run(const fs::path& folder) {
   out.state = end.empty() ? "unfinished" : end == "signal" ? "stopped" : "finished";
   out.total_steps = history.total_steps;
   out.steps = history.steps.empty() ? 0 : history.steps.back().step;
-  double wall = 0;  // without what lay between the attempts
+  double wall = 0;  // without the time between attempts
   for (const AttemptRow& attempt : history.attempts) wall += attempt.ended - attempt.began;
   if (wall > 0) out.wall_seconds = wall;
   const bool failed = add_live(folder / "live.json", out);

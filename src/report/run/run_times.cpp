@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostBins = 200, kMostSamples = 4096;
 constexpr int64_t kFewSteps = 20, kShortStretch = 50;
 
-// The name of a phase and where it is; the order is that of a step.
+// A phase's name and member; phases are in the order of a step.
 struct Phase {
   const char* name;
   double RankPhases::*field;
@@ -38,7 +38,7 @@ RankPhases phases_of(const RankTimes& times) {
   return out;
 }
 
-// Every step of a file below `limit`.
+// Visits every step of a file below `limit`.
 void steps_below(const fs::path& file, int64_t limit,
                  const std::function<void(const StepTimes&)>& f) {
   read_step_times(file, [&](const StepTimes& step) {
@@ -46,7 +46,7 @@ void steps_below(const fs::path& file, int64_t limit,
   });
 }
 
-// Files with the first step that a later one has: from there on it counts.
+// Returns files, each with the first step of a later one: from that step on, the later one counts.
 std::vector<std::pair<fs::path, int64_t>> files_with_limits(const fs::path& folder) {
   std::vector<std::pair<fs::path, int64_t>> out;
   for (const fs::path& file : step_times_files(folder)) {
@@ -91,7 +91,7 @@ class Collector {
     for (std::size_t r = 0; r < step.ranks.size(); ++r) ranks[r].add(step.ranks[r]);
   }
 
-  // Bins grow with the run: when there are too many, neighbours become one.
+  // Bins grow with the run: when there are too many, neighbours are merged.
   void add_to_bin(const StepTimes& step) {
     if (bins_.empty() || bins_.back().ranks.front().steps >= width_) {
       if (bins_.size() == kMostBins) merge_bins();
@@ -145,7 +145,7 @@ class Collector {
   std::vector<StepTimes> samples_;
 };
 
-// Work of a rank over the median of the others'; 0: cannot be told.
+// Returns the work of a rank over the median of the others'; 0 when it cannot be told.
 double factor_of(const std::vector<RankPhases>& means, std::size_t rank) {
   std::vector<double> others;
   for (std::size_t r = 0; r < means.size(); ++r) {
@@ -183,7 +183,7 @@ std::string slowest_phase(const std::vector<RankPhases>& means, int rank) {
   return out;
 }
 
-// The longest stretch of neighbouring bins in which one rank is slow.
+// Returns the longest stretch of neighbouring bins in which one rank is slow.
 std::optional<SlowRank> slow_stretch(const RunTimes& times) {
   SlowRank best, now;
   int64_t most = 0, steps = 0;
@@ -220,7 +220,7 @@ std::optional<SlowRank> slow_stretch(const RunTimes& times) {
 }  // namespace
 
 void RankPhases::add(const RankTimes& t) {
-  // Ranks of another group are zero in local steps: rank 0 does not hear of them.
+  // In local steps, ranks of another group are zero: rank 0 does not hear of them.
   if (t.data + t.forward + t.backward + t.wait + t.optimizer + t.other <= 0) return;
   steps += 1;
   data += t.data;
@@ -329,7 +329,8 @@ ExchangeFigures exchange_figures(const RunTimes& times) {
        {&out.step, &out.exposed, &out.hidden, &out.peers, &out.sent, &out.received}) {
     *value /= ranks;
   }
-  // No more than the rank that waits least: the others wait for it beyond that.
+  // The exchange takes no longer than the least waiting rank waits; the others wait beyond that for
+  // this rank.
   const double beyond = std::max(0.0, out.exposed - least_wait);
   out.exposed -= beyond;
   out.peers += beyond;
@@ -341,15 +342,15 @@ std::optional<std::string> cause_by_phases(const StepTimes& step, const RunTimes
   const RankPhases first = phases_of(step.ranks[0]);
   const double excess = first.step() - times.usual[0].step();
   if (excess <= 0) return std::nullopt;
-  // The phase of any rank that grew by most explains the step, if it explains half of it.
+  // The phase that grew most on any rank explains the step, if it explains half of the excess.
   std::string name;
   double most = excess / 2;
   for (std::size_t r = 0; r < std::min(step.ranks.size(), times.usual.size()); ++r) {
     const RankPhases now = phases_of(step.ranks[r]);
     if (now.steps == 0) continue;
     for (const Phase& phase : kAll) {
-      if (phase.field == &RankPhases::peers) continue;  // someone else's work
-      if (phase.field == &RankPhases::hidden) break;    // and what follows is no part of the sum
+      if (phase.field == &RankPhases::peers) continue;  // another rank's work
+      if (phase.field == &RankPhases::hidden) break;    // from here on, no parts of the sum
       const double grown = now.*phase.field - times.usual[r].*phase.field;
       if (grown <= most) continue;
       most = grown;

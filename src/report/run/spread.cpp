@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-// Places after the point so that `value` shows `digits` digits that count.
+// Returns the decimal places with which `value` shows `digits` significant digits.
 int places_of(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));

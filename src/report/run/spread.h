@@ -1,4 +1,4 @@
-// Mean and spread of a figure over repeats.
+// Computes the mean and spread of a figure over repeats.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace lockstep {
 struct Spread {
   double mean = 0;
   double deviation = 0;  // sample standard deviation (n - 1); 0 for one value
-  int count = 0;         // 0: nothing is known
+  int count = 0;         // 0: unknown
 };
 
 inline Spread spread_of(const std::vector<double>& values) {
@@ -25,8 +25,8 @@ inline Spread spread_of(const std::vector<double>& values) {
   return out;
 }
 
-// "12.34 ± 0.56", "12.34" for one value, "-" for none. The spread has two digits that count and the
-// mean as many places, a mean without spread four digits.
+// Returns "12.34 ± 0.56", "12.34" for one value, "-" for none. The spread has two significant
+// digits and the mean as many decimal places; a mean without spread has four significant digits.
 std::string spread_text(const Spread& spread);
 
 }  // namespace lockstep

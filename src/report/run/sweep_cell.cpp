@@ -58,7 +58,7 @@ CellRecord from_json(const Json& json) {
   return out;
 }
 
-// Calls `read` with the file's JSON; anything wrong with it is the file's fault.
+// Calls `read` with the file's JSON; reports any error in it as the file's.
 template <typename Read>
 auto read_record(const fs::path& path, const Read& read) {
   try {

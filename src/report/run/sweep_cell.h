@@ -1,5 +1,5 @@
-// What a sweep leaves of itself for others to read: which cells it has (sweep.json) and how each
-// stands (cells/NAME/cell.json). docs/report.md#the-folder has the layout.
+// Reads and writes what a sweep records for others to read: its cells (sweep.json) and the state of
+// each (cells/NAME/cell.json). docs/report.md#the-folder has the layout.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,11 +24,11 @@ struct SetUp {
   std::string text() const;  // "2x1"
 };
 
-// One run that a sweep asks for, and how it stands.
+// One run that a sweep asks for, and its state.
 struct CellRecord {
   std::string name;  // of its folder
   // What was asked for, by key, in the sweep's order: "optimizer.lr" -> "0.1". A value that is
-  // multiplied by the ranks stands as it was written, its key with kPerRank behind it.
+  // multiplied by the ranks is stored as written, with kPerRank appended to its key.
   std::vector<std::pair<std::string, std::string>> values;
   SetUp setup;
   std::optional<NetworkCondition> network;  // of virtual hosts
@@ -37,16 +37,16 @@ struct CellRecord {
   // "waiting", "running", "done", "failed", "diverged", "stopped" or "time limit".
   std::string state = "waiting";
   int exit_code = 0;
-  std::string error;   // why it failed, one line
-  int attempts = 0;    // how often it was started
-  double seconds = 0;  // of all attempts together
+  std::string error;   // why it failed, in one line
+  int attempts = 0;    // number of starts
+  double seconds = 0;  // of all attempts
 
   bool is_over() const { return state == "done" || state == "diverged"; }
 };
 
 inline constexpr const char* kPerRank = " per rank";
 
-// Where things lie below a sweep's folder.
+// The layout of a sweep's folder.
 struct SweepFolder {
   fs::path path;
   fs::path index() const { return path / "sweep.json"; }
@@ -62,7 +62,8 @@ void write_cell(const SweepFolder& folder, const CellRecord& cell);
 std::optional<CellRecord> read_cell(const SweepFolder& folder, const std::string& name);
 void write_sweep_index(const SweepFolder& folder, const std::vector<std::string>& cells);
 bool is_sweep(const fs::path& folder);
-// In the sweep's order. DataError when the folder holds no sweep, or a damaged one.
+// Returns the cells in the sweep's order. Throws DataError when the folder holds no sweep, or a
+// damaged one.
 std::vector<CellRecord> read_cells(const SweepFolder& folder);
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Hosts of the ranks, by the newest that knows them.
+// Returns the hosts of the ranks, from the newest source that knows them.
 std::map<int, std::string> hosts_of(const TimelineContext& context) {
   std::map<int, std::string> out;
   for (const SpanFile& file : context.spans) {
@@ -45,7 +45,7 @@ void name_ranks(TimelineContext& context) {
   }
 }
 
-// The spans whose steps are asked for.
+// Returns the spans whose steps were asked for.
 std::vector<SpanFile> spans_of(const fs::path& run, const TimelineOptions& options) {
   std::vector<SpanFile> out;
   for (const fs::path& path : span_files(run)) {
@@ -57,7 +57,7 @@ std::vector<SpanFile> spans_of(const fs::path& run, const TimelineOptions& optio
   return out;
 }
 
-// The run's first and last step, by all that it recorded; 0 and 0: none.
+// Returns the run's first and last step, by all that it recorded; 0 and 0: none.
 std::pair<int64_t, int64_t> steps_of(const Run& run) {
   std::pair<int64_t, int64_t> out{0, 0};
   const auto add = [&](int64_t first, int64_t last) {

@@ -1,4 +1,4 @@
-// The run as a whole on a timeline: attempts, evaluations, checkpoints, what the launcher saw,
+// Puts the run as a whole on a timeline: attempts, evaluations, checkpoints, what the launcher saw,
 // warnings, slow steps, curves.
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ enum RunThread : int {
 };
 constexpr std::size_t kMostSlowSteps = 500, kMostPoints = 1000, kMostOverflows = 1000;
 
-// The time that the wanted steps take; all of the run where none are named.
+// Returns the time range of the wanted steps; the whole run where none were named.
 TimeRange range_of(const TimelineContext& context) {
   TimeRange out{.begin = 0, .end = std::numeric_limits<double>::max()};
   if (!context.options.steps) return out;
@@ -137,7 +137,7 @@ class RunRows {
       if (rest == nullptr || *rest != '.') continue;
       parts.tm_isdst = -1;
       const double time = static_cast<double>(std::mktime(&parts)) + std::strtod(rest, nullptr);
-      constexpr double kAround = 3600;  // further away, it was written in another time zone
+      constexpr double kAround = 3600;  // if further away, it was written in another time zone
       const bool of_run = !history_.attempts.empty() &&
                           time > history_.attempts.front().began - kAround &&
                           time < history_.attempts.back().ended + kAround;
@@ -182,7 +182,7 @@ class RunRows {
     }
   }
 
-  // A curve of at most kMostPoints means.
+  // Adds a curve of at most kMostPoints means.
   void add_curve(const std::string& name, const std::function<double(const StepRow&)>& value) {
     std::vector<const StepRow*> rows;
     for (const StepRow& row : history_.steps) {

@@ -20,12 +20,12 @@ namespace {
 
 constexpr int64_t kMostSteps = 4;
 constexpr std::size_t kMostRanks = 8, kMostLanes = 3;
-// Pixels.
+// These are in pixels.
 constexpr double kFigureWidth = 760, kFigureMargin = 14, kFigureTitle = 34, kLegend = 20,
                  kSteps = 18, kLabels = 128, kPhase = 20, kLane = 8, kBetween = 12, kAxis = 42,
                  kText = 12;
 
-// What a span is drawn as.
+// How a kind of span is drawn.
 struct Kind {
   const char* name;
   int color;
@@ -58,7 +58,8 @@ struct StepRange {
   int64_t first = 0, last = 0;  // steps
 };
 
-// The steps in the middle, from the first to the last that any rank did of them; by rank 0's clock.
+// Returns the steps in the middle, from their first to their last event on any rank, by rank 0's
+// clock.
 std::optional<StepRange> shown_range(const SpanFile& file) {
   const int64_t all = file.last_step - file.first_step + 1, shown = std::min(all, kMostSteps);
   StepRange out{.begin = std::numeric_limits<double>::max(),
@@ -75,7 +76,7 @@ std::optional<StepRange> shown_range(const SpanFile& file) {
   return out.begin < out.end ? std::optional(out) : std::nullopt;
 }
 
-// Which of several rows of exchanges a span is in, so that those under way together lie apart.
+// Chooses the row of each exchange, so that those under way together are apart.
 class Lanes {
  public:
   std::size_t place(double begin, double end) {
@@ -132,7 +133,7 @@ class TimelineDrawing {
                : fmt::format("Timeline of steps {} to {}", with_commas(range_.first),
                              with_commas(range_.last));
   }
-  // Of many ranks evenly some.
+  // Returns the ranks to show; of many, an even selection.
   std::vector<const RankSpans*> shown() const {
     std::vector<const RankSpans*> out;
     const std::size_t all = file_.ranks.size(), count = std::min(all, kMostRanks);
@@ -185,7 +186,7 @@ class TimelineDrawing {
     return out + phases + exchanges;
   }
 
-  // Where rank 0 began each step.
+  // Draws where rank 0 began each step.
   std::string steps_svg(double top, double bottom) const {
     std::map<int64_t, double> begins;
     if (file_.ranks.empty()) return "";

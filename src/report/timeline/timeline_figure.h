@@ -1,6 +1,6 @@
-// A drawing of a few steps on all ranks, from spans (formats/span_file.h): what each did when, and
-// when exchanges between them were under way. Where these lie beside the backward pass they are
-// hidden; where the rank waits they are not.
+// Draws a few steps on all ranks from spans (formats/span_file.h): what each rank did when, and
+// when exchanges between them were under way. Exchanges beside the backward pass are hidden; those
+// during which the rank waits are not.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,12 @@
 
 namespace lockstep {
 
-// From the newest spans of a run; nothing where it has none. DataError for a damaged file.
+// Draws the newest spans of a run; returns nothing where it has none. Throws DataError for a
+// damaged file.
 std::optional<Figure> timeline_figure(const fs::path& run);
 
-// Of steps in the middle of what was recorded: four at most. Nothing without spans of a phase.
+// Draws steps in the middle of what was recorded, at most four. Returns nothing without spans of a
+// phase.
 std::optional<Figure> timeline_figure(SpanFile spans);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The sources of a timeline (report/timeline/run_timeline.h), each adding its events.
+// The sources of a timeline (report/timeline/run_timeline.h), each of which adds its events.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@
 
 namespace lockstep {
 
-// What the parts share.
+// State that the sources share.
 struct TimelineContext {
   const Run& run;
   const TimelineOptions& options;
   TraceEvents& events;
   std::vector<std::string>& notes;
-  std::vector<SpanFile> spans;                       // those whose steps are asked for
-  std::set<int> ranks = {};                          // that have events: they need names
-  std::map<int, std::vector<TimeRange>> exact = {};  // by rank: what spans show of its phases
+  std::vector<SpanFile> spans;                       // whose steps were asked for
+  std::set<int> ranks = {};                          // that have events and so need names
+  std::map<int, std::vector<TimeRange>> exact = {};  // by rank: the times that spans cover
 
-  std::set<std::pair<int, int>> further_rows = {};  // process and thread, named so far
+  std::set<std::pair<int, int>> further_rows = {};  // process and thread, already named
 
   bool wants(int64_t step) const {
     return !options.steps || (step >= options.steps->first && step <= options.steps->second);
   }
-  // Whether spans show a step that rank 0 began then.
+  // Returns whether spans show the step that rank 0 began at `begin`.
   bool has_spans(int64_t step, double begin) const;
 };
 
-// Exact spans, in rows of their own where they overlap; arrows between the same operation on
-// different ranks (timeline_spans.cpp).
+// Adds exact spans, in rows of their own where they overlap, and arrows between the same operation
+// on different ranks (timeline_spans.cpp).
 void add_spans(TimelineContext& context);
 
-// Steps without spans: out of RUN/times, else out of metrics.jsonl (timeline_steps.cpp).
+// Adds steps without spans, from RUN/times, else from metrics.jsonl (timeline_steps.cpp).
 void add_steps(TimelineContext& context);
 
-// The run as a whole (timeline_events.cpp).
+// Adds the run as a whole (timeline_events.cpp).
 void add_run_events(TimelineContext& context);
 
 }  // namespace lockstep

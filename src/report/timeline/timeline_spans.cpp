@@ -1,4 +1,4 @@
-// Spans of ranks on a timeline.
+// Puts spans of ranks on a timeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A point of an operation that several ranks take part in: which, where, when.
+// One rank's part in an operation that several ranks take part in.
 struct Meeting {
   TracePlace place;
   double begin = 0;
 };
-// By step, name and how often that name came before in the step.
+// Keyed by step, name, and how often that name came before in the step.
 using Meetings = std::map<std::tuple<int64_t, std::string, int>, std::vector<Meeting>>;
 
-// Arrows are for eyes: more of them than this hide the slices.
+// Arrows are for people: more of them than this hide the slices.
 constexpr std::size_t kMostFlows = 20'000;
 
 class RankRows {
@@ -44,7 +44,7 @@ class RankRows {
 
  private:
   void add(const Span& span) {
-    // On rank 0's clock.
+    // Converts to rank 0's clock.
     const double begin = span.begin - rank_.clock_offset, end = begin + span.length;
     const std::string& name = rank_.names[static_cast<std::size_t>(span.name)];
     TracePlace place{process_of_rank(rank_.rank), 0};
@@ -69,7 +69,7 @@ class RankRows {
     meetings_[{span.step, name, before}].push_back({place, begin});
   }
 
-  // What overlaps without lying within each other has a row of its own, below the first.
+  // Slices that overlap without nesting get rows of their own, below the first.
   static int row_of(int thread, std::size_t lane) {
     return lane == 0 ? thread : 100 * thread + static_cast<int>(lane);
   }
@@ -92,7 +92,7 @@ class RankRows {
 }  // namespace
 
 bool TimelineContext::has_spans(int64_t step, double begin) const {
-  constexpr double kAbout = 5;  // seconds: an attempt that took the step again began later
+  constexpr double kAbout = 5;  // seconds; a repeated step of a later attempt began later
   return std::any_of(spans.begin(), spans.end(), [&](const SpanFile& file) {
     if (step < file.first_step || step > file.last_step || file.ranks.empty()) return false;
     const RankSpans& first = file.ranks.front();

@@ -1,4 +1,4 @@
-// Steps without spans on a timeline: phases of each step, or of stretches of steps.
+// Puts steps without spans on a timeline: the phases of each step, or of stretches of steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Phases in the order of a step; each step or stretch is one slice with these within it.
+// Phases in the order of a step; each step or stretch is one slice that contains these.
 constexpr std::size_t kPhases = 7;
 using Phases = std::array<double, kPhases>;  // seconds
 using PhaseNames = std::array<const char*, kPhases>;
 constexpr PhaseNames kNames = {"data",     "forward",   "backward", "wait for peers",
                                "exchange", "optimizer", "other"};
-constexpr std::size_t kBeforeOptimizer = 5;  // the phases until the exchange is over, on all ranks
-// Of metrics.jsonl, which knows three.
+constexpr std::size_t kBeforeOptimizer = 5;  // the phases until the exchange ends on all ranks
+// The names for metrics.jsonl, which has three phases.
 constexpr PhaseNames kRoughNames = {"data", "compute", "wait", "", "", "", ""};
 constexpr std::size_t kSlicesOfAStep = 8;
 constexpr int64_t kMostCurvePoints = 1000;
@@ -41,11 +41,11 @@ Phases shown_phases(const RankTimes& times) {
 
 struct TimedStep {
   int64_t step = 0;
-  double begin = 0;  // of rank 0
+  double begin = 0;  // on rank 0
   std::vector<Phases> ranks;
 };
 
-// Spans are exact: what is placed by less than that ends where they begin.
+// Cuts a slice that is less exact than spans where it overlaps them.
 void make_room(const std::vector<TimeRange>& exact, double& begin, double& end) {
   for (const TimeRange& taken : exact) {
     if (end <= taken.begin || begin >= taken.end) continue;
@@ -58,7 +58,7 @@ void make_room(const std::vector<TimeRange>& exact, double& begin, double& end) 
   }
 }
 
-// Gathers steps into stretches of `width` and draws them.
+// Collects steps into stretches of `width` and draws them.
 class StretchWriter {
  public:
   StretchWriter(TimelineContext& context, const PhaseNames& names, int64_t width, int64_t curve)
@@ -79,10 +79,10 @@ class StretchWriter {
     count_ += 1;
   }
 
-  // `next`: when the step behind it begins; 0: none does.
+  // `next` is when the following step begins; 0: there is none.
   void flush(double next = 0) {
     if (count_ == 0) return;
-    if (next > end_ && width_ > 1) end_ = next;  // evaluations and checkpoints between steps
+    if (next > end_ && width_ > 1) end_ = next;  // covers evaluations and checkpoints in between
     for (std::size_t r = 0; r < sums_.size(); ++r) {
       if (context_.options.ranks.has(static_cast<int>(r))) draw(r);
     }
@@ -93,17 +93,17 @@ class StretchWriter {
   void draw(std::size_t rank) {
     const Phases& phases = sums_[rank];
     const double total = sum_of(phases), steps = static_cast<double>(count_);
-    if (total <= 0) return;  // of another group, in local steps
+    if (total <= 0) return;  // the rank is of another group, in local steps
     double begin = begin_, end = end_;
     if (width_ == 1 && rank > 0) {
-      // Its begin is not recorded; all come out of the exchange together.
+      // Its begin is not recorded, but all ranks leave the exchange together.
       begin += sum_of(sums_.front(), kBeforeOptimizer) - sum_of(phases, kBeforeOptimizer);
       end = begin + sum_of(phases);
     }
-    const double late = std::max(0.0, rows_[rank].end() - begin);  // of a begin that is computed
+    const double late = std::max(0.0, rows_[rank].end() - begin);  // the begin is computed
     begin += late;
     end += late;
-    double at = begin;  // of a phase; what has no room beside exact spans is cut off there
+    double at = begin;  // of a phase, which is cut off where exact spans leave no room
     make_room(context_.exact[static_cast<int>(rank)], begin, end);
     rows_[rank].follow(begin, end);
     context_.ranks.insert(static_cast<int>(rank));
@@ -138,7 +138,7 @@ class StretchWriter {
   std::map<std::size_t, int64_t> drawn_;
 };
 
-// How many steps one slice stands for, so that no more events come of them than are asked for.
+// Returns how many steps one slice stands for, so that there are at most options.most_events.
 int64_t width_for(int64_t steps, std::size_t ranks, const TimelineOptions& options) {
   const double events = static_cast<double>(steps) * static_cast<double>(ranks * kSlicesOfAStep);
   return std::max<int64_t>(

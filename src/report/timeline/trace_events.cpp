@@ -25,7 +25,7 @@ std::string args_text(const Json& args) {
   return args.is_object() && !args.empty() ? ",\"args\":" + json_text(args) : "";
 }
 
-// Nanoseconds as microseconds with three digits: exact.
+// Writes nanoseconds as microseconds with three decimals, which is exact.
 std::string microseconds(int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
@@ -37,7 +37,7 @@ std::string metadata(const char* what, TracePlace place, const Json& args) {
 
 std::string gzip(const std::string& text) {
   z_stream stream{};
-  constexpr int kGzip = 15 + 16;  // the largest window, gzip's header
+  constexpr int kGzip = 15 + 16;  // the largest window, with gzip's header
   if (deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     throw MachineError("no memory to compress {} bytes", text.size());
   }
@@ -46,7 +46,7 @@ std::string gzip(const std::string& text) {
   std::size_t taken = 0;
   int state = Z_OK;
   while (state != Z_STREAM_END) {
-    if (stream.avail_in == 0) {  // in pieces that its counter holds
+    if (stream.avail_in == 0) {  // in pieces that fit its counter
       const std::size_t piece = std::min<std::size_t>(text.size() - taken, 1 << 30);
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + taken));
       stream.avail_in = static_cast<uInt>(piece);
@@ -125,7 +125,7 @@ std::string TraceEvents::text(const Json& about) const {
     origin = std::min(origin, event.time);
     order.push_back(&event);
   }
-  // What begins together: the outer slice first.
+  // Of slices that begin together, the outer one comes first.
   std::stable_sort(order.begin(), order.end(), [](const Event* a, const Event* b) {
     return a->time != b->time ? a->time < b->time : a->length > b->length;
   });

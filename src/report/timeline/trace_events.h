@@ -1,6 +1,6 @@
-// Chrome's trace-event format, which ui.perfetto.dev and chrome://tracing open: "Trace Event
-// Format" (Google, 2016), the JSON object form. Times come in as seconds since 1970, go out as
-// microseconds since the earliest event.
+// Writes Chrome's trace-event format, which ui.perfetto.dev and chrome://tracing open: "Trace Event
+// Format" (Google, 2016), in its JSON object form. Input times are in seconds since 1970, output
+// times in microseconds since the earliest event.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,33 @@
 
 namespace lockstep {
 
-// Where an event stands: a process (here a rank) and a thread of it (a row).
+// The place of an event: a process (here a rank) and a thread of it (a row).
 struct TracePlace {
   int process = 0, thread = 0;
 };
 
 class TraceEvents {
  public:
-  // Names of rows, and their order from the top. `order` of processes and of a process's threads.
+  // Name rows. `order`, from the top, is among processes or among a process's threads.
   void name_process(int process, const std::string& name, int order);
   void name_thread(TracePlace place, const std::string& name, int order);
 
-  // From `begin` to `end`. Slices of one thread must lie apart or within each other; those that
-  // overlap otherwise are moved apart by TraceRow and TraceLanes below. `args`: an object or null.
+  // Adds a slice from `begin` to `end`. Slices of one thread must be disjoint or nested; TraceRow
+  // and TraceLanes below separate those that overlap otherwise. `args` is an object or null.
   void slice(TracePlace place, const std::string& name, double begin, double end,
              const nlohmann::ordered_json& args);
-  // A point in time, drawn across all processes or on its thread alone.
+  // Adds a point in time, drawn across all processes or only on its thread.
   void instant(TracePlace place, const std::string& name, double time, bool across_all,
                const nlohmann::ordered_json& args);
-  // A curve of a process.
+  // Adds a point of a process's curve.
   void counter(int process, const std::string& name, double time, double value);
-  // An arrow from slice to slice: each point is a place and a time within the slice there, by time.
+  // Adds an arrow from slice to slice. Each point is a place and a time within the slice there;
+  // points are ordered by time.
   void flow(const std::string& name, const std::vector<std::pair<TracePlace, double>>& points);
 
   std::size_t count() const { return events_.size(); }
 
-  // The file's whole text: events by time, outer slices first. `about` goes into "otherData".
+  // Returns the file's text: events by time, outer slices first. `about` goes into "otherData".
   std::string text(const nlohmann::ordered_json& about) const;
 
  private:
@@ -53,32 +54,34 @@ class TraceEvents {
   int64_t flows_ = 0;
 };
 
-// Nanoseconds since 1970, as events are kept: slices that touch in seconds touch in the file.
+// Nanoseconds since 1970, in which events are stored: slices that touch in seconds touch in the
+// file.
 int64_t trace_nanoseconds(double seconds);
 
-// Begins of slices on one thread that follow each other: none before the end of the one before.
+// Keeps the slices of one thread in sequence: none begins before the previous one ends.
 class TraceRow {
  public:
-  // Moves [begin, end) so that it does not overlap what came before; length may shrink to 0.
+  // Moves [begin, end) so that it does not overlap earlier slices; its length may shrink to 0.
   void follow(double& begin, double& end);
-  double end() const { return end_; }  // of what came before
+  double end() const { return end_; }  // of the previous slice
 
  private:
   double end_ = 0;
 };
 
-// Gives spans that overlap rows of their own: 0, 1, ... Spans come by begin; one that lies within
-// another may share its row.
+// Gives overlapping spans rows of their own: 0, 1, ... Spans must be ordered by begin; one that is
+// nested within another may share its row.
 class TraceLanes {
  public:
   std::size_t place(double begin, double end);
   std::size_t used() const { return open_.size(); }
 
  private:
-  std::vector<std::vector<int64_t>> open_;  // of each row, ends of the slices that are open
+  std::vector<std::vector<int64_t>> open_;  // per row, the ends of open slices
 };
 
-// gzip (RFC 1952) where the name ends in .gz. MachineError when the disk refuses.
+// Writes a file, with gzip (RFC 1952) where the name ends in .gz. Throws MachineError when the disk
+// refuses.
 void write_trace(const fs::path& path, const std::string& text);
 
 }  // namespace lockstep

@@ -27,7 +27,8 @@ std::vector<TensorFile> open_files(const AverageRequest& request) {
   return files;
 }
 
-// The same tensor of another file; its bytes.
+// Returns the bytes of the tensor of `file` that has the name of `first`; its shape must be the
+// same.
 std::span<const std::byte> like(const TensorEntry& first, const TensorFile& file) {
   const TensorEntry& entry = file.get(first.name);
   if (entry.dtype != DType::kF32 || entry.shape != first.shape) {
@@ -45,7 +46,7 @@ void check_same_tensors(const std::vector<TensorFile>& files) {
   }
 }
 
-// The weighted mean of one tensor: fp32, summed in double.
+// Returns the weighted mean of one tensor: fp32, summed in double.
 std::vector<float> mean_of(const TensorEntry& first, const std::vector<TensorFile>& files,
                            const std::vector<double>& shares) {
   std::vector<double> sum(first.data.size() / sizeof(float));
@@ -59,7 +60,7 @@ std::vector<float> mean_of(const TensorEntry& first, const std::vector<TensorFil
   return {sum.begin(), sum.end()};
 }
 
-// What lies beside the checkpoints: configuration, versions, what the task needs.
+// Copies what lies beside the checkpoints: configuration, versions, what the task needs.
 void copy_run_files(const fs::path& run, const fs::path& out) {
   for (const fs::directory_entry& entry : fs::directory_iterator(run)) {
     std::string name = entry.path().filename().string();

@@ -1,5 +1,5 @@
-// The mean of several checkpoints' weights: often better than each of them (Vaswani et al. 2017,
-// section 6.1, average the last 5 or 20).
+// Averages the weights of several checkpoints. The average is often better than each of them
+// (Vaswani et al. 2017, section 6.1, average the last 5 or 20).
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@ namespace lockstep {
 
 struct AverageRequest {
   std::vector<fs::path> checkpoints;  // at least one, all of one architecture
-  std::vector<double> shares;         // of each, any positive scale; empty: alike
-  bool moving = false;                // of their moving averages, where they have some
+  std::vector<double> shares;         // weight of each, on any positive scale; empty: equal weights
+  bool moving = false;                // takes the moving average where a checkpoint has one
 };
 
-// Writes `out`, a run folder to evaluate, translate with, average or begin from
-// (run.load_model): the weights as one checkpoint of the newest one's step, and what the run of the
-// first checkpoint keeps beside. Sums are taken in double. Throws ConfigError when `out` is there
-// already, DataError for a damaged checkpoint or one of another architecture, which names the
-// tensor, its expected and found shape.
+// Writes `out`, a run folder to evaluate, translate with, average or start from (run.load_model):
+// one checkpoint with the averaged weights, under the newest checkpoint's step, and the other files
+// of the first checkpoint's run but its history. Sums are taken in double. Throws ConfigError when
+// `out` exists and is not empty, and DataError for a damaged checkpoint or one of another
+// architecture, naming the tensor, its expected and its found shape.
 void write_average(const AverageRequest& request, const fs::path& out);
 
 }  // namespace lockstep

@@ -11,13 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// With the names' prefixes as in the file.
+// Returns the arrays with a dot after each name, as the prefixes of names in the file have it.
 std::vector<StateArray> with_dots(std::vector<StateArray> arrays) {
   for (StateArray& array : arrays) array.name += ".";
   return arrays;
 }
 
-// The outer momentum of local steps; zero where the run had none so far.
+// Reads the outer momentum of local steps; it stays zero where the run has none yet.
 void read_outer(const fs::path& checkpoint, CheckpointContent& content) {
   const fs::path path = checkpoint / "outer.safetensors";
   if (!fs::exists(path)) return;

@@ -1,5 +1,5 @@
-// Checkpoints: everything that a run needs to go on (docs/run-folder.md#checkpoints), saved and
-// restored.
+// Saves and restores checkpoints: everything that a run needs to resume
+// (docs/run-folder.md#checkpoints).
 #pragma once
 
 #include <torch/types.h>
@@ -23,33 +23,33 @@ struct CheckpointContent {
   RunPosition position;
   const Parameters* parameters = nullptr;
   torch::Tensor average;  // fp32 [total] or undefined
-  // As Parameters::buffers(), for the weights and for their average: what is saved, or read into.
-  // Undefined: the parameters' own; none for the average.
+  // Buffers of the weights and of their average, laid out as Parameters::buffers(), to save or to
+  // read into. Undefined `buffers` mean those of `parameters`; undefined `average_buffers`, none.
   torch::Tensor buffers, average_buffers;
-  OptimizerState optimizer;             // its arrays [total] are read into
+  OptimizerState optimizer;             // load reads into its arrays [total]
   std::map<std::string, double> guard;  // StepGuard::state()
-  std::vector<StateArray> outer;        // of local steps: arrays [total] that are read into
+  std::vector<StateArray> outer;        // of local steps: arrays [total]; load reads into them
   std::vector<RankState> ranks;         // what differs by rank; restore_rank_state() reads it
 };
 
-// Writes FOLDER/step_N; an incomplete one of that name is replaced. Returns the bytes written.
-// Throws MachineError when the disk refuses; older checkpoints stay untouched.
+// Writes FOLDER/step_N, replacing an incomplete checkpoint of that name, and returns the bytes
+// written. Throws MachineError when the disk refuses; older checkpoints stay untouched.
 int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content);
 
-// Restores weights, average, optimizer state. DataError for another architecture: which tensor, its
-// expected and found shape.
+// Restores weights, average and optimizer state. Throws DataError for another architecture, naming
+// the tensor, its expected and its found shape.
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content);
 
-// The part that is no tensor: a checkpoint's state.json, as text, and what it says. DataError when
-// it is damaged.
+// The path of a checkpoint's state.json, which holds all that is no tensor, and the parser of its
+// text. Throws DataError when the text is damaged.
 fs::path state_file(const fs::path& checkpoint);
 void read_state(const std::string& text, const fs::path& place, CheckpointContent& content);
 
-// Reads weights_for_use(). DataError for another architecture: which tensor, its expected and found
-// shape.
+// Reads weights_for_use(). Throws DataError for another architecture, naming the tensor, its
+// expected and its found shape.
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters);
 
-// Writes FOLDER/step_N with weights alone: one to use or to begin from, not to resume.
+// Writes FOLDER/step_N with weights alone: a checkpoint to use or to start from, not to resume.
 void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights);
 
 }  // namespace lockstep

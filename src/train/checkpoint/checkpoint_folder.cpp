@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}
+// Writes DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}; returns the sum of
+// bytes.
 int64_t write_done(const fs::path& folder) {
   Json done;
   int64_t total = 0;
@@ -65,7 +66,6 @@ int64_t checkpoint_step(const fs::path& checkpoint) {
   return named ? std::stoll(name.substr(5)) : -1;
 }
 
-// Has `write` fill a folder beside FOLDER/step_N, adds DONE and renames it. Returns its bytes.
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
                          const std::function<void(const fs::path& aside)>& write) {
   fs::path target = folder / checkpoint_name(step);
@@ -161,7 +161,7 @@ void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set
   for (const fs::path& checkpoint : all_checkpoints(folder)) {
     if (kept++ < keep || best.contains(checkpoint_step(checkpoint))) continue;
     std::error_code failed;
-    // DONE goes first: what is half removed must not look whole.
+    // DONE goes first, so that a half-removed checkpoint does not look whole.
     fs::remove(checkpoint / "DONE", failed);
     fs::remove_all(checkpoint, failed);
     if (failed) log_warning("{} cannot be removed: {}", checkpoint.string(), failed.message());
@@ -179,7 +179,7 @@ Validation validation_of(const fs::path& checkpoint) {
   }
 }
 
-// `complete`: newest first, at least one.
+// REQUIRES `complete` to have at least one checkpoint, newest first.
 std::vector<fs::path> best_of(const std::vector<fs::path>& complete, const std::string& metric) {
   Validation validation = validation_of(complete.front());
   std::vector<std::string> names;

@@ -1,6 +1,6 @@
-// The folder of a run's checkpoints: each is written aside, synced and renamed; DONE is written
-// last and lists every file with its size and hash, so that a checkpoint is whole or passed over
-// (docs/run-folder.md#checkpoints).
+// Manages the folder of a run's checkpoints. Each checkpoint is written aside, synced and renamed.
+// DONE is written last and lists every file with its size and hash, so that a checkpoint is either
+// whole or skipped (docs/run-folder.md#checkpoints).
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,36 @@
 
 namespace lockstep {
 
-// "step_1200".
+// Returns "step_1200".
 std::string checkpoint_name(int64_t step);
-// 1200 of a path that ends in "step_1200"; -1 for other names.
+// Returns 1200 for a path that ends in "step_1200", -1 for other names.
 int64_t checkpoint_step(const fs::path& checkpoint);
 
-// Has `write` fill a folder beside FOLDER/step_N, adds DONE and renames it; an incomplete one of
-// that name is replaced. Returns the bytes written. Throws MachineError when the disk refuses;
-// older checkpoints stay untouched.
+// Lets `write` fill a folder beside FOLDER/step_N, adds DONE and renames the folder, replacing an
+// incomplete checkpoint of that name. Returns the bytes written. Throws MachineError when the disk
+// refuses; older checkpoints stay untouched.
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
                          const std::function<void(const fs::path& aside)>& write);
 
-// Complete checkpoints of the folder, newest first. Incomplete or damaged ones are passed over with
-// a warning each.
+// Returns the folder's complete checkpoints, newest first. Skips incomplete or damaged ones with a
+// warning each.
 std::vector<fs::path> complete_checkpoints(const fs::path& folder);
-// The newest of them; later ones that are not whole, and what a kill left half written, are passed
-// over with a warning each.
+// Returns the newest complete checkpoint. Skips newer ones that are damaged or half written, with a
+// warning each.
 std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder);
-// Empty when the checkpoint is whole, else what is wrong with it.
+// Returns what is wrong with the checkpoint, empty when it is whole.
 std::string checkpoint_damage(const fs::path& checkpoint);
 
-// The weights to use a model with: the moving average where there is one.
+// Returns the file of weights to use a model with: the moving average where there is one.
 fs::path weights_for_use(const fs::path& checkpoint);
-// Removes all but the newest `keep` and those of the steps in `best`.
+// Removes all checkpoints but the newest `keep` and those of the steps in `best`.
 void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best);
 
-// The checkpoint that is asked for: "best" (by the first metric), "best-METRIC", "newest" or a
-// name. DataError when there is none.
+// Returns the checkpoint asked for: "best" (by the first metric), "best-METRIC", "newest" or a
+// name. Throws DataError when there is none.
 fs::path find_checkpoint(const fs::path& folder, const std::string& which);
-// Those that are kept for being the best by `metric` (empty: the first one), best first. DataError
-// for a metric that was not watched.
+// Returns the checkpoints kept as the best by `metric` (empty: the first metric), best first.
+// Throws DataError for a metric that was not watched or when no checkpoint is complete.
 std::vector<fs::path> best_checkpoints(const fs::path& folder, const std::string& metric);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// Of "step path"; -1 for an empty text.
+// Returns the step of "step path"; -1 for an empty text.
 int64_t step_of(const std::string& announcement) {
   int64_t step = -1;
   std::from_chars(announcement.data(), announcement.data() + announcement.size(), step);
@@ -23,8 +23,8 @@ int64_t step_of(const std::string& announcement) {
 
 bool keeps_checkpoints(World& world, const RunFolder& folder, bool every_machine) {
   if (world.size() == 1 || !every_machine) return world.is_leader();
-  // Rank 0's own words, so that the file of an earlier run or of another machine is not taken for
-  // it: attempt and run are in them, and the number of this process.
+  // The token's text is rank 0's own: run, attempt and process number keep the file of an earlier
+  // run or of another machine from being taken for it.
   const LaunchEnvironment& environment = world.environment();
   fs::path token = folder.path() / ".rank0";
   std::string mine = fmt::format("{} {} {}", environment.run_id, environment.attempt, ::getpid());
@@ -35,7 +35,7 @@ bool keeps_checkpoints(World& world, const RunFolder& folder, bool every_machine
   bool sees = false;
   try {
     sees = fs::exists(token) && read_file(token) == wanted;
-  } catch (const Error&) {  // it is not ours to read
+  } catch (const Error&) {  // this process may not read it
   }
   world.barrier();
   if (world.is_leader()) {

@@ -1,6 +1,7 @@
-// Checkpoints of a run whose ranks may share no file system. Rank 0 keeps the run folder, and so
-// does the first rank of every machine that does not see it: losing a machine loses nothing. To go
-// on, the one that holds the newest complete checkpoint reads it and all others get it from there.
+// Shares checkpoints among ranks that may have no common file system. Rank 0 keeps the run folder,
+// and so does the first rank of every machine that does not see rank 0's: losing a machine loses
+// nothing. On resuming, the rank with the newest complete checkpoint reads it and sends it to all
+// others.
 #pragma once
 
 #include <optional>
@@ -12,9 +13,9 @@
 
 namespace lockstep {
 
-// Collective. Whether this rank writes checkpoints to `folder`: rank 0 does; where `every_machine`,
-// so does the first rank of each machine that does not see rank 0's folder (it looks for a file
-// that rank 0 puts there for the moment).
+// Returns whether this rank writes checkpoints to `folder`. Rank 0 does; with `every_machine`, so
+// does the first rank of each machine that does not see rank 0's folder, which it finds out by
+// looking for a temporary file that rank 0 puts there. Collective.
 bool keeps_checkpoints(World& world, const RunFolder& folder, bool every_machine);
 
 struct SharedCheckpoint {
@@ -23,13 +24,13 @@ struct SharedCheckpoint {
   int64_t step = 0;
 };
 
-// Collective. The newest complete checkpoint in the folders of the ranks that keep one; the lowest
-// rank's where several have it. Nothing when there is none.
+// Returns the newest complete checkpoint in the folders of the ranks that keep one (the lowest
+// rank's where several have it), or nothing. Collective.
 std::optional<SharedCheckpoint> newest_of_all_ranks(World& world, const RunFolder& folder,
                                                     bool keeps);
 
-// Collective. Restores `content` on every rank as load_checkpoint() would, bit by bit. Throws on
-// every rank what the holder throws.
+// Restores `content` on every rank, bit by bit as load_checkpoint() would. Throws on every rank
+// what the holder throws. Collective.
 RunPosition load_from_holder(World& world, const SharedCheckpoint& checkpoint,
                              CheckpointContent& content);
 

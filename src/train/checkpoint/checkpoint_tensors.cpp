@@ -12,7 +12,7 @@ namespace {
 
 const TensorMetadata kMetadata = {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}};
 
-// One entry for every parameter: its slice of a flat fp32 array on the CPU, without copying.
+// Adds one entry for every parameter: its slice of a flat fp32 array on the CPU, without copying.
 void add_entries(const Parameters& parameters, const torch::Tensor& flat, const std::string& prefix,
                  std::vector<TensorEntry>& out) {
   auto base = static_cast<const std::byte*>(flat.const_data_ptr());
@@ -22,7 +22,7 @@ void add_entries(const Parameters& parameters, const torch::Tensor& flat, const 
   }
 }
 
-// The same of the buffers.
+// Adds one entry for every buffer, likewise.
 void add_buffers(const Parameters& parameters, const torch::Tensor& flat,
                  std::vector<TensorEntry>& out) {
   auto base = static_cast<const std::byte*>(flat.const_data_ptr());
@@ -36,7 +36,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// The slice of one tensor: T is Parameter or Buffer.
+// Reads the slice of one tensor; T is Parameter or Buffer.
 template <typename T>
 void read_entry(const TensorFile& file, const T& wanted, const std::string& name, std::byte* base) {
   const TensorEntry& entry = file.get(name);
@@ -56,7 +56,7 @@ void read_entries(const TensorFile& file, const Parameters& parameters, const st
   flat.copy_(host);
 }
 
-// One number for every parameter.
+// Adds one number for every parameter.
 void add_layer_entries(const Parameters& parameters, const torch::Tensor& numbers,
                        const std::string& prefix, std::vector<TensorEntry>& out) {
   auto base = static_cast<const std::byte*>(numbers.const_data_ptr());
@@ -79,7 +79,7 @@ void read_layer_entries(const TensorFile& file, const Parameters& parameters,
   }
 }
 
-// Takes what the file has of the same names and shapes: T is Parameter or Buffer.
+// Copies the tensors of `source` whose names and shapes match; T is Parameter or Buffer.
 template <typename T>
 void match(const TensorFile& source, const std::vector<std::shared_ptr<const T>>& wanted,
            const torch::Tensor& flat, MatchedWeights& out) {

@@ -1,4 +1,5 @@
-// Weights, statistics and optimizers' arrays as named tensors of a file (formats/tensor_file.h).
+// Stores weights, statistics and optimizers' arrays as named tensors of a file
+// (formats/tensor_file.h).
 #pragma once
 
 #include <torch/types.h>
@@ -14,30 +15,33 @@
 
 namespace lockstep {
 
-// `weights`, fp32 [total], and `buffers`, as Parameters::buffers(), by the names of `parameters`.
+// Writes `weights`, fp32 [total], and `buffers`, laid out as Parameters::buffers(), under the names
+// of `parameters`.
 void write_network(const fs::path& path, const Parameters& parameters, const torch::Tensor& weights,
                    const torch::Tensor& buffers);
-// The other way. DataError for another architecture: which tensor, its expected and found shape.
+// Reads what write_network() wrote. Throws DataError for another architecture, naming the tensor,
+// its expected and its found shape.
 void read_network(const TensorFile& file, const Parameters& parameters, torch::Tensor& weights,
                   torch::Tensor& buffers);
 
-// Weights that have their names already.
+// Writes weights that already have their names.
 void write_weights(const fs::path& path, const std::vector<TensorEntry>& weights);
 
-// Arrays like the weights, or of one number a parameter; an array's name comes before the
-// parameter's. DataError as above.
+// Write and read optimizer arrays, which have one number per weight or per parameter; the array's
+// name precedes the parameter's. Reading throws DataError as read_network() does.
 void write_arrays(const fs::path& path, const Parameters& parameters,
                   const std::vector<StateArray>& arrays);
 void read_array(const TensorFile& file, const Parameters& parameters, const StateArray& array);
 
-// DataError unless the file holds whole arrays like the weights and `buffers` tensors besides.
+// Throws DataError unless the file holds whole arrays laid out as the weights, and `buffers`
+// tensors besides.
 void check_count(const TensorFile& file, const Parameters& parameters, std::size_t buffers);
 
-// Copies the shape-alike of a file's tensors into the weights of the same names.
-struct MatchedWeights {                     // of weights and buffers
-  std::vector<std::string> copied, absent;  // names; absent: not in the file
+// Copies a file's tensors into the weights of the same names and shapes.
+struct MatchedWeights {                     // names of weights and buffers
+  std::vector<std::string> copied, absent;  // absent: not in the file
   std::vector<std::string> other_shape;     // "embedding.weight [42, 16], there [40, 16]"
-  std::vector<std::string> unused;          // of the file
+  std::vector<std::string> unused;          // in the file, not in the model
 };
 MatchedWeights load_matching_weights(const fs::path& file, Parameters& parameters);
 

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-// What torch.save writes is refused with the way out: it runs code when it is read.
+// Rejects files of torch.save, which run code when they are read, and says how to convert them.
 void check_format(const fs::path& file) {
   const std::string kind = file.extension().string();
   if (kind != ".pth" && kind != ".pt" && kind != ".bin") return;
@@ -45,7 +45,7 @@ fs::path tensor_file_of(const fs::path& source) {
   throw error;
 }
 
-// The first few, and how many more.
+// Lists the first few names and says how many more there are.
 std::string list_some(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> shown(

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* const kNumbers = "numbers";  // in a file's metadata
+const char* const kNumbers = "numbers";  // key in a file's metadata
 const char* const kOptimizerSteps = "optimizer_steps";
 
 fs::path file_of(const fs::path& checkpoint, int rank) {
@@ -23,7 +23,7 @@ fs::path file_of(const fs::path& checkpoint, int rank) {
 
 bool is_whole_numbers(const torch::Tensor& t) { return t.scalar_type() == torch::kInt64; }
 
-// {"source": 1, "numbers": {...}, "arrays": [[name, length, whole numbers?], ...]}
+// Returns {"source": 1, "numbers": {...}, "arrays": [[name, length, whole numbers?], ...]}.
 std::string describe(const RankState& state, int source) {
   Json arrays = Json::array();
   for (const HookArray& a : state.arrays) {
@@ -33,7 +33,7 @@ std::string describe(const RankState& state, int source) {
   return out.dump();
 }
 
-// Arrays of the described names and lengths, on the CPU.
+// Allocates arrays of the described names and lengths, on the CPU.
 RankState make_described(const std::string& text) {
   const Json json = Json::parse(text);
   RankState out;
@@ -45,7 +45,7 @@ RankState make_described(const std::string& text) {
   return out;
 }
 
-// False where the file is not there or holds other arrays.
+// Returns false where the file does not exist or holds other arrays.
 bool read_state(const fs::path& path, RankState& state) {
   if (!fs::exists(path)) return false;
   TensorFile file(path);
@@ -60,7 +60,7 @@ bool read_state(const fs::path& path, RankState& state) {
   return true;
 }
 
-// Brings the states of all ranks to rank 0; the others get their own back.
+// Brings the states of all ranks to rank 0; on other ranks, only their own state is filled in.
 std::vector<RankState> gather(World& world, const RankState& mine) {
   const std::vector<std::string> described = world.all_gather_strings(describe(mine, world.rank()));
   std::vector<RankState> out(static_cast<std::size_t>(world.size()));
@@ -73,9 +73,9 @@ std::vector<RankState> gather(World& world, const RankState& mine) {
   return out;
 }
 
-// Overwrites what `mine` holds by what was saved for the rank `source`. False, and all as it was,
-// where the checkpoint has no arrays of these names and lengths for it. Collective; who wants
-// nothing passes an empty state.
+// Overwrites `mine` with what was saved for the rank `source`. Returns false, with `mine`
+// unchanged, where the checkpoint has no arrays of these names and lengths for it. A rank that
+// wants nothing passes an empty state. Collective.
 bool restore(World& world, const CheckpointPlace& place, int source, RankState& mine) {
   const std::vector<std::string> wanted = world.all_gather_strings(describe(mine, source));
   const bool holds = world.rank() == place.holder;
@@ -104,7 +104,7 @@ bool restore(World& world, const CheckpointPlace& place, int source, RankState& 
   return own.at(0).get<bool>();
 }
 
-// The optimizer's arrays and what the guard knows, of a group that takes local steps by itself.
+// Returns the optimizer's arrays and the guard's state of a group that takes local steps by itself.
 RankState group_state(TrainingState& training) {
   RankState out;
   const OptimizerState optimizer = training.update.gather_state();
@@ -116,7 +116,8 @@ RankState group_state(TrainingState& training) {
   return out;
 }
 
-// After its arrays, which are the optimizer's own, were restored.
+// Restores the rest of a group's state, after its arrays, which are the optimizer's own, were
+// restored.
 void take_group_state(const RankState& state, TrainingState& training) {
   OptimizerState optimizer = training.update.gather_state();
   optimizer.steps_done = static_cast<int64_t>(state.numbers.at(kOptimizerSteps));
@@ -136,7 +137,7 @@ RankState hook_state(TrainingState& training) {
   return out;
 }
 
-// Whether this rank's group has an optimizer of its own.
+// Returns whether this rank's group has an optimizer of its own.
 bool stands_alone(TrainingState& training) {
   return training.local.is_local(training.position.step) && training.local.group_leader() != 0;
 }
@@ -145,7 +146,7 @@ bool stands_alone(TrainingState& training) {
 
 std::vector<RankState> gather_rank_states(TrainingState& training) {
   RankState mine = hook_state(training);
-  const std::vector<HookArray> statistics = training.statistics.own();  // of all ranks or none
+  const std::vector<HookArray> statistics = training.statistics.own();  // on all ranks or on none
   if (mine.empty() && training.local.hook() == nullptr && statistics.empty()) return {};
   mine.arrays.insert(mine.arrays.end(), statistics.begin(), statistics.end());
   if (stands_alone(training) && training.local.group_leader() == training.world.rank()) {
@@ -176,7 +177,7 @@ void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>&
 }
 
 void restore_rank_states(TrainingState& training, const CheckpointPlace& place) {
-  // Where there are none, all ranks go on with the means that were read with the weights.
+  // Without statistics by rank, all ranks continue with the means that were read with the weights.
   RankState statistics{training.statistics.empty_own(), {}};
   if (!statistics.empty() && restore(training.world, place, training.world.rank(), statistics)) {
     training.statistics.take(statistics.arrays);

@@ -1,6 +1,6 @@
-// What differs from rank to rank in a run and must be in its checkpoints: errors that a hook feeds
-// back, the optimizers of groups that take local steps, running statistics of batch norms. One rank
-// reads and writes all of it, so that no other needs to see the folder.
+// Handles the state that differs from rank to rank and must be in checkpoints: error feedback of
+// communication hooks, optimizers of groups that take local steps, running statistics of batch
+// norms. One rank reads and writes all of it, so that no other needs to see the folder.
 #pragma once
 
 #include <map>
@@ -21,21 +21,22 @@ struct RankState {
   bool empty() const { return arrays.empty() && numbers.empty(); }
 };
 
-// The states of all ranks, by rank, on rank 0; none where no rank has anything of its own, as in
-// the usual run. Collective.
+// Returns on rank 0 the states of all ranks, by rank; empty where no rank has state of its own, as
+// in the usual run. Collective.
 std::vector<RankState> gather_rank_states(TrainingState& training);
 
-// CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
+// Writes CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states);
 
-// Where a checkpoint lies, and who sees it.
+// Says where a checkpoint lies and which rank sees it.
 struct CheckpointPlace {
   fs::path path;   // on the machine of the holder
   int holder = 0;  // a rank
 };
-// Restores what write_rank_states() wrote; what is not there, or of other ranks, begins anew, and
-// the run says so. training.position is that of the checkpoint. Collective. Throws DataError, on
-// the holder, for a damaged file.
+// Restores what write_rank_states() wrote. What the checkpoint lacks, or has for other ranks, falls
+// back: error feedback starts from zero and a group's optimizer continues from rank 0's, which the
+// log says, and statistics from their mean. REQUIRES that training.position is that of the
+// checkpoint. Throws DataError, on the holder, for a damaged file. Collective.
 void restore_rank_states(TrainingState& training, const CheckpointPlace& place);
 
 }  // namespace lockstep

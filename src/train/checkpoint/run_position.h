@@ -1,4 +1,5 @@
-// Where a run stands, and how a checkpoint's state.json says it (docs/run-folder.md#checkpoints).
+// Tells where a run stands, and how a checkpoint's state.json says it
+// (docs/run-folder.md#checkpoints).
 #pragma once
 
 #include <cstdint>
@@ -8,18 +9,18 @@
 
 namespace lockstep {
 
-// After `step` steps; the next is step_in_epoch of epoch.
+// The position after `step` steps; the next step is number `step_in_epoch` of `epoch`.
 struct RunPosition {
   int64_t step = 0;
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
   int64_t targets_seen = 0;
-  int64_t evaluated_step = -1;  // of the newest evaluation
+  int64_t evaluated_step = -1;  // step of the newest evaluation
   Validation validation;
 };
 
 nlohmann::ordered_json to_json(const RunPosition& position);
-// Throws nlohmann::json::exception for what to_json() did not write.
+// Throws nlohmann::json::exception for text that to_json() did not write.
 RunPosition position_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace lockstep

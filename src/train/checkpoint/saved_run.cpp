@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// Device, numerics and folder of a task that is opened to be used.
+// Returns device, numerics and folder for a task that is opened to be used.
 TaskContext context_of(RunConfig& config, const fs::path& folder, const SavedRunOptions& options) {
   TaskContext context;
   context.device = choose_device(config.run.device, options.local_rank, options.local_size);
@@ -24,8 +24,8 @@ TaskContext context_of(RunConfig& config, const fs::path& folder, const SavedRun
   return context;
 }
 
-// The name of the task that knows the model in a folder with a config.json. The catalogue's first,
-// translation, takes what no other knows, to say what is wrong with it.
+// Returns the name of the task that knows the model in a folder with a config.json. The first of
+// the catalogue, translation, takes what no other task knows, and says what is wrong with it.
 std::string task_of(const fs::path& folder) {
   const auto& items = tasks().items();
   const auto known = std::find_if(items.rbegin(), items.rend(), [&](const auto& item) {
@@ -35,8 +35,8 @@ std::string task_of(const fs::path& folder) {
   return known == items.rend() ? items.front().name : known->name;
 }
 
-// A model that `lockstep export` wrote, or others: architecture, number format and use (decoding,
-// what is done to an image) by its config.json; key=value `words` go over them.
+// Configures a model that `lockstep export` or others wrote. Its config.json gives architecture,
+// number format and use (decoding, image preprocessing); key=value `words` override it.
 RunConfig exported_config(const fs::path& folder, const std::vector<std::string>& words) {
   const std::string name = (folder / "config.json").string(), task = task_of(folder);
   ConfigSource source = ConfigSource::from_text("", name);

@@ -1,5 +1,5 @@
-// A run that is there already: its configuration, its network, the weights of one checkpoint. Or
-// what `lockstep export` made of one.
+// Opens a run that exists (its configuration, network and the weights of one checkpoint) or a model
+// that `lockstep export` made of one.
 #pragma once
 
 #include <string>
@@ -18,14 +18,15 @@ struct SavedRun {
 
 struct SavedRunOptions {
   std::string checkpoint = "best";  // as find_checkpoint() takes it
-  std::vector<std::string> words;   // key=value, over the saved configuration
+  std::vector<std::string> words;   // key=value, overriding the saved configuration
   int local_rank = 0, local_size = 1;
 };
 
-// Opens a run to use its model. The averaged weights are used where there are some.
-// A folder with a config.json is an exported model, which has no checkpoints to choose from; a
-// BERT's may be any of transformers, or hf:OWNER/NAME[@REVISION] of the Hugging Face hub.
-// ConfigError: no run. DataError: no complete checkpoint, or one of another architecture.
+// Opens a run to use its model, with the averaged weights where there are some. A folder with a
+// config.json is an exported model and has no checkpoints to choose from; for BERT it may come from
+// transformers, and hf:OWNER/NAME[@REVISION] names one on the Hugging Face hub. Throws ConfigError
+// when there is no run, DataError when there is no complete checkpoint or it has another
+// architecture.
 SavedRun open_saved_run(const fs::path& folder, const SavedRunOptions& options);
 
 }  // namespace lockstep

@@ -49,7 +49,8 @@ TrainingState::TrainingState(const RunConfig& config, Task& task, World& world,
       local({world, task.parameters(), frozen, update.average()}, config.comm.local,
             config.comm.hooks, bucket_bytes(config.comm)) {}
 
-// What checkpoint.h writes and reads of this rank, without what is gathered from the others.
+// Returns what checkpoint.h writes and reads of this rank, without what is gathered from the
+// others.
 CheckpointContent TrainingState::content() {
   return {.position = position,
           .parameters = &task.parameters(),

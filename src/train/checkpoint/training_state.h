@@ -1,6 +1,6 @@
-// The state of a run's training on one rank: all that a step changes and a checkpoint holds. A step
-// (train/loop/train_step.h) takes it from one moment to the next; save() and restore() are the one
-// way to a checkpoint and back.
+// Holds the state of a run's training on one rank: all that a step changes and a checkpoint holds.
+// A step (train/loop/train_step.h) advances it; save() and restore() are the only way to a
+// checkpoint and back.
 #pragma once
 
 #include <cstdint>
@@ -29,28 +29,28 @@ struct WrittenCheckpoint {  // zeros on a rank that wrote none
 
 class TrainingState {
  public:
-  // From the present weights of `task`, which is open. The arguments outlive this; `clock`, where
-  // there is one, is told of every bucket of gradients. Collective.
+  // Starts from the present weights of `task`, which must be open. The arguments must outlive this;
+  // `clock`, if given, is told of every gradient bucket. Collective.
   TrainingState(const RunConfig& config, Task& task, World& world, const Numerics& numerics,
                 BucketClock* clock = nullptr);
   TrainingState(const TrainingState&) = delete;
   TrainingState& operator=(const TrainingState&) = delete;
 
-  // Collects what the ranks hold, and writes FOLDER/step_N on those that `writes`. All ranks hold
-  // equal weights. Collective. Throws MachineError when the disk refuses.
+  // Collects what the ranks hold, and writes FOLDER/step_N on the ranks that pass `writes`.
+  // REQUIRES equal weights on all ranks. Collective. Throws MachineError when the disk refuses.
   WrittenCheckpoint save(const fs::path& folder, bool writes);
 
-  // Goes on from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
-  // DataError for a damaged one or one of another network.
+  // Continues from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
+  // DataError for a damaged checkpoint or one of another network.
   void restore(const SharedCheckpoint& checkpoint);
 
   const RunConfig& config;
   Task& task;
   World& world;
 
-  RunPosition position;     // of the steps that were taken
+  RunPosition position;     // after the steps taken so far
   bool epoch_done = false;  // position is at the end of its epoch
-  int64_t total_steps = 0;  // of the run, for the schedule; with epochs, about
+  int64_t total_steps = 0;  // of the run, for the schedule; estimated from epochs
   RunningStatistics statistics;
   FrozenWeights frozen;
   WeightUpdate update;
@@ -58,7 +58,7 @@ class TrainingState {
   ReachHook hook;
   GradientReducer reducer;
   LocalSteps local;
-  WeightHistograms* histograms = nullptr;  // takes the gradients of its steps; of rank 0 or null
+  WeightHistograms* histograms = nullptr;  // takes gradients of due steps; null but on rank 0
 
  private:
   CheckpointContent content();

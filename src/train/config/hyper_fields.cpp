@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// Every key with its value, in the order of the saved configuration.
+// Collects every key with its value, in the order of the saved configuration.
 class HyperFields : public Fields {
  public:
   std::vector<std::pair<std::string, HyperValue>> values;
@@ -34,13 +34,13 @@ class HyperFields : public Fields {
   }
 };
 
-// Always shown, also at their defaults.
+// These keys are shown even at their defaults.
 const std::set<std::string> kAlwaysShown = {
     "run.seed",        "run.precision",         "schedule.name",
     "training.steps",  "training.epochs",       "training.clip_norm",
     "comm.hook",       "comm.strategy",         "larc.mode",
     "loss_scale.name", "training.average_decay"};
-// Never: they say nothing of what is learned.
+// These keys are never shown: they say nothing about what is learned.
 const std::set<std::string> kNeverShown = {"run.folder",
                                            "run.plan",
                                            "run.device",
@@ -60,9 +60,9 @@ const std::set<std::string> kNeverShown = {"run.folder",
                                            "comm.bucket_megabytes"};
 const std::set<std::string> kHiddenSections = {"evaluation", "checkpoint", "logging", "mlperf",
                                                "decoding"};
-// Where experiments differ most: TensorBoard ticks only the first few keys by itself.
+// Experiments differ most in these: TensorBoard ticks only the first few keys by itself.
 const std::set<std::string> kFirstSections = {"batch", "loss", "model", "optimizer", "schedule"};
-// Sections that every run has; what else there is, is the task's, or the optimizer's.
+// Sections that every run has; all others are the task's or the optimizer's.
 const std::set<std::string> kCommonSections = {"run",        "schedule", "larc",
                                                "loss_scale", "training", "comm"};
 

@@ -1,4 +1,4 @@
-// What of a configuration TensorBoard's page HPARAMS shows.
+// Selects the configuration keys for TensorBoard's page HPARAMS.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace lockstep {
 
-// Every key with its value, in the order of the saved configuration; lists as text, as in TOML.
+// Returns every key with its value, in the order of the saved configuration; lists are text, as in
+// TOML.
 std::vector<std::pair<std::string, HyperValue>> configuration_values(RunConfig& config);
 
-// The keys that decide what is learned and how: of the task's sections and the optimizer all, of
-// the schedule those that it reads, and what of the other sections differs from its default. Where
-// files go, what the console shows and how ranks find each other is left out. Metrics:
-// evaluation.metrics and the losses. Shown first: what differs from its default of batch, loss,
-// model, optimizer and schedule, and the learning rate.
+// Returns the keys that decide what is learned and how: all keys of the task's sections and the
+// optimizer, those that the chosen schedule reads, and of the other sections those that differ from
+// their defaults. Keys for output files, the console and how ranks find each other are left out.
+// The metrics are evaluation.metrics and the losses. Shown first are the learning rate and what
+// differs from its default in batch, loss, model, optimizer and schedule.
 HyperParameters hyper_parameters(RunConfig& config);
 
 }  // namespace lockstep

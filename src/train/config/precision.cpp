@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// One line of text between ranks.
+// Packs formats into one line of text to send between ranks.
 std::string packed(const NumberFormats& formats) {
   return fmt::format("{}{}{}", formats.bf16 ? 'b' : '-', formats.fp16 ? 'h' : '-', formats.why);
 }
@@ -22,13 +22,13 @@ NumberFormats unpacked(const std::string& text) {
   return {.bf16 = text.at(0) == 'b', .fp16 = text.at(1) == 'h', .why = text.substr(2)};
 }
 
-// Of the run in the folder; "auto" where it does not say.
+// Returns the precision of the run in the folder; "auto" where it does not say.
 std::string saved_precision(const RunFolder& folder) {
   if (!fs::exists(folder.config())) return "auto";
   return ConfigSource::from_file(folder.config()).name_at("run.precision", "auto");
 }
 
-// Rank 0's hardware speaks for all in the log.
+// Every rank logs it; the console shows rank 0's line.
 void note_slow_format(const std::string& precision, const NumberFormats& mine) {
   if (mine.has(precision)) return;
   log_info("{} is slow here: {}; run.precision = \"auto\" in a new run takes what is fast",

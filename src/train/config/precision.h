@@ -1,5 +1,5 @@
-// What run.precision = "auto" means: the best number format that the hardware of every rank
-// computes. The choice is made once, before the network; the run folder keeps what was chosen.
+// Resolves run.precision = "auto": the best number format that the hardware of every rank computes.
+// The choice is made once, before the network is built; the run folder records it.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,17 @@ struct NumberFormats {
   bool bf16 = false, fp16 = false;
   std::string why;  // "this CPU has avx512_bf16"
 
-  bool has(const std::string& precision) const;  // fp32: always
+  bool has(const std::string& precision) const;  // always true for fp32
 };
 
-// Of a CPU by the name of its kernels (kernels/kernel_table.h). fp16 is never one: they compute it
-// in fp32.
+// Returns the formats of a CPU by the name of its kernels (kernels/kernel_table.h). fp16 is never
+// among them: CPU kernels compute it in fp32.
 NumberFormats cpu_formats(std::string_view isa);
-// Of a GPU by its compute capability: bf16 from 8.0 (Ampere), fp16 from 7.0 (Volta) on tensor
-// cores.
+// Returns the formats of a GPU by its compute capability: bf16 from 8.0 (Ampere), fp16 from 7.0
+// (Volta) on tensor cores.
 NumberFormats gpu_formats(const std::string& name, int major, int minor);
-// Of what this process computes on: its CPU, or the local GPU `index`.
+// Returns the formats of the device that this process computes on: its CPU, or the local GPU
+// `index`.
 NumberFormats device_formats(bool gpu, int index);
 
 struct PrecisionChoice {
@@ -40,17 +41,18 @@ struct NamedFormats {
   std::string name;  // "rank 1 on b"
   NumberFormats formats;
 };
-// bf16 where all have it, else fp16 where all have that, else fp32. REQUIRES one at least.
+// Chooses bf16 where all have it, else fp16 where all have that, else fp32. REQUIRES at least one
+// entry.
 PrecisionChoice choose_precision(const std::vector<NamedFormats>& all);
 
-// Replaces "auto" by what suits this process alone: for a model that is used, not trained.
+// Replaces "auto" by what suits this process alone, for a model that is used and not trained.
 void settle_precision(RunSection& run, bool gpu, int index);
 
-// Collective, for training. "auto" becomes the precision in which the run that is gone on with
-// began
-// (`config_holder`: the rank whose run folder knows; nothing: a new run), else what
-// choose_precision makes of all ranks. Returns what the log says of it: "bf16 (auto: this CPU has
-// avx512_bf16)". Says in the log, on rank 0, when its hardware does not compute the precision.
+// Resolves "auto" for training: to the precision in which a resumed run began (`config_holder` is
+// the rank whose run folder knows it; nothing for a new run), else to choose_precision() of all
+// ranks. Returns the text for the log: "bf16 (auto: this CPU has avx512_bf16)". Also logs when this
+// rank's hardware does not compute a given or resumed precision natively; the console shows rank
+// 0's line. Collective.
 std::string agree_on_precision(World& world, RunSection& run, const RunFolder& folder,
                                std::optional<int> config_holder, const NumberFormats& mine);
 

@@ -28,7 +28,8 @@ struct NamedOptimizer {
   }
 };
 
-// The name at `key` if the catalogue has it, else the fallback with the catalogue's error noted.
+// Returns the name at `key` if the catalogue has it; else notes the catalogue's error and returns
+// the fallback.
 template <typename Entry>
 std::string checked_name(ConfigSource& source, const std::string& key, const std::string& fallback,
                          const Catalogue<Entry>& catalogue) {
@@ -178,7 +179,7 @@ void CommSection::describe(Fields& f) {
   f("streams", &streams, AtLeast{1},
     "TCP connections between two machines; long ways are filled by several");
   local.describe(f);
-  f.section("powersgd", hooks.powersgd, "the hook powersgd");  // last: a table of its own
+  f.section("powersgd", hooks.powersgd, "the hook powersgd");  // last: it is a table of its own
 }
 
 void RunConfig::describe(Fields& f) {
@@ -266,7 +267,7 @@ void check_mlperf(const RunConfig& config, ConfigSource& source) {
   check("submission_benchmark", config.mlperf.submission_benchmark);
 }
 
-// What concerns several keys, or more of a value than its field can say.
+// Checks what concerns several keys, or what a single field cannot check.
 void check_together(RunConfig& config, ConfigSource& source) {
   TrainingSection& training = config.training;
   if (training.epochs > 0 && !source.has("training.steps")) training.steps = 0;

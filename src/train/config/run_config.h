@@ -1,5 +1,5 @@
 // The whole configuration of a run: the sections that every run has, and those that its task and
-// its optimizer bring.
+// its optimizer add.
 #pragma once
 
 #include <memory>
@@ -58,7 +58,7 @@ struct EvaluationSection {
   int64_t patience = 0;
   std::string patience_metrics = "first";
   double min_improvement = 0;
-  // What `metrics` may be: those of the task, set before describe().
+  // Values that `metrics` may take: those of the task, set before describe().
   std::vector<std::string> known_metrics;
   bool is_on() const { return every > 0 || every_epochs > 0; }
   void describe(Fields& f);
@@ -72,7 +72,7 @@ struct LoggingSection {
   void describe(Fields& f);
 };
 
-// What the lines of logging.mlperf say of who runs what (docs/run-folder.md#mlperf-logs); names are
+// Says who runs what in the lines of logging.mlperf (docs/run-folder.md#mlperf-logs); the names are
 // MLPerf's.
 struct MlperfSection {
   std::string submission_org = "not submitted";
@@ -129,7 +129,7 @@ struct RunConfig {
   std::unique_ptr<Task> task;
   std::unique_ptr<OptimizerConfig> optimizer;
 
-  // Every section in the order of the saved file; also what reads them.
+  // Visits every section in the order of the saved file; reading uses it as well.
   void describe(Fields& f);
   std::string to_toml();  // the effective configuration
 
@@ -141,12 +141,12 @@ struct RunConfig {
 RunConfig read_run_config(ConfigSource source);
 RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& words);
 
-// cuda when asked for or, with auto, when there is a GPU for this rank. MachineError when asked for
-// and absent, or when this host has GPUs, but fewer than ranks.
+// Returns cuda when asked for or, with auto, when there is a GPU for this rank. Throws MachineError
+// when a GPU is asked for and absent, or when this host has GPUs, but fewer than ranks.
 torch::Device choose_device(const std::string& name, int local_rank, int local_size);
 
-// kFloat, kBFloat16 or kHalf, and the kernels to use. REQUIRES a precision that is settled
-// (train/config/precision.h): not "auto".
+// Returns kFloat, kBFloat16 or kHalf, and the kernels to use. REQUIRES a resolved precision
+// (train/config/precision.h), not "auto".
 Numerics choose_numerics(const RunSection& run);
 
 }  // namespace lockstep

@@ -18,9 +18,9 @@ fs::path RunFolder::error_of(int rank) const {
   return logs() / fmt::format("rank{:02}.error", rank);
 }
 
-// What a run leaves that failed before it trained: bad data, weights that do not fit. Of processes
-// that come at once one alone removes the first error, which all remove last; and checkpoints/,
-// which create() asks for, goes when nothing else is left to remove.
+// Clears the folder of a run that failed before it trained (bad data, weights that do not fit).
+// When several processes do so at once, only one of them removes the first error file, which all
+// remove last. checkpoints/, which create() asks for, goes when nothing else is left to remove.
 bool RunFolder::clear_failed_start() const {
   std::error_code failed;
   if (fs::exists(metrics()) || !fs::is_empty(checkpoints(), failed) || failed) return false;
@@ -46,7 +46,7 @@ void RunFolder::create(const std::string& config_toml, const std::string& versio
   if (!failed && clear_failed_start()) {
     log_info("{}: the run there failed before its first step and makes room", path_.string());
   }
-  // Made by one of us only, should two processes take themselves for the first rank.
+  // Only one process succeeds in making it, should two take themselves for the first rank.
   bool ours = !failed && !fs::exists(config()) && fs::create_directory(checkpoints(), failed);
   if (!failed && !ours) {
     ConfigError error("{}: already holds a run", path_.string());

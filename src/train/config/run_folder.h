@@ -29,27 +29,29 @@ class RunFolder {
   fs::path trace() const { return path_ / "trace"; }
   fs::path samples() const { return path_ / "samples.txt"; }
 
-  // Makes the folder with its configuration and versions. ConfigError when it already holds a run
-  // (any config.toml or checkpoint): nothing is overwritten, but for a run that failed before it
-  // trained (no metrics.jsonl, no checkpoint, a rank's .error), of which only the ranks' logs stay.
+  // Makes the folder with its configuration and versions. Throws ConfigError when it already holds
+  // a run (any config.toml or checkpoint): nothing is overwritten. The exception is a run that
+  // failed before it trained (no metrics.jsonl, no checkpoint, a rank's .error), of which only the
+  // ranks' logs stay.
   void create(const std::string& config_toml, const std::string& versions) const;
-  // Makes what is missing of it: a folder that goes on, or one that another machine's rank 0 has.
+  // Makes what the folder lacks, for a resumed run or on a machine that does not see rank 0's
+  // folder.
   void complete(const std::string& config_toml, const std::string& versions) const;
-  // Which job, of all its attempts, works here: the launcher's id of it.
+  // The launcher's id of the job, common to all its attempts, that works in this folder.
   std::string job_id() const;  // empty: nobody wrote it
   void set_job_id(const std::string& id) const;
-  // ConfigError when it holds no run.
+  // Throws ConfigError when the folder holds no run.
   void require_run() const;
 
  private:
-  bool clear_failed_start() const;  // whether there was one
+  bool clear_failed_start() const;  // returns whether there was one
 
   fs::path path_;
 };
 
 std::string libtorch_version();  // "2.13.0"
 
-// Versions of lockstep, libtorch, compiler and kernel, one a line.
+// Returns the versions of lockstep, libtorch, compiler and kernel, one per line.
 std::string version_text();
 
 }  // namespace lockstep

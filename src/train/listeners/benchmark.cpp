@@ -20,7 +20,7 @@ int64_t peak_resident_bytes() {
 
 void BucketObserver::on_step(const StepRecord& record) {
   if (record.step <= skipped_) return;
-  // The loop calls at once after the step, of whose time that for data came before.
+  // The loop calls this right after the step; the time for data lies at the step's start.
   auto now = std::chrono::steady_clock::now();
   const double computing = record.seconds - record.data_seconds;
   std::vector<MeasuredBucket>& step = steps_.emplace_back();

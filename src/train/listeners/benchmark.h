@@ -1,5 +1,5 @@
-// How fast a configuration trains (lockstep train --bench-steps): what OpenSeq2Seq's benchmark mode
-// prints, time per step and objects per second, and what explains it.
+// Measures how fast a configuration trains (lockstep train --bench-steps): time per step and
+// objects per second, as OpenSeq2Seq's benchmark mode prints them, and where the time goes.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Collects the steps after the first `skipped`, which warm up. Its records must outlive it.
+// Collects the steps after the first `skipped`, which warm up. `records` must outlive it.
 class BenchmarkObserver : public Observer {
  public:
   BenchmarkObserver(int64_t skipped, std::vector<StepRecord>& records)
@@ -26,8 +26,8 @@ class BenchmarkObserver : public Observer {
   std::vector<StepRecord>& records_;
 };
 
-// Besides the records of the steps, when their buckets were complete: a row a step, seconds since
-// the begin of its computing. Both outlive it.
+// Collects when each step's gradient buckets were complete: one row per step, in seconds since the
+// step's computation began. `clock` and `steps` must outlive it.
 class BucketObserver : public Observer {
  public:
   BucketObserver(int64_t skipped, const BucketClock& clock,
@@ -41,14 +41,15 @@ class BucketObserver : public Observer {
   std::vector<std::vector<MeasuredBucket>>& steps_;
 };
 
-// Adds steps and the medians of their buckets to a measurement.
+// Adds the steps and the medians of their bucket times to a measurement.
 void add_steps(const std::vector<StepRecord>& records,
                const std::vector<std::vector<MeasuredBucket>>& buckets, RunMeasurement& out);
 
-// The most memory that this process had in RAM, in bytes (VmHWM).
+// Returns the peak resident memory of this process in bytes (VmHWM).
 int64_t peak_resident_bytes();
 
-// The lines to print. `records`: at least one; peak_bytes: of every rank; unit: of the targets.
+// Returns the lines to print. REQUIRES at least one record; `peak_bytes` holds every rank's peak,
+// `unit` names the targets.
 std::string benchmark_report(const std::vector<StepRecord>& records,
                              const std::vector<int64_t>& peak_bytes, const std::string& unit);
 

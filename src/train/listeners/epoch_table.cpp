@@ -47,7 +47,7 @@ void EpochTable::on_step(const StepRecord& r) {
   now_->whole = r.step_in_epoch + 1 == r.steps_in_epoch;
 }
 
-// The one at the end of an epoch, or the last one within it.
+// The evaluation at the end of an epoch counts, else the last one within it.
 void EpochTable::on_evaluation(const EvaluationRecord& r) {
   if (!now_ || now_->epoch != r.epoch) return;
   now_->evaluation = *r.result;

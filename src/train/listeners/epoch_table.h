@@ -1,5 +1,5 @@
-// epochs.csv of a run folder: a line an epoch with what training and the evaluation at its end
-// gave (docs/run-folder.md#epochscsv). The same as an event of metrics.jsonl.
+// Writes epochs.csv of a run folder: one line per epoch with the results of training and of the
+// evaluation at its end (docs/run-folder.md#epochscsv). metrics.jsonl gets the same as an event.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace lockstep {
 
 class EpochTable : public Observer {
  public:
-  // Appends, so that a resumed run keeps its past. `metrics`: names of what evaluations may give, a
+  // Appends, so that a resumed run keeps its past. `metrics` names what evaluations may report, one
   // column each. `log` must outlive this. Throws MachineError when the file cannot be written.
   EpochTable(const fs::path& path, std::vector<std::string> metrics, MetricsLog& log);
 

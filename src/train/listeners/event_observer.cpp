@@ -45,7 +45,7 @@ void EventObserver::on_evaluation(const EvaluationRecord& r) {
   writer_.flush();
 }
 
-// A table as text, and where there are images or classes pictures of them.
+// Writes samples as a table in text, and as pictures where there are images or classes.
 void EventObserver::write_samples(const EvaluationRecord& r) {
   std::string table = "| source | reference | output |\n| --- | --- | --- |\n";
   auto cell = [](std::string text) {
@@ -66,7 +66,7 @@ void EventObserver::write_samples(const EvaluationRecord& r) {
   }
 }
 
-// A run that was stopped by a signal may go on, and one that failed does not come here.
+// A run that a signal stopped may be resumed; one that failed does not get here.
 void EventObserver::on_end(const std::string& reason) {
   if (reason != "signal") writer_.session_end(SessionStatus::kSuccess);
   writer_.flush();

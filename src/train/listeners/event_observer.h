@@ -1,4 +1,5 @@
-// TensorBoard: the same numbers under the same tags as metrics.jsonl (docs/run-folder.md#tags).
+// Writes TensorBoard events: the same numbers under the same tags as metrics.jsonl
+// (docs/run-folder.md#tags).
 #pragma once
 
 #include <string>
@@ -10,12 +11,12 @@
 namespace lockstep {
 
 struct EventContent {
-  std::string config;  // the effective one, shown on TensorBoard's page TEXT
-  // Of the log; with "imagenet" the tags of PyTorch's ImageNet example are there as well,
-  // accuracies in percent.
+  std::string config;  // the effective configuration, for TensorBoard's page TEXT
+  // The log style. "imagenet" adds the tags of PyTorch's ImageNet example, with accuracies in
+  // percent.
   std::string style = "lockstep";
-  HyperParameters hyper = {};              // shown on its page HPARAMS
-  WeightHistograms* histograms = nullptr;  // of steps that are due; outlives the observer
+  HyperParameters hyper = {};              // for the page HPARAMS
+  WeightHistograms* histograms = nullptr;  // of due steps; must outlive the observer
 };
 
 class EventObserver : public Observer {
@@ -25,7 +26,7 @@ class EventObserver : public Observer {
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_end(const std::string& reason) override;
-  // One point that another observer measured.
+  // Writes one point that another observer measured.
   void scalar(const std::string& tag, int64_t step, double value, double wall_time) {
     writer_.scalar(tag, step, value, wall_time);
   }

@@ -11,7 +11,7 @@ namespace lockstep {
 
 HostLog::HostLog(World& world, Logs logs, double every_seconds)
     : world_(world), logs_(logs), every_seconds_(every_seconds) {
-  if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // the only rank
+  if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // there is only one rank
   thread_ = std::thread([this] { run(); });
 }
 
@@ -28,7 +28,7 @@ void HostLog::run() {
   using Clock = std::chrono::steady_clock;
   const auto interval =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(every_seconds_));
-  // Twice in each second in which a sample comes, so that none is missed.
+  // Looks twice per second, since samples come once per second, so that none is missed.
   constexpr std::chrono::milliseconds kLook{500};
   std::unique_lock lock(mutex_);
   for (Clock::time_point due = Clock::now() + interval; !stopping_;) {
@@ -44,7 +44,7 @@ void HostLog::run() {
 void HostLog::look() { means_.add(world_.heartbeat().ranks()); }
 
 void HostLog::close_interval() {
-  constexpr std::size_t kMost = 20'000;  // of a loop that stands still for hours
+  constexpr std::size_t kMost = 20'000;  // bounds what a loop blocked for hours piles up
   const double time = unix_seconds();
   for (HostSummary& summary : means_.take()) {
     if (due_.size() < kMost) due_.push_back({time, step_, std::move(summary)});
@@ -66,7 +66,7 @@ void HostLog::write(int64_t step) {
   }
 }
 
-// Writes nothing: the line that tells of the start comes first.
+// Writes nothing, since the line that tells of the start comes first.
 void HostLog::on_start(int64_t first_step, int64_t) {
   std::scoped_lock lock(mutex_);
   step_ = first_step - 1;

@@ -1,6 +1,6 @@
-// Figures of every host into metrics.jsonl and TensorBoard, every `[monitor] every_seconds`. The
-// samples come with the heartbeats; a thread gathers them, also while a step takes long, and the
-// lines are written by the loop's thread like all others, so that none is torn.
+// Writes figures of every host to metrics.jsonl and TensorBoard, every `[monitor] every_seconds`.
+// The samples arrive with the heartbeats. A thread gathers them, also during a long step; the
+// training loop's thread writes the lines, as it does all others, so that no line is torn.
 #pragma once
 
 #include <condition_variable>
@@ -23,14 +23,14 @@ class HostLog : public Observer {
     MetricsLog& metrics;
     EventObserver& events;
   };
-  // All outlive its last call as an observer; `every_seconds` is above 0.
+  // `world` and `logs` must outlive its last call as an observer; `every_seconds` must be above 0.
   HostLog(World& world, Logs logs, double every_seconds);
   ~HostLog() override;
   HostLog(const HostLog&) = delete;
   HostLog& operator=(const HostLog&) = delete;
 
   void on_start(int64_t first_step, int64_t total_steps) override;
-  // Lines that are due are written at each of these.
+  // These four write the lines that are due.
   void on_step(const StepRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
@@ -43,15 +43,15 @@ class HostLog : public Observer {
     HostSummary summary;
   };
   void run();
-  void look();            // under the mutex
-  void close_interval();  // under the mutex
+  void look();            // REQUIRES mutex_ to be held
+  void close_interval();  // REQUIRES mutex_ to be held
   void write(int64_t step);
 
   World& world_;
   Logs logs_;
   const double every_seconds_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable ended_;
   HostMeans means_;
   std::vector<Due> due_;

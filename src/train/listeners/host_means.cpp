@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 double rounded_to(double value, double digits) { return std::round(value * digits) / digits; }
 
-// Names are equal in metrics.jsonl and TensorBoard. `digits`: 10, 100, ... after the point.
+// Adds a figure under the same name in metrics.jsonl and TensorBoard, rounded to 1 / `digits`.
 void put(HostSummary& out, const std::string& name, double value, double digits) {
   out.line[name] = rounded_to(value, digits);
   out.scalars.emplace_back(name, value);
@@ -82,7 +82,8 @@ void HostMeans::add_machine(const MachineFigures& m, MachineMeans& means) {
   }
 }
 
-// Where several ranks sample hosts of one name (a launcher that tells no local ranks), the first.
+// Where several ranks sample hosts of one name (under a launcher without local ranks), the first
+// leads.
 int HostMeans::leader_of(const std::string& host) const {
   for (const auto& [rank, machine] : machines_) {
     if (hosts_[static_cast<std::size_t>(rank)] == host) return rank;
@@ -138,7 +139,7 @@ HostSummary HostMeans::summary(int leader, const MachineMeans& means) const {
 void HostMeans::add_cores(const MachineMeans& means, HostSummary& out) const {
   put(out, "cpu_share", means.cpu.value(), 1e4);
   out.line["cpu_cores"] = means.newest.cores;
-  // Ranks with the same cores share them; others have their own.
+  // Ranks with the same set of cores share it; other ranks have cores of their own.
   std::set<uint64_t> counted;
   double usable = 0;
   for (const auto& [rank, r] : ranks_) {

@@ -1,6 +1,5 @@
-// What the machines of a run did in the last seconds, out of the samples that their heartbeats
-// bring: means over these seconds, as metrics.jsonl and TensorBoard get them
-// (docs/run-folder.md#hosts).
+// Averages what the machines of a run did in the last seconds, from the samples in their
+// heartbeats, for metrics.jsonl and TensorBoard (docs/run-folder.md#hosts).
 #pragma once
 
 #include <cstdint>
@@ -17,23 +16,22 @@ namespace lockstep {
 struct HostSummary {
   std::string host;
   nlohmann::ordered_json line;  // fields of the event, without `event`, `time` and `step`
-  // For TensorBoard: "cpu_share" and its value; of GPUs "gpu0/use", of ranks "rank0/cores".
+  // For TensorBoard: "cpu_share" and its value; "gpu0/use" for a GPU, "rank0/cores" for a rank.
   std::vector<std::pair<std::string, double>> scalars;
 };
 
 class HostMeans {
  public:
-  // The samples of `ranks`, as rank 0 knows them, that have not been seen before. Call once a
-  // second.
+  // Adds those samples of `ranks`, as rank 0 knows them, that are new. Call it once a second.
   void add(const std::vector<RankSeen>& ranks);
-  // Of the time since the call before, a host that was sampled in it each, by the rank that samples
-  // it; begins anew.
+  // Returns the means since the previous call for every host that was sampled since, ordered by the
+  // rank that samples the host, and starts over.
   std::vector<HostSummary> take();
 
  private:
   struct Mean {  // over time
     double sum = 0, seconds = 0;
-    void add(double value, double length) {  // below 0: not known
+    void add(double value, double length) {  // ignores a value below 0: not known
       if (value < 0) return;
       sum += value * length;
       seconds += length;
@@ -44,10 +42,10 @@ class HostMeans {
   struct GpuMeans {
     Mean use, memory_use, temperature, sm_megahertz, memory_megahertz, slowed, capped, watts;
     int64_t most_used_bytes = 0;
-    double first_joules = -1;  // at the end of the time before
+    double first_joules = -1;  // at the end of the previous interval
   };
   struct RankMeans {
-    uint64_t samples = 0;  // the newest that was seen
+    uint64_t samples = 0;  // number of the newest sample seen
     HostFigures newest;
     Mean cores, read, written;
     int64_t most_resident_bytes = 0;

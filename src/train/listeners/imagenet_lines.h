@@ -1,11 +1,11 @@
-// The console as PyTorch's ImageNet example and the scripts that come from it have it, for people
-// and scripts that read its lines (logging.style = "imagenet"):
+// Writes console lines as PyTorch's ImageNet example and its descendants do, for people and scripts
+// that read such lines (logging.style = "imagenet"):
 //
 //   Epoch: [1][2499/2503] Loss 2.8808e+00 (3.2069e+00) Acc@1 43.36 (33.21) Acc@5 64.84 (57.46)
 //    * Val Acc@1 46.780 Val Acc@5 72.148
 //   Training complete in: 0:48:45
 //
-// Epochs and steps count from 0; of each figure first that of the step, over all ranks, then the
+// Epochs and steps count from 0. Each figure is that of the step, over all ranks, followed by its
 // mean over the images of the epoch so far (since the start, where a run was resumed).
 #pragma once
 
@@ -16,16 +16,16 @@
 
 namespace lockstep {
 
-// The first of these lines; `epoch` has the means.
+// Returns the "Epoch:" line; `epoch` has the means.
 std::string epoch_line(const StepRecord& step, const StepRecord& epoch);
-// "Val" of val.
+// Returns "Val" for val.
 std::string split_title(const std::string& split);
-// 0:48:45.
+// Returns 0:48:45.
 std::string clock_text(double seconds);
 
 class ImagenetLines : public Observer {
  public:
-  // A line every so many steps and at the end of each epoch; `split` is what evaluations are of.
+  // Writes a line every `every` steps and at the end of each epoch; evaluations are of `split`.
   ImagenetLines(int64_t every, const std::string& split);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;

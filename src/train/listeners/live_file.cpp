@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 double rounded(double value, double digits = 1e4) { return std::round(value * digits) / digits; }
 
-// What the driver says, of one GPU.
+// Returns what the driver says of one GPU.
 Json gpu_json(const GpuFigures& gpu) {
   Json out = {{"name", gpu.name}};
   auto put = [&](const char* name, double value, double digits) {
@@ -52,7 +52,7 @@ Json usage_json(const HostFigures& u) {
 }
 
 const char* presence_text(const RankSeen& r, double silence) {
-  constexpr double kSilent = 2;  // four beats
+  constexpr double kSilent = 2;  // four missed heartbeats
   switch (r.presence) {
     case Presence::kAbsent:
       return "absent";
@@ -103,7 +103,7 @@ LiveFile::LiveFile(World& world, const RunFolder& folder, MetricsLog& log, LiveO
       log_(log),
       options_(std::move(options)),
       started_(unix_seconds()) {
-  if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // the only rank
+  if (!world_.heartbeat().is_running()) world_.heartbeat().start("");  // there is only one rank
   thread_ = std::thread([this] { run(); });
 }
 
@@ -174,7 +174,7 @@ void LiveFile::run() {
   }
 }
 
-// What is new, and what it gives cause to say.
+// Collects what is new, and logs the warnings that it causes.
 void LiveFile::look() {
   auto now = std::chrono::steady_clock::now();
   stragglers_.add(world_.heartbeat().ranks(), now);
@@ -230,7 +230,7 @@ std::string LiveFile::text(const std::string& state, const std::string& reason) 
         {"rank", slow->rank}, {"factor", rounded(slow->factor, 100)}, {"guess", slow->guess}};
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (state == "ended") {  // all took the last step; their last beats were before it
+    if (state == "ended") {  // all ranks took the last step, after their last heartbeats
       ranks[r].status.progress.step = newest_.step;
       ranks[r].status.progress.phase = Phase::kEnding;
     }
@@ -239,7 +239,7 @@ std::string LiveFile::text(const std::string& state, const std::string& reason) 
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Whole or not at all for a reader; not synced, as it is old a second later.
+// A reader sees all of the file or none; it is not synced, being obsolete a second later.
 void LiveFile::write(const std::string& content) {
   const fs::path target = folder_.live();
   fs::path beside = target;

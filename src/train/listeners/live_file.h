@@ -1,5 +1,5 @@
-// RUN/live.json: what every rank does right now, written by rank 0 about once a second and read by
-// `lockstep watch` (docs/run-folder.md#livejson). The last one says how the run ended.
+// Writes RUN/live.json: what every rank is doing. Rank 0 rewrites it about once a second, `lockstep
+// watch` reads it (docs/run-folder.md#livejson), and its last version says how the run ended.
 #pragma once
 
 #include <condition_variable>
@@ -27,11 +27,11 @@ struct LiveOptions {
 
 class LiveFile : public Observer {
  public:
-  // The file is written by a thread of its own, for the disk may be slow; slow ranks go into `log`
-  // by the loop's thread, as all of its lines. `world` outlives it, `log` its last call as an
-  // observer.
+  // A thread of its own writes the file, since the disk may be slow; the training loop's thread
+  // writes slow ranks to `log`, as it does all lines. `world` must outlive this, `log` its last
+  // call as an observer.
   LiveFile(World& world, const RunFolder& folder, MetricsLog& log, LiveOptions options);
-  ~LiveFile() override;  // without on_end before: the run failed
+  ~LiveFile() override;  // says that the run failed unless on_end() came before
   LiveFile(const LiveFile&) = delete;
   LiveFile& operator=(const LiveFile&) = delete;
 
@@ -57,10 +57,10 @@ class LiveFile : public Observer {
   int64_t disk_free_ = -1;
   bool complained_ = false;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable ended_;
   StepRecord newest_;
-  std::vector<SlowRankRecord> slow_ranks_;  // not yet in the log
+  std::vector<SlowRankRecord> slow_ranks_;  // still to be written to the log
   std::string evaluation_, checkpoint_, end_reason_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all the others

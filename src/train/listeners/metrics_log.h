@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a line for every step, evaluation and checkpoint
+// Writes metrics.jsonl: one JSON object per line for every step, evaluation and checkpoint
 // (docs/run-folder.md#tags).
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// A rank for which the others have waited for half a minute and more.
+// A rank that the others have waited for during half a minute or more.
 struct SlowRankRecord {
   double time = 0;   // seconds since 1970
-  int64_t step = 0;  // the newest then
+  int64_t step = 0;  // the newest at that time
   Straggler straggler;
 };
 
@@ -30,11 +30,11 @@ class MetricsLog : public Observer {
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
   void on_end(const std::string& reason) override;
-  // How a plan's prediction compares with what was measured (train/listeners/plan_check.h).
+  // Writes how a plan's prediction compares with what was measured (train/listeners/plan_check.h).
   void on_plan(const nlohmann::ordered_json& comparison);
-  // What an epoch gave (train/listeners/epoch_table.h).
+  // Writes the results of an epoch (train/listeners/epoch_table.h).
   void on_epoch(const nlohmann::ordered_json& figures);
-  // What a host did in the seconds before `time` (train/listeners/host_log.h).
+  // Writes what a host did in the seconds before `time` (train/listeners/host_log.h).
   void on_host(double time, int64_t step, const nlohmann::ordered_json& figures);
   void on_slow_rank(const SlowRankRecord& record);
 

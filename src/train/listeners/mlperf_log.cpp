@@ -27,14 +27,14 @@ fs::path first_free(const fs::path& folder) {
   }
 }
 
-// "train/listeners/mlperf_log.cpp": nobody else's folders.
+// Returns "train/listeners/mlperf_log.cpp", without the folders of whoever built it.
 std::string source_name(const char* file) {
   const std::string path = file;
   const std::size_t at = path.rfind("/src/");
   return at == std::string::npos ? path : path.substr(at + 5);
 }
 
-// Steps and the like are whole numbers.
+// Writes whole numbers, such as steps, without a decimal point.
 nlohmann::ordered_json json_of(const HyperValue& value) {
   const double* number = std::get_if<double>(&value);
   if (number != nullptr && *number == std::rint(*number) && std::abs(*number) < 1e15) {

@@ -1,6 +1,6 @@
-// The log of a run as MLPerf Training wants it (docs/run-folder.md#mlperf-logs): lines `:::MLLOG
-// {...}` of its start, epochs, evaluations and end, as mlperf_logging's mllog writes them and its
-// compliance_checker reads them (github.com/mlcommons/logging).
+// Writes the log of a run in MLPerf Training's format (docs/run-folder.md#mlperf-logs): lines
+// `:::MLLOG {...}` of its start, epochs, evaluations and end, as mlperf_logging's mllog writes them
+// and its compliance_checker reads them (github.com/mlcommons/logging).
 #pragma once
 
 #include <chrono>
@@ -25,33 +25,35 @@ namespace lockstep {
 struct MlperfRun {
   std::string org, platform, division, status, benchmark;
   bool cache_cleared = false;
-  int64_t began_ms = 0;  // when the program did, later the drop of the caches; ms since 1970
+  int64_t began_ms = 0;  // when the program started or, later, dropped the caches; ms since 1970
   int64_t seed = 1;
   int64_t batch_size = 0, accumulation = 1;  // items of a step over all ranks; micro-batches
   int64_t train_samples = 0, eval_samples = 0;
   double epochs_between = 1;  // from one evaluation to the next
-  // Hyper-parameters by MLPerf's names.
+  // Hyper-parameters under MLPerf's names.
   std::vector<std::pair<std::string, HyperValue>> settings;
   std::string metric;  // of evaluations
-  double whole = 1;    // what a share of 1 is of it
+  double whole = 1;    // the metric's value that MLPerf calls 1
   bool higher_is_better = true;
-  std::optional<double> target;  // run_stop is when the metric reaches it
+  std::optional<double> target;  // run_stop is written when the metric reaches it
 };
 
-using CacheClear = std::optional<std::chrono::system_clock::time_point>;  // when; none: it was not
+// When the caches were dropped, if they were.
+using CacheClear = std::optional<std::chrono::system_clock::time_point>;
 
-// Collective, before data are touched: where logging.mlperf and mlperf.clear_cache say so, the
-// first rank of each host drops its caches. MachineError on all ranks when one may not.
+// Drops the caches of each host, by its first rank, if logging.mlperf and mlperf.clear_cache ask
+// for it. Call it before data are touched. Throws MachineError on all ranks when one may not
+// do it. Collective.
 CacheClear clear_caches(const RunConfig& config, World& world);
 
-// Of a configuration, a task that was opened, and the ranks. DataError when evaluation.split is not
-// there.
+// Describes a run from its configuration, its opened task and the ranks. Throws DataError when
+// evaluation.split does not exist.
 MlperfRun describe_mlperf_run(RunConfig& config, World& world, const CacheClear& cleared);
 
-// Epochs and blocks are counted from 1. A block goes from one evaluation to the next.
+// Epochs and blocks count from 1. A block spans from one evaluation to the next.
 class MlperfLog : public Observer {
  public:
-  // Appends to nothing: FOLDER/mlperf_N.log, N the first number that is free. Throws MachineError
+  // Writes a new file FOLDER/mlperf_N.log, where N is the first free number. Throws MachineError
   // when the file cannot be written.
   MlperfLog(const fs::path& folder, MlperfRun run);
   void on_start(int64_t first_step, int64_t total_steps) override;
@@ -66,7 +68,7 @@ class MlperfLog : public Observer {
   enum class Kind { kPoint, kStart, kEnd };
   struct Line {
     Kind kind = Kind::kPoint;
-    int64_t ms = 0;  // not before the line above; that one's time if it is
+    int64_t ms = 0;  // raised to the previous line's time if earlier
   };
   void write(Line line, const std::string& key, const Json& value, Json metadata,
              std::source_location where = std::source_location::current());
@@ -81,9 +83,9 @@ class MlperfLog : public Observer {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
   int64_t last_ms_ = 0;
   int64_t step_ = 0, epoch_ = -1;  // of the newest step
-  bool in_epoch_ = false;          // an epoch_start has no epoch_stop yet
-  std::optional<int64_t> block_;   // the first epoch of the block that is open
-  bool stopped_ = false;           // run_stop was written: nothing comes after it
+  bool in_epoch_ = false;          // an epoch_start without its epoch_stop was written
+  std::optional<int64_t> block_;   // the first epoch of the open block
+  bool stopped_ = false;           // run_stop was written: nothing may follow
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What an MLPerf log says of a run, out of its configuration and task (mlperf_log.h).
+// Describes a run for its MLPerf log, from its configuration and task (mlperf_log.h).
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ int64_t ms_of(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-// Before main(): the program's start, up to loading its libraries.
+// Initialized before main(): the program's start, but for loading its libraries.
 const std::chrono::system_clock::time_point kProgramStart = std::chrono::system_clock::now();
 
 std::string platform_text(World& world, Task& task) {
@@ -31,7 +31,7 @@ std::string platform_text(World& world, Task& task) {
                      at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s");
 }
 
-// MLPerf's names of an optimizer's keys, as mllog/constants.py has them.
+// Returns MLPerf's name of an optimizer's key, as in mllog/constants.py.
 std::string setting_name(const std::string& optimizer, const std::string& key) {
   static const std::map<std::string, std::string> kEndings = {{"beta1", "beta_1"},
                                                               {"beta2", "beta_2"},

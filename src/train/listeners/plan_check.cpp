@@ -13,8 +13,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kWarmingSteps = 3;     // buffers are made, connections grow their windows
-constexpr std::size_t kFewestSteps = 5;  // below, a median says nothing
+constexpr int64_t kWarmingSteps = 3;     // buffers are allocated, TCP windows grow
+constexpr std::size_t kFewestSteps = 5;  // with fewer, a median says nothing
 
 std::string parts_text(const PlannedStep& s) {
   auto ms = [](double seconds) { return with_commas(std::llround(seconds * 1000)); };

@@ -1,5 +1,5 @@
-// Predicted against measured: a run that `lockstep plan` was asked about says at its end how well
-// the plan fits, by part (docs/before-a-run.md#predicted-against-measured).
+// Compares measured with predicted step times: a run that `lockstep plan` predicted says at its end
+// how well the plan fits, by part (docs/before-a-run.md#predicted-against-measured).
 #pragma once
 
 #include <optional>
@@ -17,19 +17,19 @@ inline constexpr const char* kPlanName = "plan.json";  // in a run folder
 // The step that a plan predicts, in seconds.
 struct PlannedStep {
   fs::path file;
-  int ranks = 1;  // that it was made for
+  int ranks = 1;  // that the plan was made for
   double seconds = 0, compute = 0, wait = 0, data = 0;
 };
 
-// Of `given` (run.plan) or, when that is empty, of a plan.json in the run folder; none when there
-// is none. DataError for a file that is no plan.
+// Reads the plan `given` (run.plan) or, when that is empty, a plan.json in the run folder; returns
+// nothing when there is none. Throws DataError for a file that is no plan.
 std::optional<PlannedStep> find_plan(const std::string& given, const fs::path& run_folder);
 
-// Compares at the end of the run: a line to the console and one in metrics.jsonl. The typical step
-// is the median one; the first ones, which warm up, do not count.
+// Compares at the end of the run, in one line on the console and one in metrics.jsonl. The measured
+// step is the median one; the first steps, which warm up, do not count.
 class PlanObserver : public Observer {
  public:
-  // `log` must outlive it. `ranks`: of this run.
+  // `ranks` is that of this run. `log` must outlive this.
   PlanObserver(PlannedStep plan, int ranks, MetricsLog& log);
   void on_step(const StepRecord& record) override;
   void on_end(const std::string& reason) override;

@@ -44,7 +44,7 @@ void ProgressLine::on_step(const StepRecord& record) {
   if (!due) return;
 
   auto steps = static_cast<double>(steps_in_sum_);
-  StepRecord mean = record;  // step, learning rate
+  StepRecord mean = record;  // keeps step and learning rate
   mean.loss = sum_.loss / static_cast<double>(std::max<int64_t>(1, sum_.targets));
   mean.gradient_norm = sum_.gradient_norm / steps;
   mean.seconds = sum_.seconds / steps;

@@ -1,4 +1,4 @@
-// The console: one line for every few steps, redrawn in place on a terminal.
+// Writes progress to the console: one line every few steps, redrawn in place on a terminal.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,13 @@
 
 namespace lockstep {
 
-// The line for the mean of some steps; eta_seconds is negative when unknown.
+// Returns the line for the mean of some steps; a negative eta_seconds is unknown.
 std::string progress_text(const StepRecord& mean, double targets_per_second, double eta_seconds,
                           const std::string& unit);
 
 class ProgressLine : public Observer {
  public:
-  // minutes: the run's time limit, 0 for none.
+  // `minutes` is the run's time limit, 0 for none.
   ProgressLine(int64_t every, double minutes, std::string unit);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;

@@ -7,11 +7,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kLargest = 128;          // pixels of a side
+constexpr int64_t kLargest = 128;          // pixels per side
 constexpr int64_t kFrame = 3, kSpace = 4;  // around a picture, and between two
 constexpr RgbColor kRight = {46, 160, 67}, kWrong = {207, 34, 46};
 
-// A pixel of a picture of another size: the mean of those of `from` that it covers.
+// Computes a pixel of the scaled picture: the mean of the pixels of `from` that it covers.
 void scale_pixel(const RgbImage& from, int64_t side, int64_t x, int64_t y, uint8_t* out) {
   const int64_t left = x * from.width / side, top = y * from.height / side;
   const int64_t right = std::max(left + 1, (x + 1) * from.width / side);

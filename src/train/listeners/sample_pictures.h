@@ -1,4 +1,4 @@
-// Samples of images as one picture for TensorBoard.
+// Combines samples of images into one picture for TensorBoard.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// The samples that have pictures, in rows as in a text, framed green where what came out is the
-// reference, else red. Small pictures are enlarged by whole factors, large ones made smaller, to
-// sides of at most 128 pixels. None without pictures.
+// Lays out the samples that have pictures row by row, framed green where the output is the
+// reference, else red. Small pictures are enlarged by whole factors, large ones reduced, to sides
+// of at most 128 pixels. Returns nothing without pictures.
 std::optional<RgbImage> sample_grid(const std::vector<Sample>& samples);
 
 }  // namespace lockstep

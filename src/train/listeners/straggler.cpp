@@ -10,10 +10,10 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kWindow{20}, kPersists{30}, kSilence{600};
-constexpr int64_t kFewSteps = 5;  // say little: the window is then as long as it takes
+constexpr int64_t kFewSteps = 5;  // fewer say little: the window then lasts longer
 constexpr std::size_t kMostMoments = 600;
 
-// Median over all ranks but one.
+// Returns the median over all ranks but `rank`.
 template <typename Figure>
 double median_of_others(std::size_t count, std::size_t rank, const Figure& figure) {
   std::vector<double> values;

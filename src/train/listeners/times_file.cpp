@@ -2,7 +2,7 @@
 
 namespace lockstep {
 
-// Readers of a run that goes on see all but the newest seconds.
+// Flushes now and then: readers of a run under way see all but the newest seconds.
 void TimesFile::on_times(const StepTimes& times) {
   constexpr std::chrono::seconds kLate{2};
   writer_.add(times.step, times.begin, times.ranks);

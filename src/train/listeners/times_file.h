@@ -1,4 +1,4 @@
-// RUN/times/attempt_N.bin: the times of every rank's steps
+// Writes RUN/times/attempt_N.bin: the times of every rank's steps
 // (docs/run-folder.md#times-of-every-rank).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lockstep {
 
 class TimesFile : public Observer {
  public:
-  // `folder`: the run's folder of times, made with the first step. Throws MachineError when it
+  // `folder` is the run's folder of times, made with the first step. Throws MachineError when it
   // cannot be written.
   TimesFile(const fs::path& folder, int ranks) : writer_(folder, ranks) {}
   void on_times(const StepTimes& times) override;

@@ -1,4 +1,5 @@
-// The books of a step: what is measured and noted while it is taken. Nothing here changes a weight.
+// Keeps the books of a step: what is measured and recorded while the step is taken. Nothing here
+// changes a weight.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,10 @@
 
 namespace lockstep {
 
-// Where a step's batch comes from, and what this rank wishes to happen after it.
+// Supplies a step's batch, and what this rank wishes to happen after the step.
 struct StepInputs {
   std::function<StepBatch()> next_batch;
-  std::function<StopWish()> wish = [] { return StopWish(); };  // asked once the batch is there
+  std::function<StopWish()> wish = [] { return StopWish(); };  // called once the batch is there
 };
 
 // Sums over micro-batches and ranks. All are doubles, so that they travel as one small message.
@@ -30,48 +31,50 @@ struct StepTotals {
   StopWish wish() const;
 };
 
-// One forward and backward pass over the batch of a step, and what the ranks added up of it.
+// One forward and backward pass over the batch of a step, and the sums of its results over the
+// ranks.
 struct StepPass {
-  Numerics numerics;                 // that it computed in
+  Numerics numerics;                 // that the pass computed in
   std::optional<double> loss_scale;  // in fp16
-  StepTotals own, totals;            // of this rank; of all that took part
-  std::vector<double> message;       // the totals, then the times of the ranks' last steps
+  StepTotals own, totals;            // of this rank; of all participating ranks
+  std::vector<double> message;       // the totals, then the times of the ranks' previous steps
   ReduceTimings reduced;
-  double wait_seconds = 0;  // for the ranks' sums
+  double wait_seconds = 0;  // spent waiting for the ranks' sums
   StepSigns signs;
   StepVerdict verdict = StepVerdict::kSkip;
-  StepSize size;             // of an update
-  double average_decay = 1;  // of the moving average of the weights, of an update
+  StepSize size;             // of the update
+  double average_decay = 1;  // of the moving average of the weights, for the update
 };
 
 struct StepOutcome {
-  // False: fp16 gradients overflowed, or a group of local steps had no target; the batch is lost.
+  // False: fp16 gradients overflowed, or a group of local steps had no targets; the batch is lost.
   bool updated = true;
-  // False: the step is still due. A local step that was lost is taken: all groups count alike.
+  // False: the step is still due. A lost local step counts all the same, so that all groups count
+  // alike.
   bool counts = true;
   StepRecord record;  // of an updated step
   LocalStep left;     // of any step that counts
-  StopWish stop;      // of any rank of the group; equal on every one
-  // Of the step before, by rank; on rank 0 (rank_times.h).
+  StopWish stop;      // of any rank of the group; equal on all of them
+  // Times of the previous step, by rank; on rank 0 only (rank_times.h).
   std::vector<RankTimes> times_before;
 };
 
 class StepBooks {
  public:
-  // Opens those of the step after state.position.
+  // Opens the books of the step after state.position.
   explicit StepBooks(TrainingState& state);
 
-  // The batch of the step. How long it was waited for is noted, and the wish.
+  // Gets the step's batch, and records how long it took and what this rank wishes.
   StepBatch fetch(const StepInputs& inputs);
 
-  // The message by which the ranks add up a pass's totals; what it became.
+  // Write and read the message by which the ranks sum a pass's totals.
   void write_message(StepPass& pass) const;
   void read_message(StepPass& pass) const;
 
   StepOutcome close(const StepBatch& batch, const StepPass& pass) const;
 
  private:
-  struct Account {  // what the rank's account says at one moment
+  struct Account {  // what the rank's StepAccount holds at one moment
     RankTimes times;
     int64_t sent = 0, received = 0;
   };
@@ -83,7 +86,7 @@ class StepBooks {
   int64_t step_;
   double data_seconds_ = 0;
   std::chrono::steady_clock::time_point start_;  // of the first pass
-  Account before_;                               // then
+  Account before_;                               // the account at start_
 };
 
 }  // namespace lockstep

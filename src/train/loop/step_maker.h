@@ -1,4 +1,4 @@
-// Makes this rank's share of one step after another, ahead of their use.
+// Prepares this rank's share of each step ahead of its use.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace lockstep {
 struct StepBatch {
   int64_t epoch = 0, step_in_epoch = 0, steps_in_epoch = 0;
   int64_t targets = 0;                                // of the whole step, over all ranks
-  bool ends_epoch = false;                            // it is the last of its epoch
-  std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, empty ones left out
+  bool ends_epoch = false;                            // the step is the last of its epoch
+  std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, without empty ones
 };
 
 class StepMaker {
  public:
-  // The first step is the one after `position`. A step is split among `ranks` ranks, of which those
-  // of the world take their shares. `task` and `world` outlive this.
+  // The first step made is the one after `position`. A step is split among `ranks` ranks, of which
+  // those of `world` take their shares. `task` and `world` must outlive this.
   StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks);
 
   // Called on the prefetch thread. Throws what Task::make_batch() throws.

@@ -12,15 +12,15 @@ namespace lockstep {
 
 namespace {
 
-// Forward and backward of every micro-batch. Gradients add up locally; while the last micro-batch
-// is still in its backward pass, finished buckets are on their way to the other ranks.
+// Runs forward and backward over every micro-batch. Gradients accumulate locally; while the last
+// micro-batch is still in its backward pass, finished buckets are already being all-reduced.
 StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int64_t step) {
   StepPass pass{.numerics = state.guard.numerics(batch.targets),
                 .loss_scale = state.guard.loss_scale()};
   state.task.compute_with(pass.numerics);
   RankProgress& progress = state.world.progress();
   const double scale = pass.numerics.loss_scale;
-  const double unit = scale * static_cast<double>(batch.targets);  // as reduce() divides
+  const double unit = scale * static_cast<double>(batch.targets);  // reduce() divides by it
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
   for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
     state.reducer.prepare(exchanges && micro_batch == batch.micro_batches.back(), unit);
@@ -30,13 +30,13 @@ StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int6
     parts.loss.backward(torch::full_like(parts.loss, scale));
     pass.own.add(parts, *micro_batch);
   }
-  // A rank without a share has nothing to add, but to receive.
+  // A rank without a share adds nothing, but still receives.
   if (batch.micro_batches.empty()) state.reducer.prepare(exchanges, unit);
   return pass;
 }
 
-// The sums over the ranks of gradients and totals. Gradients stay scaled sums over targets until
-// the optimizer takes all factors in its one pass.
+// All-reduces gradients and totals. Gradients stay scaled sums over targets until the optimizer
+// applies all factors in its one pass.
 void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass& pass) {
   books.write_message(pass);
   state.world.progress().enter(Phase::kWait);
@@ -60,7 +60,7 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
                 .gradient_factor = factor};
 }
 
-// Whether the gradients may update the weights; if not, nothing is left of them.
+// Decides whether the gradients may update the weights; if not, they are zeroed.
 void guard(TrainingState& state, StepPass& pass) {
   if (pass.totals.targets == 0) return;  // a local step of a group without a share: no update
   pass.verdict = state.guard.judge(pass.signs);
@@ -69,14 +69,15 @@ void guard(TrainingState& state, StepPass& pass) {
   state.statistics.go_back();
 }
 
-// The decay of the moving average: small at first, so that it forgets the initial weights (as
-// TensorFlow's ExponentialMovingAverage with num_updates).
+// Returns the decay of the moving average: small at first, so that it forgets the initial weights
+// (as TensorFlow's ExponentialMovingAverage with num_updates).
 double average_decay(double decay, int64_t step) {
   auto s = static_cast<double>(step);
   return std::min(decay, (1 + s) / (10 + s));
 }
 
-// The learning rate of the schedule, and gradients clipped to a norm or scaled by layer (LARC).
+// Sets the learning rate from its schedule, and clips gradients to a norm or scales them by layer
+// (LARC).
 void clip(TrainingState& state, StepPass& pass) {
   const RunConfig& config = state.config;
   const StepSigns& signs = pass.signs;
@@ -88,7 +89,7 @@ void clip(TrainingState& state, StepPass& pass) {
   pass.average_decay = average_decay(config.training.average_decay, signs.step);
   pass.size = {.lr = peak * schedule_value(signs.step, config.schedule, context),
                .gradient_scale = (clipped ? limit / norm : 1) / signs.gradient_factor,
-               // The average of local steps moves where groups meet.
+               // In local steps the average is updated at meetings.
                .average_decay = state.local.is_local(signs.step) ? 1 : pass.average_decay,
                .momentum = schedule_momentum(signs.step, config.schedule, context)};
   if (!config.larc.is_on()) return;
@@ -121,7 +122,7 @@ StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
   const StepBatch batch = books.fetch(inputs);  // made on the prefetch thread
   state.hook.set_reach(state.local.reach(step));
   StepPass pass;
-  do {  // once, unless a 16-bit format was not enough
+  do {  // once, unless a 16-bit format did not suffice
     state.statistics.remember();
     pass = forward_and_backward(state, batch, step);
     reduce(state, books, step, pass);

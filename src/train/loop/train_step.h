@@ -1,4 +1,4 @@
-// One optimizer step over all ranks: the page that says what training is.
+// Takes one optimizer step over all ranks: the page that says what training is.
 #pragma once
 
 #include "train/checkpoint/training_state.h"
@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-// Takes state.position one step on. The gradient is the mean over the targets of all ranks, in a
-// local step of those of the group, whatever their shares. Throws DivergedError when the loss or
-// the gradient is not finite in fp32 either, or the loss runs away (step_guard.h); MachineError
-// when a peer is lost; what `inputs` throw. Collective.
+// Advances state.position by one step. The gradient is the mean over the targets of all ranks (in a
+// local step, of the group's ranks), however they are distributed. Throws DivergedError when the
+// loss or the gradient is not finite in fp32 either, or the loss runs away (step_guard.h);
+// MachineError when a peer is lost; and what `inputs` throw. Collective.
 StepOutcome train_step(TrainingState& state, const StepInputs& inputs);
 
 }  // namespace lockstep

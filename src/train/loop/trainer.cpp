@@ -25,8 +25,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Puts the averaged weights, where there are some, and the statistics of all ranks in place of the
-// trained weights and this rank's own statistics while it lives.
+// While it exists, replaces the trained weights by the averaged ones, where there are some, and
+// this rank's statistics by those of all ranks.
 class UseForEvaluation {
  public:
   UseForEvaluation(Parameters& parameters, const torch::Tensor& average,
@@ -93,8 +93,8 @@ std::string Trainer::end_reason(const StopWish& stop) const {
   return stop.out_of_time ? "minutes" : "";
 }
 
-// Whether a multiple of `every` lies between the last time that all ranks had the same weights and
-// now: with local steps it may have passed in between.
+// Returns whether a multiple of `every` was passed since all ranks last had the same weights; with
+// local steps the last step itself need not be that multiple.
 bool Trainer::is_due(int64_t every) const {
   return options_.benchmark_steps == 0 && every > 0 &&
          state_->position.step / every > equal_step_ / every;
@@ -105,15 +105,15 @@ bool Trainer::is_any_due() const {
          is_due(config_.checkpoint.every) || ends_evaluated_epoch();
 }
 
-// The step that was taken last was the last of an epoch after which is evaluated.
+// Returns whether the last step ended an epoch that an evaluation follows.
 bool Trainer::ends_evaluated_epoch() const {
   const int64_t every = config_.evaluation.every_epochs;
   return options_.benchmark_steps == 0 && every > 0 && state_->epoch_done &&
          (state_->position.epoch + 1) % every == 0;
 }
 
-// After a step that counts: the groups of local steps meet when it is time. Returns whether all
-// ranks have the same weights.
+// Call this after a step that counts: the groups of local steps meet when it is time. Returns
+// whether all ranks have the same weights.
 bool Trainer::meet(StepOutcome& outcome) {
   const bool last = !end_reason({}).empty();
   const bool equal =
@@ -139,10 +139,10 @@ bool Trainer::meet(StepOutcome& outcome) {
   return equal;
 }
 
-// While all ranks have the same ones.
+// Checks, evaluates and saves weights when due. REQUIRES equal weights on all ranks.
 void Trainer::look_after_weights(const StopWish& stop) {
   if (is_due(config_.training.check_weights_every)) check_weights();
-  // A signal leaves time for the checkpoint only.
+  // After a signal there is only time for the checkpoint.
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
   if (!stop.interrupted && evaluates) evaluate();
   if (is_due(config_.checkpoint.every)) save();
@@ -150,16 +150,16 @@ void Trainer::look_after_weights(const StopWish& stop) {
   if (windows_) windows_->after_step(state_->position.step, stop.trace_steps);
 }
 
-// Of the step before the one under way, by rank.
+// Tells observers the times, by rank, of the step before the one under way.
 void Trainer::tell_times(const std::vector<RankTimes>& ranks) {
   const AccountedStep& step = world_.progress().account().ended();
-  if (observers_.empty() || step.step <= told_step_) return;  // none, or of a step that is repeated
+  if (observers_.empty() || step.step <= told_step_) return;  // told already, for a repeated step
   told_step_ = step.step;
   const StepTimes times{.step = step.step, .begin = step.begin, .ranks = ranks};
   for (auto& o : observers_) o->on_times(times);
 }
 
-// Those of the last step have no other step to travel with.
+// Sends the times of the last step, which no further step can carry.
 void Trainer::tell_last_times() {
   StepAccount& account = world_.progress().account();
   account.end_step(StepAccount::Clock::now());
@@ -174,7 +174,7 @@ int Trainer::run() {
   for (auto& o : observers_) o->on_start(state_->position.step + 1, state_->total_steps);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
-  // A signal may have come between a step and its evaluation.
+  // The previous process may have been stopped between a step and its evaluation.
   const int64_t every = config_.evaluation.every;
   const bool was_due = every > 0 && state_->position.step % every == 0;
   if (writes && state_->position.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
@@ -207,7 +207,7 @@ int Trainer::run() {
   }
   if (reason != "signal") return 0;
   int signal = stop_signal.load();
-  return signal != 0 ? signal : SIGTERM;  // another rank was told
+  return signal != 0 ? signal : SIGTERM;  // the signal reached another rank
 }
 
 void Trainer::evaluate() {
@@ -236,7 +236,7 @@ void Trainer::evaluate() {
                           .improved = verdict.improved,
                           .result = &result};
   for (auto& o : observers_) o->on_evaluation(record);
-  saved_step_ = -1;  // a checkpoint of this step does not know this evaluation yet
+  saved_step_ = -1;  // a checkpoint of this step lacks this evaluation
   if (verdict.among_best) save();
 }
 
@@ -255,7 +255,7 @@ void Trainer::save() {
     for (auto& o : observers_) o->on_checkpoint(record);
     if (world_.is_leader()) tell_launcher(fmt::format("saved {}", state_->position.step));
   }
-  world_.barrier();  // nobody runs ahead into a timeout while a slow disk is written
+  world_.barrier();  // so that no rank times out while another writes to a slow disk
 }
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// The run: opens the task, restores, loops, evaluates, saves, and leaves a complete run folder.
+// Runs a training run: opens the task, restores, loops, evaluates, saves, and leaves a complete run
+// folder.
 #pragma once
 
 #include <atomic>
@@ -18,40 +19,41 @@
 
 namespace lockstep {
 
-// Set by the signal handlers of the process: the number of the signal that asked for a stop, or 0.
+// Set by the process's signal handlers to the signal that asked for a stop; 0 if none did.
 extern std::atomic<int> stop_signal;
 
 struct TrainerOptions {
   bool resume = false;  // go on from the newest complete checkpoint that any machine has
-  // Above 0: take so many steps, write nothing, evaluate nothing; the folder need not exist.
+  // Above 0: a benchmark takes this many steps, writes and evaluates nothing; the folder need not
+  // exist.
   int64_t benchmark_steps = 0;
-  // A benchmark's steps are split as among so many ranks, of which those of the world take their
-  // shares; 0: as many as the world has.
+  // A benchmark's steps are split as if among this many ranks, of which those of the world take
+  // their shares; 0: as many as the world has.
   int64_t benchmark_ranks = 0;
-  BucketClock* bucket_clock = nullptr;  // told of every bucket of gradients; outlives the trainer
+  BucketClock* bucket_clock = nullptr;  // told of every gradient bucket; outlives the trainer
 };
 
 class Trainer {
  public:
-  // Opens the task's data and builds everything. The folder exists (RunFolder::create on rank 0);
-  // on a machine that does not see it one is made. Owns none of its arguments. ConfigError when
-  // configuration or data are not the same on all ranks.
+  // Opens the task's data and builds everything. The folder exists (RunFolder::create on rank 0); a
+  // machine that does not see it makes its own. Owns none of its arguments. Throws ConfigError when
+  // configuration or data differ between ranks.
   Trainer(RunConfig& config, World& world, const RunFolder& folder, const TrainerOptions& options);
   ~Trainer();
 
-  // Whether this rank's run folder is one that checkpoints are written to (checkpoint_sharing.h).
+  // Returns whether checkpoints are written to this rank's run folder (checkpoint_sharing.h).
   bool keeps_folder() const { return keeps_folder_; }
 
-  // Before run(), on rank 0.
+  // Call this before run(), on rank 0.
   void add_observer(std::unique_ptr<Observer> observer);
 
-  // Trains to the end, the time limit, the end of patience or a stop. Returns the signal that
-  // stopped it, else 0.
+  // Trains until the last step, the time limit, the end of patience or a signal. Returns the signal
+  // that stopped it, else 0.
   int run();
 
-  // After the run() of a benchmark, on all ranks: what it says of the whole run besides its steps.
-  // Writes a checkpoint beside the run's folder, and removes it, and evaluates a few items.
-  // Throws MachineError when the disk refuses.
+  // Call this after the run() of a benchmark, on all ranks. Returns what the benchmark says of
+  // the whole run besides its steps. Writes a checkpoint beside the run's folder, removes it, and
+  // evaluates a few items. Throws MachineError when the disk refuses.
   RunMeasurement measure();
 
  private:
@@ -73,23 +75,24 @@ class Trainer {
   void time_checkpoint(RunMeasurement& out);
   void time_evaluation(RunMeasurement& out);
   StopWish stop_wish(double elapsed_seconds);
-  std::string end_reason(const StopWish& stop) const;  // empty: go on
+  std::string end_reason(const StopWish& stop) const;  // empty: continue
 
   RunConfig& config_;
   World& world_;
   RunFolder folder_;
   TrainerOptions options_;
   bool keeps_folder_ = false;  // this rank writes checkpoints (checkpoint_sharing.h)
-  bool stop_told_ = false, first_told_ = false;  // to the launcher: a signal, the first step
+  // Whether the launcher was told of a stop signal and of the first step.
+  bool stop_told_ = false, first_told_ = false;
   Task& task_;
   std::unique_ptr<TrainingState> state_;
   int64_t saved_step_ = -1;
-  int64_t equal_step_ = 0;  // all ranks had the same weights then, for the last time but now
-  int64_t told_step_ = 0;   // whose times were told to observers
+  int64_t equal_step_ = 0;  // the last step before now at which all ranks had the same weights
+  int64_t told_step_ = 0;   // the last step whose times observers were told
   std::unique_ptr<TraceWindows> windows_;         // none for a benchmark
   CacheClear caches_cleared_;                     // for the MLPerf log
-  std::unique_ptr<WeightHistograms> histograms_;  // rank 0 only, if asked for
-  Observers observers_;                           // rank 0 only
+  std::unique_ptr<WeightHistograms> histograms_;  // on rank 0, if asked for
+  Observers observers_;                           // on rank 0
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
 };
 

@@ -1,4 +1,4 @@
-// What a benchmark measures besides steps, for lockstep plan.
+// Measures what a benchmark needs besides steps, for lockstep plan.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// A folder on the disk where `wanted` will be, removed with its content by the destructor.
+// A temporary folder on the disk where `wanted` will be; the destructor removes it.
 class FolderBeside {
  public:
   explicit FolderBeside(fs::path wanted) {
@@ -108,7 +108,7 @@ void Trainer::time_evaluation(RunMeasurement& out) {
         {.split = config_.evaluation.split, .limit = items, .metrics = config_.evaluation.metrics});
     return seconds_since(start);
   };
-  const int64_t few = 4 * world_.size(), more = 5 * few;  // each rank has its share
+  const int64_t few = 4 * world_.size(), more = 5 * few;  // so that each rank has some
   out.evaluation_first_seconds = timed(few);
   double each = (timed(more) - out.evaluation_first_seconds) / static_cast<double>(more - few);
   out.evaluation_each_seconds = std::max(0.0, each);

@@ -1,4 +1,4 @@
-// How a run begins: network, communication, folder, checkpoint, observers, batches.
+// Starts a run: network, communication, folder, checkpoint, observers, batches.
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -78,7 +78,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
            at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 
-// Rank 0's is there already (commands/train.cpp).
+// Makes this machine's run folder. Rank 0's exists already (commands/train.cpp).
 void Trainer::open_folder() {
   keeps_folder_ = keeps_checkpoints(world_, folder_, config_.checkpoint.every_machine == "auto");
   together(world_, [this] {
@@ -95,7 +95,7 @@ void Trainer::open_folder() {
   });
 }
 
-// Nothing when there is none to go on from.
+// Returns nothing when there is no checkpoint to resume from.
 std::optional<SharedCheckpoint> Trainer::choose_checkpoint() {
   std::optional<SharedCheckpoint> chosen = newest_of_all_ranks(world_, folder_, keeps_folder_);
   if (!chosen) {

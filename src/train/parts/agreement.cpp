@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-// The first line that two texts do not share: what each has there.
+// Returns the first line in which the texts differ, as each text has it.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   std::vector<std::string> left = split(a, '\n'), right = split(b, '\n');
   std::size_t i = 0;

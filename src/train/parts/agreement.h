@@ -1,4 +1,5 @@
-// What all ranks must have alike before the first step, and failures that all ranks share.
+// Checks before the first step that all ranks agree, and makes a failure of one rank a failure of
+// all.
 #pragma once
 
 #include <functional>
@@ -8,16 +9,16 @@
 
 namespace lockstep {
 
-// "rank 2 on b": the launcher's name of the host, else its own.
+// Returns "rank 2 on b", with the launcher's name of the host, else the host's own.
 std::string rank_and_host(const World& world);
 
-// Collective. Runs `work` on this rank; when it throws an Error on any rank all ranks throw, so
-// that none waits for another in vain: the failed ones their own, the others one of the same exit
-// code that names the first failed rank.
+// Runs `work` on this rank. When it throws an Error on any rank, all ranks throw, so that none
+// waits for another in vain: the failed ones throw their own, the others one with the same exit
+// code that names the first failed rank. Collective.
 void together(World& world, const std::function<void()>& work);
 
-// Collective. ConfigError on every rank when `text` (lines, as `key = value`) is not that of rank 0
-// everywhere: names the first rank that differs, its host, and the first line that does.
+// Throws ConfigError on every rank when `text` (lines such as `key = value`) differs from rank 0's
+// anywhere, naming the first rank that differs, its host, and the first line that does. Collective.
 void check_same_text(World& world, const std::string& what, const std::string& text);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ class TimedHook final : public CommHook {
       : next_(std::move(next)), clock_(clock) {}
 
   Completion start(const GradientBucket& bucket) override {
-    if (bucket.index == 0) clock_.buckets.clear();  // a new step, or one that is repeated
+    if (bucket.index == 0) clock_.buckets.clear();  // a new or repeated step
     clock_.buckets.push_back(
         {static_cast<int64_t>(bucket.gradients.nbytes()), std::chrono::steady_clock::now()});
     return next_->start(bucket);

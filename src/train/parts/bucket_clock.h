@@ -1,5 +1,5 @@
-// When the buckets of gradients of a step are complete: what decides how much of a slow exchange
-// the backward pass hides (lockstep plan).
+// Records when the gradient buckets of a step are complete, which decides how much of a slow
+// exchange the backward pass hides (lockstep plan).
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// The buckets of the step under way, or of the last one. Written by the thread of the backward
-// pass, read between steps.
+// The buckets of the step under way, or of the last one. The thread of the backward pass writes
+// them; they may be read between steps.
 struct BucketClock {
   struct Entry {
     int64_t bytes = 0;  // of fp32 gradients
@@ -21,7 +21,7 @@ struct BucketClock {
   std::vector<Entry> buckets;  // in the order in which they start
 };
 
-// A hook around `next` that notes when each bucket starts; the clock outlives it.
+// Returns a hook around `next` that records when each bucket starts; `clock` must outlive it.
 std::unique_ptr<CommHook> time_buckets(std::unique_ptr<CommHook> next, BucketClock& clock);
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ std::string DivergenceDetector::observe(double loss) {
         config_.recent, recent_mean_, config_.sigmas, deviation, mean_,
         std::min(config_.window, static_cast<int64_t>(steps_) - 1));
   }
-  // What is over the limit must not raise it: a loss that ran away would never be told.
+  // A loss above the limit must not raise it, or divergence would never be detected.
   if (judges && loss > limit) return "";
   const double share = 1 / std::min(steps_, static_cast<double>(config_.window));
   const double away = loss - mean_;

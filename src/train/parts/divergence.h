@@ -1,5 +1,5 @@
-// Notices that the loss runs away though it is still a number: its mean over the last few steps is
-// far above its mean over many (as marian's --throw-on-divergence).
+// Detects that the loss diverges while it is still finite: its mean over the last few steps is far
+// above its mean over many (as marian's --throw-on-divergence).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct DivergenceConfig {
   double sigmas = 0;  // marian: 5
   int64_t window = 1000;
   int64_t recent = 10;
-  // Keys training.divergence_*.
+  // Describes the keys training.divergence_*.
   void describe(Fields& f);
 };
 
@@ -22,8 +22,8 @@ class DivergenceDetector {
  public:
   explicit DivergenceDetector(const DivergenceConfig& config) : config_(config) {}
 
-  // Of the step's loss, equal on every rank. Empty, or what is wrong. Says nothing before
-  // 10 * recent steps, when there is no mean to speak of.
+  // Takes a step's loss, equal on every rank, and returns what is wrong, or an empty text. Always
+  // returns an empty text in the first 10 * recent steps, too few for a meaningful mean.
   std::string observe(double loss);
 
   std::map<std::string, double> state() const;
@@ -31,7 +31,7 @@ class DivergenceDetector {
 
  private:
   DivergenceConfig config_;
-  // Exponential means over `window` and `recent` steps, the plain means while there are fewer.
+  // Exponential means over `window` and `recent` steps; plain means while there are fewer steps.
   double steps_ = 0, mean_ = 0, variance_ = 0, recent_mean_ = 0;
 };
 

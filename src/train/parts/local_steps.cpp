@@ -13,10 +13,11 @@
 namespace lockstep {
 namespace {
 
-// The small figures that ranks agree on at a meeting.
+// The figures that ranks agree on at a meeting.
 enum Agreed { kLoss, kOutOfTime, kInterrupted, kTraceSteps, kAgreedCount };
 
-// The outer SGD over the weights: value = anchor before each step, gradient = the mean way.
+// Makes the outer SGD over the weights: before each step its value is the anchor, its gradient the
+// mean of anchor minus weights.
 std::unique_ptr<Optimizer> make_outer(const LocalStepsConfig& config, Parameters& parameters,
                                       const torch::Tensor& delta) {
   SgdConfig sgd;
@@ -79,14 +80,14 @@ LocalSteps::LocalSteps(const Parts& parts, const LocalStepsConfig& config, CommH
       average_(parts.average),
       config_(config) {
   if (!config_.is_on()) return;
-  hooks.powersgd.start_step = 0;  // local_after says when compression begins
+  hooks.powersgd.start_step = 0;  // local_after decides when compression starts
   hook_ = make_comm_hook(world_, hooks, gradient_shapes(parameters_));
   anchor_ = parameters_.values().clone();
   delta_ = torch::zeros_like(anchor_);
   if (config_.overlap_steps > 0) sent_ = torch::empty_like(anchor_);
   agreed_ = torch::zeros({kAgreedCount}, torch::kFloat64);
   outer_ = make_outer(config_, parameters_, delta_);
-  // Whole parameters, as PowerSGD needs them.
+  // Buckets hold whole parameters, as PowerSGD needs them.
   int64_t begin = 0;
   for (const ParameterRef& p : parameters_.list()) {
     if ((p->offset - begin) * 4 >= bucket_bytes) {
@@ -136,7 +137,7 @@ bool LocalSteps::after_step(const LocalStep& step, const Occasion& occasion, Sto
   const bool under_way = started_step_ >= 0;
   if (under_way && (last || step.step == started_step_ + config_.overlap_steps)) {
     finish(step.step);
-    last = last || wished_.out_of_time || wished_.interrupted;  // alike on all ranks
+    last = last || wished_.out_of_time || wished_.interrupted;  // equal on all ranks
   }
   const bool regular = (step.step - config_.local_after) % config_.local_steps == 0;
   if (!last && !regular) return false;
@@ -148,8 +149,8 @@ bool LocalSteps::after_step(const LocalStep& step, const Occasion& occasion, Sto
   return true;
 }
 
-// Sends the way from these weights to the anchor, weighted by the targets that they were trained
-// on.
+// Starts the all-reduce of the anchor minus these weights, weighted by the targets that they were
+// trained on.
 void LocalSteps::start(int64_t step) {
   torch::NoGradGuard no_grad;
   auto before = std::chrono::steady_clock::now();
@@ -200,7 +201,8 @@ void LocalSteps::finish(int64_t step) {
               .sent_bytes = static_cast<int64_t>(delta_.nbytes())};
 }
 
-// Moves the anchor, and the weights to it. What they moved by since their way was sent is kept.
+// Moves the anchor, and sets the weights to it. With `keep_way`, adds what the weights moved by
+// since the all-reduce started.
 void LocalSteps::take_outer_step(bool keep_way) {
   torch::Tensor values = parameters_.values();
   if (keep_way) at::sub_out(sent_, values, sent_);

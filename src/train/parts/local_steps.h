@@ -1,11 +1,12 @@
-// Steps without the others: groups of ranks train on their own and meet every H steps. Local SGD
-// (Stich 2019; Lin et al. 2020, "Don't Use Large Mini-Batches, Use Local SGD") takes the mean of
-// the weights; DiLoCo (Douillard et al. 2023, algorithm 1) takes what the mean moved by as the
-// gradient of an outer SGD with Nesterov momentum. docs/launch.md#slow-links: when to use which.
+// Implements local steps: groups of ranks train on their own and synchronize every H steps, in what
+// this file calls a meeting. Local SGD (Stich 2019; Lin et al. 2020, "Don't Use Large Mini-Batches,
+// Use Local SGD") averages the weights; DiLoCo (Douillard et al. 2023, algorithm 1) uses the
+// displacement of their mean as the gradient of an outer SGD with Nesterov momentum.
+// docs/launch.md#slow-links says when to use which.
 //
-// What holds: after a meeting that nothing overlaps all ranks have the same weights, bit by bit.
-// Weights are evaluated, checked and saved only then. When groups meet follows from the
-// configuration and the step alone, so that nobody asks anybody between two meetings.
+// After a meeting without overlap, all ranks have the same weights, bit by bit; only then are
+// weights evaluated, checked and saved. When groups meet follows from the configuration and the
+// step alone, so that no rank has to ask another between two meetings.
 #pragma once
 
 #include <torch/types.h>
@@ -37,13 +38,13 @@ struct LocalStepsConfig {
 
   void describe(Fields& f);
   bool is_on() const { return strategy != "every_step"; }
-  std::string check() const;  // empty, or what does not go together
+  std::string check() const;  // what does not go together, or empty
 };
 
-// As hooks see them: in the order of the flat arrays.
+// Returns the shapes as hooks see them, in the order of the flat arrays.
 std::vector<GradientShape> gradient_shapes(const Parameters& parameters);
 
-// Sums gradients as `whole` does, or plainly over the ranks of this machine.
+// Sums gradients as `whole` does, or by plain all-reduce over the ranks of this machine.
 class ReachHook final : public CommHook {
  public:
   ReachHook(World& world, std::unique_ptr<CommHook> whole);
@@ -58,62 +59,65 @@ class ReachHook final : public CommHook {
   Reach reach_ = Reach::kAll;
 };
 
-// What a rank wishes to happen after this step: that the run ends, and why; of rank 0, that spans
-// are recorded (trace_windows.h).
+// What a rank wishes to happen after this step: that the run ends, and why; and, from rank 0, that
+// spans are recorded (trace_windows.h).
 struct StopWish {
   bool out_of_time = false;
   bool interrupted = false;  // by a signal
-  int64_t trace_steps = 0;   // how many steps' spans; 0: none
+  int64_t trace_steps = 0;   // number of steps to record; 0: none
 };
 
-// What a step of one group left, for the next meeting.
+// What a step of one group contributes to the next meeting.
 struct LocalStep {
   int64_t step = 0;
   int64_t targets = 0;       // of this rank
-  int64_t all_targets = 0;   // of all ranks together, as planned
-  double loss = 0;           // sum over this rank's targets, or 0 for a lost step
+  int64_t all_targets = 0;   // of all ranks, as planned
+  double loss = 0;           // sum over this rank's targets; 0 for a lost step
   double average_decay = 1;  // of the moving average in this step
   StopWish stop;             // of this rank
 };
 
 class LocalSteps {
  public:
-  struct Parts {  // what it works on; all outlive it but `average`, which is shared
+  struct Parts {  // all but `average`, which is shared, outlive LocalSteps
     World& world;
     Parameters& parameters;
     FrozenWeights& frozen;
     torch::Tensor average;  // moving average of the weights, fp32 [total], or undefined
   };
-  // All ranks make it together. `hooks`: what the groups' differences go through, with buckets of
-  // `bucket_bytes`.
+  // All ranks construct it together. `hooks` says how the groups' differences are sent, in buckets
+  // of `bucket_bytes`.
   LocalSteps(const Parts& parts, const LocalStepsConfig& config, CommHookConfig hooks,
              int64_t bucket_bytes);
 
-  // Whose gradients a step adds up.
+  // Says over which ranks a step sums gradients.
   Reach reach(int64_t step) const;
   bool is_local(int64_t step) const { return reach(step) != Reach::kAll; }
 
-  // From weights that are equal on all ranks after `step` steps: a new run's, or a checkpoint's.
+  // Starts from weights that are equal on all ranks after `step` steps: a new run's or a
+  // checkpoint's.
   void begin(int64_t step);
 
   struct Occasion {
     bool last = false;  // the run ends with this step: the groups meet
-    bool due = false;   // weights are wanted to evaluate or save: the next meeting waits for all
+    bool due = false;   // weights are to be evaluated or saved: the next meeting does not overlap
   };
-  // After each step of this group, lost ones too. Returns whether all ranks hold equal weights now;
-  // then `stop` is what any rank wished since they last did. Throws MachineError, and DivergedError
-  // when a group's weights are not finite.
+  // Call this after each step of this group, including lost ones. Returns whether all ranks now
+  // hold equal weights; then `stop` combines the wishes of all ranks since they last did. Throws
+  // MachineError, and DivergedError when a group's weights are not finite.
   bool after_step(const LocalStep& step, const Occasion& occasion, StopWish& stop);
 
-  // What the last after_step() did, if it met or took over what others sent.
+  // The meeting that the last after_step() completed, if it did.
   const std::optional<MeetingRecord>& meeting() const { return meeting_; }
 
-  // The first rank of this rank's group, whose optimizer has the same state.
+  // Returns the first rank of this rank's group. All ranks of a group have the same optimizer
+  // state.
   int group_leader() const;
 
-  // Of the checkpoint: the outer momentum, alike on all ranks; the hooks' arrays, of this rank.
+  // Returns the outer momentum for checkpoints; it is equal on all ranks.
   std::vector<StateArray> outer_state();
-  CommHook* hook() { return hook_.get(); }  // null without local steps
+  // Its arrays, of this rank, belong in checkpoints. Null without local steps.
+  CommHook* hook() { return hook_.get(); }
 
  private:
   void start(int64_t step);
@@ -127,20 +131,21 @@ class LocalSteps {
   LocalStepsConfig config_;
   std::unique_ptr<CommHook> hook_;
   std::vector<std::pair<int64_t, int64_t>> slices_;  // of the flat arrays, in their order
-  // Flat, as the weights. anchor_: the weights of the last meeting, alike on all ranks. delta_: the
-  // way from the weights to it, of this rank and then of all. sent_: the weights it was taken from.
+  // Flat, as the weights. anchor_: the weights of the last meeting, equal on all ranks. delta_:
+  // anchor_ minus the weights, of this rank, then summed over all. sent_: the weights that delta_
+  // was computed from.
   torch::Tensor anchor_, delta_, sent_;
   std::unique_ptr<Optimizer> outer_;
   std::vector<Completion> running_;  // of the sums under way
-  torch::Tensor agreed_;             // fp64 [4]: loss, wishes; under way with them
-  int64_t started_step_ = -1;        // of the sums under way; -1: none
-  int64_t begun_step_ = 0;           // weights were equal then
+  torch::Tensor agreed_;             // fp64 [4]: loss, wishes; summed with them
+  int64_t started_step_ = -1;        // step at which the sums under way started; -1: none
+  int64_t begun_step_ = 0;           // the last step with equal weights
   int64_t steps_ = 0;                // since the last start
-  LocalStep since_;                  // added up since then
-  LocalStep started_;                // what it was when the sums started
+  LocalStep since_;                  // accumulated since then
+  LocalStep started_;                // since_ when the sums started
   int64_t started_steps_ = 0;
   double start_seconds_ = 0;
-  StopWish wished_;  // by anyone, as agreed since begun_step_
+  StopWish wished_;  // by any rank, as agreed since begun_step_
   std::optional<MeetingRecord> meeting_;
 };
 

@@ -21,14 +21,15 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of the processor, that this thread has had.
+// Returns the CPU time of this thread.
 double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The shortest time of one call by `now`, after one that is not counted, for `seconds` of the wall.
+// Calls f() for `seconds` of wall time, after one call that is not counted, and returns the
+// shortest time of a call by the clock `now`.
 template <class F>
 double best_seconds(double seconds, double (*now)(), const F& f) {
   f();
@@ -48,8 +49,8 @@ double product_speed(torch::Device device, at::ScalarType type, double seconds) 
   const torch::Tensor x = torch::full({kRows, kWidth}, 0.5, options);
   const torch::Tensor weight = torch::full({kWidth, kWidth}, 0.25, options);
   const bool gpu = device.is_cuda();
-  const int calls = gpu ? 20 : 1;  // a GPU is waited for: not for every one
-  // One core alone is timed by the processor's time: it counts no other program that shares it.
+  const int calls = gpu ? 20 : 1;  // to synchronize a GPU rarely
+  // One core is timed by CPU time, which excludes other programs that share it.
   const bool alone = !gpu && at::get_num_threads() == 1;
   const double best = best_seconds(seconds, alone ? thread_seconds : wall_seconds, [&] {
     torch::Tensor y;
@@ -60,7 +61,7 @@ double product_speed(torch::Device device, at::ScalarType type, double seconds) 
 }
 
 double copy_speed(double seconds) {
-  constexpr int64_t kBytes = int64_t{64} << 20;  // beyond the caches of most
+  constexpr int64_t kBytes = int64_t{64} << 20;  // larger than most caches
   torch::Tensor from = torch::ones({kBytes}, torch::kUInt8), to = torch::ones_like(from);
   const auto* source = from.const_data_ptr<uint8_t>();
   auto* target = to.mutable_data_ptr<uint8_t>();

@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-// Tensors' memory on one device.
+// The memory of tensors on one device.
 class DeviceMemory {
  public:
   explicit DeviceMemory(torch::Device device) : device_(device) {}
@@ -24,7 +24,7 @@ class DeviceMemory {
     if (device_.is_cpu()) return reset_peak_bytes();
     c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
   }
-  // What is free, so that trials of other sizes do not add up.
+  // Returns free memory to the system, so that trials of different sizes do not add up.
   void give_back() const {
     if (device_.is_cpu()) return give_back_free_pages();
     c10::getDeviceAllocator(device_.type())->emptyCache();
@@ -35,7 +35,7 @@ class DeviceMemory {
   int64_t in_use() const {
     return device_.is_cpu() ? allocator_statistics().bytes_in_use : stat().current;
   }
-  // What other processes leave, on the CPU with what this one holds and does not use.
+  // Returns what other processes leave free; on the CPU, plus what this one holds unused.
   int64_t available() const {
     if (!device_.is_cpu()) {
       auto* allocator = c10::getDeviceAllocator(device_.type());
@@ -60,7 +60,7 @@ class DeviceMemory {
   torch::Device device_;
 };
 
-// One forward and backward pass as training makes them.
+// Runs one forward and backward pass as training does; returns the peak memory.
 int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
               const Batch& batch) {
   memory.reset_peak();
@@ -73,7 +73,7 @@ int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
 
 int64_t bytes_allowed(const World& world, const DeviceMemory& memory, double limit_bytes) {
   if (limit_bytes > 0) return static_cast<int64_t>(limit_bytes);
-  constexpr double kShare = 0.75;  // the rest: libraries' own buffers, holes between blocks
+  constexpr double kShare = 0.75;  // leaves room for libraries' buffers and fragmentation
   double free = kShare * static_cast<double>(memory.available());
   return memory.in_use() + static_cast<int64_t>(free / world.environment().local_size);
 }
@@ -84,7 +84,7 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
                                const LoadRange& range, int64_t limit_bytes) {
   int64_t fits = 0, too_large = range.most + 1;
   int64_t next = std::min(range.least, range.most);
-  double slope = 0;  // bytes a unit of load, at least
+  double slope = 0;  // lower bound of bytes per unit of load
   int64_t fits_bytes = 0;
   while (next > fits) {
     int64_t bytes = peak_bytes(next);
@@ -99,7 +99,8 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
     }
     if ((too_large - fits) * 16 <= fits || too_large - fits == 1) break;
     int64_t wanted = too_large > range.most ? range.most : (fits + too_large) / 2;
-    // At most fourfold at a time, and no further than the line through the last two says.
+    // Grows at most fourfold at a time, and no further than the line through the last two points
+    // allows.
     int64_t expected = fits * 4;
     if (slope > 0) {
       double room = static_cast<double>(limit_bytes - fits_bytes) / slope;
@@ -117,12 +118,12 @@ void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double li
     throw ConfigError("training.fit_memory: not for this task, whose steps are not fitted");
   }
   const int64_t first = task.smallest_load();
-  constexpr double kUneven = 1.1;  // parts of a step differ, and epochs' largest steps
+  constexpr double kUneven = 1.1;  // the parts of a step differ, as do the largest steps of epochs
   const DeviceMemory memory(task.parameters().values().device());
   const int64_t allowed = bytes_allowed(world, memory, limit_bytes);
   auto step_load = static_cast<int64_t>(static_cast<double>(task.largest_step_load()) * kUneven);
   LoadRange range{.least = first, .most = std::max(first, step_load / world.size())};
-  const torch::Tensor buffers = task.parameters().buffers().clone();  // trials move them
+  const torch::Tensor buffers = task.parameters().buffers().clone();  // the trials change them
 
   int64_t smallest_peak = 0;
   auto fitting = [&](ProbeItems items) {
@@ -139,7 +140,7 @@ void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double li
   torch::Tensor(task.parameters().buffers()).copy_(buffers);
 
   double negative = -static_cast<double>(load);
-  world.all_reduce_max(std::span<double>(&negative, 1));  // the smallest of all ranks
+  world.all_reduce_max(std::span<double>(&negative, 1));  // the minimum over all ranks
   load = static_cast<int64_t>(-negative);
   if (load == 0) {
     MachineError error("training.fit_memory: the smallest trial step needs {}, a rank may take {}",

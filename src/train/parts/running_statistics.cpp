@@ -52,7 +52,7 @@ torch::Tensor RunningStatistics::for_evaluation() const {
   return all.average.defined() ? all.average : all.now;
 }
 
-// The number of ranks is in the names: among others a rank's own are nobody's.
+// The names contain the number of ranks: with another number, saved statistics fit no rank.
 std::vector<HookArray> RunningStatistics::named(const torch::Tensor& now,
                                                 const torch::Tensor& average) const {
   std::vector<HookArray> out = {{fmt::format("buffers.{}.now", world_.size()), now}};

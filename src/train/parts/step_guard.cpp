@@ -64,7 +64,7 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
     throw diverged(fmt::format("step {}: loss {} and gradient norm {} are not finite in fp32",
                                signs.step, signs.loss, signs.gradient_norm));
   }
-  // A loss that is not finite was lost in the forward pass, where the loss scale has no part.
+  // A loss becomes non-finite in the forward pass, which the loss scale does not affect.
   if (!loss_is_finite) return repeat(signs, "the loss is not finite");
   if (low && numerics_.compute == at::kHalf) {
     const double scale = scaler_.scale();
@@ -90,7 +90,7 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
   return StepVerdict::kUpdate;
 }
 
-// With NVIDIA apex's constants in its words: scripts look for them.
+// With NVIDIA apex's constants, uses apex's words, since scripts look for them.
 std::string StepGuard::overflow_text(int64_t step, double scale) const {
   if (!scaler_.is_apex()) {
     return fmt::format("step {}: gradient overflow; skipping the update, loss scale {} -> {}", step,

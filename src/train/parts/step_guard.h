@@ -1,6 +1,6 @@
-// What keeps one bad step from spoiling the weights: loss scaling and skipped updates in fp16,
-// repetition in fp32, notice of divergence. It decides from numbers that are equal on every rank,
-// so that all ranks decide the same without a message of their own.
+// Keeps one bad step from spoiling the weights: by loss scaling and skipped updates in fp16,
+// repetition in fp32, and detection of divergence. It decides from numbers that are equal on every
+// rank, so that all ranks decide the same without a message of their own.
 #pragma once
 
 #include <torch/types.h>
@@ -15,12 +15,12 @@
 
 namespace lockstep {
 
-struct StepSigns {  // what is known of a step before its update; over all ranks
+struct StepSigns {  // what is known of a step before its update, over all ranks
   int64_t step = 0;
   double loss = 0;             // mean over targets
   double gradient_norm = 0;    // of the mean gradient, unscaled
   torch::Tensor gradients;     // flat fp32, as the reduction left them
-  double gradient_factor = 1;  // what they must be divided by to be the mean gradient
+  double gradient_factor = 1;  // divide them by it to get the mean gradient
 };
 
 enum class StepVerdict {
@@ -29,24 +29,24 @@ enum class StepVerdict {
   kRepeat,  // the same batch again in fp32, with the weights as they are
 };
 
-// A step whose loss is not finite, or whose gradients are not in bf16, is repeated in fp32: what a
-// smaller number format lost is there again. fp16 gradients that overflow at the smallest loss
-// scale are repeated too. After kMostRepeats repetitions, or that overflow, the rest of the run
-// computes in fp32. What is not finite in fp32 has diverged.
+// A step is repeated in fp32 when its loss is not finite or its bf16 gradients are not: the range
+// or precision that the smaller format lacked may suffice there. fp16 gradients that overflow at
+// the smallest loss scale are repeated too. After kMostRepeats repetitions, or after that overflow,
+// the rest of the run computes in fp32. A step that is not finite in fp32 has diverged.
 class StepGuard {
  public:
   StepGuard(const Numerics& numerics, const LossScaleConfig& scaling,
             const DivergenceConfig& divergence);
 
-  // How the next forward and backward pass computes, for a step of that many targets. In fp16 the
-  // gradient of the mean over targets is made times the loss scale, as where the usual constants
-  // come from; in other formats gradients are plain sums over targets.
+  // Returns how the next forward and backward pass computes, for a step with that many targets. In
+  // fp16 the loss is the mean over targets times the loss scale, as in the implementations that the
+  // usual constants come from; in other formats gradients are plain sums over targets.
   Numerics numerics(int64_t targets) const;
 
   // Throws DivergedError.
   StepVerdict judge(const StepSigns& signs);
 
-  // Of the step being done; nothing but in fp16.
+  // The loss scale of the current step; none but in fp16.
   std::optional<double> loss_scale() const;
   int64_t skipped_steps() const { return skipped_; }
 
@@ -60,11 +60,11 @@ class StepGuard {
   void stay_in_fp32(const std::string& why);
   std::string overflow_text(int64_t step, double scale) const;
 
-  Numerics numerics_;  // as configured, or fp32 from some step on
+  Numerics numerics_;  // as configured; fp32 after a fall-back
   LossScaler scaler_;
   DivergenceDetector divergence_;
-  bool repeating_ = false;  // the present step runs in fp32
-  bool fell_back_ = false;  // to fp32, for good
+  bool repeating_ = false;  // the current step runs in fp32
+  bool fell_back_ = false;  // to fp32, for the rest of the run
   int64_t skipped_ = 0, repeated_ = 0;
 };
 

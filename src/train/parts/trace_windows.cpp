@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// {"count": 3, "names": ["forward", ...]}
+// Returns {"count": 3, "names": ["forward", ...]}.
 std::string describe(const RecordedSpans& recorded) {
   return Json{{"count", recorded.spans.size()}, {"names", recorded.names}}.dump();
 }
 
-// The spans of `rank` on rank 0, which are `mine` on that rank. Of the two of them.
+// Sends the spans of `rank` (`mine` there) to rank 0. Both ranks call it.
 std::vector<Span> bring(World& world, int rank, const std::vector<Span>& mine, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<Span>);
   const bool is_me = rank == world.rank();
@@ -53,7 +53,7 @@ void TraceWindows::look() {
   std::string text;
   try {
     text = read_file(request_file());
-  } catch (const Error&) {  // taken back in this moment
+  } catch (const Error&) {  // the request was just withdrawn
     return;
   }
   const Json json = Json::parse(text, nullptr, false);
@@ -74,7 +74,7 @@ void TraceWindows::look() {
   if (!is_known) pending_ = std::move(request);
 }
 
-// On the second look only: a file may be read while it is written.
+// Refuses only at the second look, since a file may be read while it is being written.
 void TraceWindows::refuse(const std::string& text, const std::string& why) {
   {
     std::scoped_lock lock(mutex_);
@@ -143,7 +143,8 @@ void TraceWindows::gather(int64_t step) {
     fs::create_directories(folder_);
     const std::string name = fmt::format("steps_{}-{}.json", file.first_step, file.last_step);
     write_span_file(folder_ / name, file);
-  } catch (const std::exception& error) {  // the run is worth more
+  } catch (const std::exception& error) {  // the run must go on
+
     log_warning("spans of steps {} to {} are lost: {}", file.first_step, file.last_step,
                 error.what());
   }
@@ -159,12 +160,12 @@ void TraceWindows::gather(int64_t step) {
   remove_request(id);
 }
 
-// Unless another one has taken its place.
+// Removes the request unless another has replaced it.
 void TraceWindows::remove_request(const std::string& id) {
   try {
     const Json json = Json::parse(read_file(request_file()), nullptr, false);
     if (json.is_object() && json.value("id", "") == id) fs::remove(request_file());
-  } catch (const std::exception&) {  // who asked has taken it back
+  } catch (const std::exception&) {  // the requester has withdrawn it
   }
 }
 

@@ -1,6 +1,6 @@
-// Which steps' spans are recorded: some of each attempt, and more when `lockstep trace RUN --live`
-// asks for them while the run goes on. All ranks record the same steps; then rank 0 gathers what
-// they have and writes RUN/trace/steps_A-B.json (docs/run-folder.md#spans).
+// Chooses the steps whose spans are recorded: some of each attempt, and more when `lockstep trace
+// RUN --live` asks for them during the run. All ranks record the same steps; then rank 0 gathers
+// their spans and writes RUN/trace/steps_A-B.json (docs/run-folder.md#spans).
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,18 @@ class TraceWindows {
  public:
   static constexpr int64_t kMostSteps = 10000;  // of one request
 
-  // `folder`: RUN/trace; `step`: the last that was taken. `world` outlives it. On every rank, with
-  // the same arguments.
+  // `folder` is RUN/trace, `step` the last step taken. Constructed on every rank with the same
+  // arguments. `world` must outlive it.
   TraceWindows(World& world, fs::path folder, const TraceSection& section, int64_t step);
 
-  // On rank 0, by a thread that may wait for the disk: reads trace/request.json.
+  // Reads trace/request.json. Called on rank 0, by a thread that may wait for the disk.
   void look();
-  // How many steps rank 0 wishes to have recorded: 0 for none, and on the other ranks.
+  // Returns how many steps rank 0 wishes to have recorded: 0 for none, and on the other ranks.
   int64_t wish();
-  // After `step`, where all ranks are: `wished` is what rank 0's wish was, as all of them know.
+  // Call this on all ranks after `step`; `wished` is rank 0's wish, which all ranks know.
   // Collective when a window is over.
   void after_step(int64_t step, int64_t wished);
-  // At the end of the run: what is being recorded is written as far as it came. Collective.
+  // Call this at the end of the run: writes the spans recorded so far. Collective.
   void finish(int64_t step);
 
  private:
@@ -50,10 +50,10 @@ class TraceWindows {
 
   World& world_;
   fs::path folder_;
-  bool on_demand_ = false;  // the window that is planned or recorded now
-  std::mutex mutex_;        // of what follows, on rank 0
+  bool on_demand_ = false;  // a request asked for the window that is planned or being recorded
+  std::mutex mutex_;        // guards what follows, on rank 0
   std::optional<Request> pending_, asked_, serving_;
-  std::string unreadable_, served_;  // a text that may not be whole yet; the newest id that is done
+  std::string unreadable_, served_;  // a text that may be incomplete; the last id served
 };
 
 }  // namespace lockstep

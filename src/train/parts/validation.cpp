@@ -40,8 +40,8 @@ Verdict note_evaluation(Validation& validation, int64_t step, const Evaluation& 
     history.stalled = improved ? 0 : history.stalled + 1;
     if (improved) verdict.improved.push_back(history.metric);
     if (std::isnan(value)) continue;
-    // Of equals the earlier one is better. One that is ahead by less than min_improvement comes
-    // after the best, which stays what the next ones are measured by.
+    // Among equals the earlier one is better. One that is better by no more than min_improvement
+    // comes after the best, which stays the reference for later ones.
     auto begin = best.begin() + (improved || best.empty() ? 0 : 1);
     auto place = std::find_if(begin, best.end(), [&](const RankedStep& other) {
       return sign * value > sign * other.value;

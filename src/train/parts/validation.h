@@ -1,6 +1,6 @@
-// What evaluations have said so far: the best of each metric, how long none has improved, and
-// whether to go on. Part of every checkpoint, so that a resumed run stops where the whole one
-// would.
+// Keeps what evaluations have said so far: the best of each metric, how long it has not improved,
+// and whether to go on. It is part of every checkpoint, so that a resumed run stops where an
+// uninterrupted one would.
 #pragma once
 
 #include <cstdint>
@@ -20,39 +20,39 @@ struct RankedStep {
 struct MetricHistory {
   std::string metric;
   std::vector<RankedStep> best;  // best first
-  int64_t stalled = 0;           // evaluations since the best one changed
+  int64_t stalled = 0;           // evaluations since the metric improved
 };
 
-// One entry a metric that is watched, in the order of evaluation.metrics.
+// One entry per watched metric, in the order of evaluation.metrics.
 using Validation = std::vector<MetricHistory>;
 
 struct ValidationRules {
   int64_t keep_best = 1;          // entries of `best`, at least 1
-  double min_improvement = 0;     // a metric improves when it beats its best by more
-  int64_t patience = 0;           // stalled evaluations that end the run; 0: none does
-  std::string stalled = "first";  // first, any or all of the metrics
+  double min_improvement = 0;     // by more than this a value must beat the best to improve
+  int64_t patience = 0;           // evaluations without improvement that end the run; 0: never
+  std::string stalled = "first";  // which metrics must stall: first, any or all
 };
 
-// `before` with an entry for each of `metrics`, new ones empty, others dropped.
+// Returns `before` with an entry for each of `metrics`: new ones are empty, others dropped.
 Validation watch_metrics(const Validation& before, const std::vector<std::string>& metrics);
 
 struct Verdict {
   std::vector<std::string> improved;  // metrics with a new best
-  bool among_best = false;            // of any metric: this step's checkpoint is to be kept
+  bool among_best = false;            // by any metric: this step's checkpoint is to be kept
 };
 
-// Takes the evaluation after `step` into account. Not a number is never among the best.
-// REQUIRES: result has every metric of `validation`, and `kinds` says which way each is better.
+// Takes the evaluation after `step` into account. NaN is never among the best. REQUIRES that
+// `result` has every metric of `validation`, and that `kinds` says which direction is better.
 Verdict note_evaluation(Validation& validation, int64_t step, const Evaluation& result,
                         const std::vector<MetricKind>& kinds, const ValidationRules& rules);
 
-// True when the metrics that count have stalled for `patience` evaluations.
+// Returns whether the metrics that count have stalled for `patience` evaluations.
 bool patience_is_over(const Validation& validation, const ValidationRules& rules);
 
-// "bleu 31.20 at step 900, chrf 55.10 at step 1,000".
+// Returns "bleu 31.20 at step 900, chrf 55.10 at step 1,000".
 std::string best_text(const Validation& validation);
 
-// The steps whose checkpoints stay.
+// Returns the steps whose checkpoints are to be kept.
 std::set<int64_t> best_steps(const Validation& validation);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Histograms of weights and gradients for TensorBoard (logging.histograms_every).
+// Makes histograms of weights and gradients for TensorBoard (logging.histograms_every).
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ struct NamedHistogram {
   Histogram values;
 };
 
-// Parameters whose names are alike up to the last dot (a layer's weight and bias) make one group.
-// About 7 ns a number and array on a thread, with all threads of the rank; arrays of a GPU are
-// copied to the CPU first.
+// Parameters whose names agree up to the last dot (a layer's weight and bias) share a histogram.
+// Counting takes about 7 ns per number and thread and uses all threads of the rank; arrays of a GPU
+// are copied to the CPU first.
 class WeightHistograms {
  public:
-  // `parameters` must outlive it. every >= 1: of steps `every`, 2 * every, ...
+  // Steps `every`, 2 * `every`, ... are due; `every` >= 1. `parameters` must outlive this.
   WeightHistograms(const Parameters& parameters, int64_t every);
 
   bool is_due(int64_t step) const { return step % every_ == 0; }
-  // The gradients of a step that is due, each times `factor`, before the optimizer takes them.
+  // Counts the gradients of a due step, each times `factor`, before the optimizer changes them.
   void take_gradients(double factor);
-  // Those gradients and the weights as they are now.
+  // Returns the histograms of those gradients and of the present weights.
   std::vector<NamedHistogram> take();
 
  private:
-  // Numbers that are counted together by one thread.
+  // A range of numbers that one thread counts.
   struct Piece {
     std::size_t group;
     int64_t begin, end;  // in the flat array
@@ -41,7 +41,7 @@ class WeightHistograms {
   int64_t every_;
   std::vector<std::string> groups_;
   std::vector<Piece> pieces_;
-  std::vector<Histogram> gradients_;  // by group; empty: none were taken
+  std::vector<Histogram> gradients_;  // by group; empty: not counted
 };
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-// Shares of nearly equal length that begin with a cache line.
+// Cuts shares of nearly equal length that begin at a cache line.
 std::vector<int64_t> cut_shares(int64_t total, int ranks) {
   std::vector<int64_t> cuts;
   for (int64_t r = 0; r < ranks; ++r) {

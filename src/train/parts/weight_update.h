@@ -1,7 +1,7 @@
-// The optimizer over the ranks of a run. Every rank updates all the weights or, sharded, a
-// contiguous share of them, which the others then fetch: each keeps a share of the optimizer's
-// arrays only (Rajbhandari et al. 2020, "ZeRO", section 5.1, stage 1). The weights come out the
-// same bits either way.
+// Applies the optimizer over the ranks of a run. Every rank updates all the weights or, when
+// sharded, a contiguous share of them, which the others then fetch: each rank keeps only a share of
+// the optimizer's arrays (Rajbhandari et al. 2020, "ZeRO", section 5.1, stage 1). The weights are
+// the same bits either way.
 #pragma once
 
 #include <torch/types.h>
@@ -18,33 +18,34 @@ namespace lockstep {
 
 struct UpdateOptions {
   bool average = false;  // keep a moving average of the weights
-  bool sharded = false;  // of no effect with one rank
-  // Which weights the optimizer's weight decay leaves alone.
-  bool decay_vectors = true;               // false: those of one dimension, as biases and norms
-  std::vector<std::string> no_decay = {};  // regular expressions for whole names
+  bool sharded = false;  // has no effect with one rank
+  // Which weights are exempt from the optimizer's weight decay.
+  bool decay_vectors = true;               // false: exempts one-dimensional weights (biases, norms)
+  std::vector<std::string> no_decay = {};  // regular expressions for whole names of exempt weights
 };
 
-// Every call is collective when sharded: all ranks make it.
+// When sharded, every call but the accessors is collective.
 class WeightUpdate {
  public:
-  // `world` and `parameters` must outlive this; their arrays are updated in place. ConfigError for
-  // an expression of `no_decay` that matches no weight.
+  // `world` and `parameters` must outlive this; the parameters' arrays are updated in place. Throws
+  // ConfigError for an expression of `no_decay` that matches no weight.
   WeightUpdate(World& world, Parameters& parameters, const OptimizerConfig& config,
                const UpdateOptions& options);
 
-  // Updates weights, their 16-bit copy and average; leaves all gradients zero.
-  // Throws MachineError when a peer is lost.
+  // Updates weights, their 16-bit copy and average; leaves all gradients zero. Throws MachineError
+  // when a peer is lost.
   void step(const StepSize& size);
 
-  // Every parameter and what this rank updates of it: for factors that differ by layer (LARC).
+  // Every parameter and the part of it that this rank updates, for factors that differ by layer
+  // (LARC).
   const std::vector<LayerSlice>& layers() const { return layers_; }
 
-  // fp32 [total], undefined without averaging. Sharded, other ranks' shares are those of the last
+  // fp32 [total], undefined without averaging. When sharded, other ranks' shares are as of the last
   // gather_average().
   const torch::Tensor& average() const { return average_; }
   void gather_average();
 
-  // Whole arrays: the optimizer's own, or sharded, copies.
+  // Returns whole arrays: the optimizer's own or, when sharded, copies.
   OptimizerState gather_state();
   void set_state(const OptimizerState& state);
 

@@ -1,4 +1,5 @@
-// What the loop tells, and who listens: the console line, metrics.jsonl, TensorBoard.
+// Defines what the training loop reports and the interface of those who listen: the console line,
+// metrics.jsonl, TensorBoard.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,14 @@
 
 namespace lockstep {
 
-// One optimizer step. Sums are over all ranks, times are of this rank.
+// One optimizer step. Sums are over all ranks; times are of this rank.
 struct StepRecord {
   int64_t step = 0, total_steps = 0, epoch = 0;
   int64_t step_in_epoch = 0, steps_in_epoch = 0;  // step_in_epoch counts from 0
-  double loss = 0;                                // mean over targets, smoothed as it is minimised
-  double nll = 0;                                 // mean over targets of -log p(target)
-  double accuracy = 0;                            // share of targets that are the most likely entry
+  double loss = 0;                                // mean over targets, with label smoothing
+
+  double nll = 0;              // mean over targets of -log p(target)
+  double accuracy = 0;         // share of targets that are the most likely entry
   std::optional<double> top5;  // share of targets among the five most likely entries
   double lr = 0;
   double gradient_norm = 0;          // of the mean gradient, before clipping
@@ -27,24 +29,24 @@ struct StepRecord {
   int64_t targets = 0, sources = 0, items = 0;
   double seconds = 0;  // the whole step; = compute + wait + data
   double compute_seconds = 0;
-  double wait_seconds = 0;  // for other ranks and the network
-  double data_seconds = 0;  // for the next batch
-  // Parts of compute_seconds: all of it.
+  double wait_seconds = 0;  // waiting for other ranks and the network
+  double data_seconds = 0;  // waiting for the next batch
+  // These four parts add up to compute_seconds.
   double forward_seconds = 0, backward_seconds = 0, optimizer_seconds = 0, other_seconds = 0;
-  double hidden_seconds = 0;  // of forward and backward, while an exchange was under way
-  int64_t sent_bytes = 0;     // of gradients, by this rank's algorithm share
-  // Payload by sockets and shared memory, to others and from them.
+  double hidden_seconds = 0;  // part of forward and backward that overlapped an exchange
+  int64_t sent_bytes = 0;     // of gradients, as this rank's share of the algorithm
+  // Payload through sockets and shared memory, to others and from them.
   int64_t payload_sent_bytes = 0, received_bytes = 0;
   bool local = false;  // loss, norm, sources and items are of this rank's group (local_steps.h)
 };
 
-// The groups of local steps have told each other how far they came (local_steps.h).
+// A synchronization of the groups of local steps (local_steps.h).
 struct MeetingRecord {
-  int64_t step = 0, steps = 0;  // after which step, and of how many
+  int64_t step = 0, steps = 0;  // after which step, and over how many
   double loss = 0;              // mean over the targets of all groups in these steps
-  double distance = 0;          // norm of the mean way of the groups in these steps
-  double seconds = 0;           // that training stood still for it
-  int64_t sent_bytes = 0;       // handed to the sum by this rank, as fp32
+  double distance = 0;          // norm of the groups' mean displacement in these steps
+  double seconds = 0;           // for which training stood still
+  int64_t sent_bytes = 0;       // that this rank put into the sum, as fp32
 };
 
 struct EvaluationRecord {
@@ -61,13 +63,13 @@ struct CheckpointRecord {
   std::string name;
 };
 
-// Listeners live on rank 0 only. They may throw MachineError (a full disk).
+// Observers exist on rank 0 only. They may throw MachineError (a full disk).
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_start(int64_t first_step, int64_t total_steps) {}
   virtual void on_step(const StepRecord& record) {}
-  // Of every rank, for a step before: all steps in their order.
+  // Tells the times of every rank for an earlier step. Called for all steps in their order.
   virtual void on_times(const StepTimes& times) {}
   virtual void on_meeting(const MeetingRecord& record) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}

@@ -12,7 +12,7 @@ static_assert(sizeof(TimeFields) == sizeof(RankTimes));
 
 }  // namespace
 
-// The busy time goes where `peers` will be.
+// Sends the busy time in the place of `peers`, which take_times() computes from it.
 void put_times(const AccountedStep& step, std::span<double> place) {
   RankTimes times = step.times;
   times.peers = static_cast<float>(step.busy);

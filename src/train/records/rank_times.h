@@ -1,5 +1,5 @@
-// The times of every rank's steps on their way to rank 0: each rank puts those of its last step
-// into its own place of the sum that a step takes anyway, where the others put zeros.
+// Sends the times of every rank's steps to rank 0. Each rank puts those of its previous step into
+// its own slots of the all-reduce that a step makes anyway, where the other ranks put zeros.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace lockstep {
 
-// `place`: kRankTimesFields numbers.
+// `place` has kRankTimesFields numbers.
 void put_times(const AccountedStep& step, std::span<double> place);
 
-// `sums`: the places of all ranks, by rank. A rank that took no part in the sum, as others than
-// rank 0's group in local steps, has zeros. What a rank waited until the last one had begun to
-// wait (`peers`) is the difference of their busy times: all count from the end of the exchange
-// before, which they left together but for one delay of the network.
+// `sums` holds the slots of all ranks, by rank; a rank that took no part in the sum (in local
+// steps, one outside rank 0's group) has zeros. `peers`, the time a rank waited until the last rank
+// began to wait, is the difference of their busy times: both count from the end of the previous
+// exchange, which all ranks leave at the same time up to one network delay.
 std::vector<RankTimes> take_times(std::span<const double> sums);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One list of names for both directions: `f(name, member)`.
+// Lists the names once for both directions: calls `f(name, member)`.
 template <class M, class F>
 void each_field(M& m, const F& f) {
   f("unit", m.unit);

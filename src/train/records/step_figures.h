@@ -1,5 +1,5 @@
-// The figures of a step under their tags (docs/run-folder.md#tags), in the order of metrics.jsonl:
-// the one list for every log.
+// Lists the figures of a step under their tags (docs/run-folder.md#tags), in the order of
+// metrics.jsonl: one list for every log.
 #pragma once
 
 #include "metrics/perplexity.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// f(tag, value) for each figure that the step has; counts are int64_t, all others double.
+// Calls f(tag, value) for each figure that the step has; counts are int64_t, all others double.
 template <typename F>
 void for_each_figure(const StepRecord& r, const F& f) {
   f("train/loss", r.loss);
