@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "launch/doctor/doctor_findings.h"
-#include "train/config/precision.h"
+#include "train/config/number_formats.h"
 
 namespace lockstep {
 

@@ -1,7 +1,7 @@
 #include "train/parts/weight_histograms.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 
