@@ -214,8 +214,7 @@ struct TileScratch {
   uint16_t *key, *value;         // paired: [keys / 32][width / 16] tiles
   uint16_t *weights, *d_scores;  // paired: [queries / 32][keys / 16] tiles
   uint16_t *query_t, *d_out_t;   // transposed: [width / 16][queries / 32] tiles
-  uint16_t* paired_query;        // [queries / 32][width / 16] tiles, an intermediate of query_t and
-                                 // d_out_t
+  uint16_t* paired_query;        // [queries / 32][width / 16] tiles, then transposed into the above
   uint16_t *rows, *copy;         // [16, keys], [16, width]
   float *scores, *d_score_rows;  // [16, keys]
   float* out;                    // [16, width], or [16, 64] of transposed gradients
@@ -343,8 +342,7 @@ void attention_backward(const AttentionArgs<Bf16>& a, const AttentionBackwardArg
                   s.copy);
   pair_rows(key, a.key_stride, h.keys, h.width, h.key_rows, s.key, s.copy);
   for (int64_t first = 0; first < h.query_rows; first += kTile) {
-    const int64_t count = smaller(kTile, h.queries - first);  // may be negative or 0: then the tile
-                                                              // row is zeros
+    const int64_t count = smaller(kTile, h.queries - first);  // none left: a row of zeros
     uint16_t* weights = s.weights + first / kDepth * h.key_tiles * kTileWords;
     uint16_t* d_scores = s.d_scores + first / kDepth * h.key_tiles * kTileWords;
     const TileProduct depth{nullptr,          kDepth,  0,         nullptr, h.key_tiles * kTileWords,

@@ -87,8 +87,7 @@ void attention(const AttentionArgs<T>& a, const AttentionTask& t, float* memory)
   for (int64_t block = 0; block < queries; block += kQueryBlock) {
     const int64_t count = smaller(kQueryBlock, queries - block);
     const int64_t row = t.query_begin + block;
-    const int64_t seen = a.causal ? smaller(keys, block + count) : keys;  // what the block's last
-                                                                          // query sees
+    const int64_t seen = a.causal ? smaller(keys, block + count) : keys;  // by the last query
     load_rows(a.query + row * a.query_stride + column, a.query_stride, count, width, s.query, count,
               scale);
     multiply({s.query, s.dim, 1, s.key_t, s.keys, s.scores, s.keys, false}, count, padded(seen),

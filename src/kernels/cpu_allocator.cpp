@@ -27,8 +27,8 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArena = std::size_t{64} << 20;
 constexpr std::size_t kLarge = std::size_t{256} << 10;  // requests from here on go to the heap
 constexpr std::size_t kPage = 4096;                     // large blocks are multiples of it
-constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller remainder of a block is not
-                                                        // split off
+constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest of a block is not split
+                                                        // off
 constexpr std::size_t kClasses = 80;                    // the last class has 2^26 bytes
 constexpr std::size_t kInHeap = kClasses;
 

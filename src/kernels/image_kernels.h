@@ -24,8 +24,7 @@ struct ResizeRowsArgs {
   int64_t in_stride = 0;  // bytes from row to row
   int64_t in_width = 0;   // pixels
   uint8_t* out = nullptr;
-  int64_t out_stride = 0;      // bytes; 3 * axis.size + 1 at least: a byte past the row's end is
-                               // written
+  int64_t out_stride = 0;      // bytes; at least 3 * axis.size + 1: a byte past a row is written
   bool mirror = false;         // writes the outputs in reverse order
   uint8_t* scratch = nullptr;  // resize_rows_scratch(in_width) bytes
 };

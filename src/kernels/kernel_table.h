@@ -68,8 +68,7 @@ struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0; y alone show
 };
 
 template <class T>
-struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)); x becomes its slope, by which backward
-                          // multiplies
+struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)), x = the slope for the backward pass
   T* x;
   const T* bias;  // [width]
   T* y;           // equal to x: no slope is kept
@@ -180,8 +179,7 @@ struct TransposeKeysArgs {
 // (models/candidates.h). A row starts with largest = -infinity, sum = 0 and every value =
 // -infinity.
 struct BestLogitsArgs {
-  const float* logits;  // [rows, stride]; the first `count` of a row are used, for the ids from
-                        // first_id on
+  const float* logits;  // [rows, stride], of which `count` are used: the ids from first_id on
   int64_t stride;
   int64_t first_id, count;
   const int32_t* excluded;  // ids that count in the sum but are never among the best; ascending
@@ -315,12 +313,10 @@ struct Kernels {
   void (*add_winograd_gradient)(const WinogradGradientArgs&, int64_t begin, int64_t end);
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
-  void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of values that the step
-                                                                        // left unchanged
+  void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // without a step
   bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
-  void (*exponential)(const float* x, float* y, int64_t n);  // exponential() of isa_math.h, for its
-                                                             // test
+  void (*exponential)(const float* x, float* y, int64_t n);  // that of isa_math.h, for its test
 
   template <class T>
   const TypedKernels<T>& typed() const;

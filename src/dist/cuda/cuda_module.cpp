@@ -1,4 +1,4 @@
-// The module that dist/collectives/cuda.h describes: all code that CUDA's headers are needed for.
+// The module that dist/collectives/cuda.h describes: all code that needs CUDA's headers.
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/version.h>
 
