@@ -1,4 +1,4 @@
-// The 1cycle policy (Smith and Topin 2017, "Super-Convergence"), number for number as
+// The 1cycle policy (Smith and Topin 2017, "Super-Convergence"), with the same numbers as
 // torch.optim.lr_scheduler.OneCycleLR.
 #pragma once
 
@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-// Share of the largest learning rate at `step`, from 1 to total_steps.
+// The learning rate, as a share of the largest, and the momentum at `step`, which runs from 1 to
+// total_steps.
 double one_cycle_value(int64_t step, const ScheduleConfig& config, const ScheduleContext& context);
 double one_cycle_momentum(int64_t step, const ScheduleConfig& config,
                           const ScheduleContext& context);
