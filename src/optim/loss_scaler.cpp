@@ -89,9 +89,7 @@ void LossScaler::follow_largest(bool overflowed, double largest) {
   const double deviation = std::sqrt(std::max(0.0, square_ / (1 - lack_slow_) - slow * slow));
   const double highest = mean + config_.overflow_deviations * deviation;
   double scale = std::exp2(config_.log_max - highest);
-  if (overflowed)
-    scale = std::min(scale, scale_ / config_.factor);  // the formula alone might keep
-                                                       // the scale
+  if (overflowed) scale = std::min(scale, scale_ / config_.factor);  // else it might not fall
   scale_ = std::clamp(scale, config_.minimum, config_.maximum);
 }
 
