@@ -88,8 +88,8 @@ inline Rows sixteen_rows(const Bf16* from, int64_t stride, int64_t count, int64_
   return {copy, width};
 }
 
-// Written with GCC's vectors, because GCC warns that its intrinsics for this read what was never
-// written.
+// Written with GCC's vectors, because GCC warns that its intrinsics for this read
+// what was never written.
 typedef uint16_t Words __attribute__((vector_size(32)));
 typedef uint32_t Pairs __attribute__((vector_size(64)));
 inline __m512i pairs(__m256i even, __m256i odd) {
@@ -247,8 +247,8 @@ struct TileScratch {
   }
 };
 
-// Whether the tiles fit the attention and pay: products take little of the time of shorter
-// sentences.
+// Whether the tiles fit the attention and pay: products take little of the
+// time of shorter sentences.
 constexpr int64_t kFewestKeys = 64, kMostKeys = 1024;
 template <class T>
 bool fits(const AttentionArgs<T>& a, const AttentionTask& t) {
@@ -342,7 +342,7 @@ void attention_backward(const AttentionArgs<Bf16>& a, const AttentionBackwardArg
                   s.copy);
   pair_rows(key, a.key_stride, h.keys, h.width, h.key_rows, s.key, s.copy);
   for (int64_t first = 0; first < h.query_rows; first += kTile) {
-    const int64_t count = smaller(kTile, h.queries - first);  // none left: a row of zeros
+    const int64_t count = smaller(kTile, h.queries - first);  // 0 or less: zeros
     uint16_t* weights = s.weights + first / kDepth * h.key_tiles * kTileWords;
     uint16_t* d_scores = s.d_scores + first / kDepth * h.key_tiles * kTileWords;
     const TileProduct depth{nullptr,          kDepth,  0,         nullptr, h.key_tiles * kTileWords,

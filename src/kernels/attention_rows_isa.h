@@ -42,8 +42,8 @@ inline float total(float* __restrict lanes) {
   return lanes[0];
 }
 
-// Replaces the scores by the weights after softmax and dropout; returns the logarithm of the sum of
-// exp.
+// Replaces the scores by the weights after softmax and dropout; returns the
+// logarithm of the sum of exp.
 inline float softmax_row(float* scores, const Row& row, const DropoutRows& dropout) {
   alignas(64) float largest_of[kPadding], sum_of[kPadding];
   for (int l = 0; l < kPadding; ++l) {

@@ -1,8 +1,9 @@
-// Small requests are rounded up to size classes, four to a power of two (at most a quarter more
-// than asked). A class has its own lock and list, so threads meet only when they want the same size
-// at the same time. Large blocks come from one best-fit heap that merges neighbouring free blocks:
-// batches differ in length, and a list for every size would keep the most blocks of that size that
-// were ever in use. All memory is cut from arenas in huge pages.
+// The caching allocator for CPU tensors. Small requests are rounded up to size classes, four to
+// a power of two (at most a quarter more than asked). A class has its own lock and list, so
+// threads meet only when they want the same size at the same time. Large blocks come from one
+// best-fit heap that merges neighbouring free blocks: batches differ in length, and a list for
+// every size would keep the most blocks of that size that were ever in use. All memory is cut
+// from arenas in huge pages.
 #include "kernels/cpu_allocator.h"
 
 #include <c10/core/Allocator.h>
@@ -32,7 +33,7 @@ constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest of a b
 constexpr std::size_t kClasses = 80;                    // the last class has 2^26 bytes
 constexpr std::size_t kInHeap = kClasses;
 
-// Lies before every block, in a cache line of its own.
+// A header lies before every block, in a cache line of its own.
 struct alignas(kUnit) Header {
   std::size_t size_class = 0;  // or kInHeap
   std::size_t size = 0;        // bytes, this header included

@@ -21,9 +21,9 @@ struct AllocatorStatistics {
 AllocatorStatistics allocator_statistics();
 void reset_peak_bytes();  // sets the peak to what is in use now
 
-// Gives the pages of large free blocks back to the system. The blocks stay held as address space,
-// and their pages come back when they are used. Meant to be called once after trials, not in every
-// step.
+// Gives the pages of large free blocks back to the system. The blocks stay held as address
+// space, and their pages come back when they are used. Meant to be called once after
+// trials, not in every step.
 void give_back_free_pages();
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Dropout with residual or ReLU, bias, sums over columns, and conversions between fp32 and
-// bfloat16.
+// Dropout with residual or ReLU, bias, sums over columns, and conversions
+// between fp32 and bfloat16.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

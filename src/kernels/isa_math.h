@@ -16,8 +16,8 @@ inline float to_float(Bf16 x) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
 }
 
-// Rounds to nearest, ties to even; a NaN stays a NaN (quiet), infinities stay, overflow becomes
-// infinity.
+// Rounds to nearest, ties to even; a NaN stays a NaN (quiet), infinities stay,
+// overflow becomes infinity.
 inline Bf16 to_bf16(float x) {
   uint32_t bits = __builtin_bit_cast(uint32_t, x);
   uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;

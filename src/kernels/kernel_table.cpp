@@ -119,8 +119,8 @@ bool supports_avx512_dot() {  // dot products of bf16 pairs and of int8 quadrupl
 #endif
 }
 
-// AMX multiplies bf16 tiles. Its registers are large: Linux grants them only to a process that
-// asks.
+// AMX multiplies bf16 tiles. Its registers are large: Linux grants them only
+// to a process that asks.
 bool supports_amx() {
 #if defined(__x86_64__) && defined(__linux__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA

@@ -174,10 +174,10 @@ struct TransposeKeysArgs {
   T* out;  // [heads, head_width, padded_keys(count)], zeros from count on
 };
 
-// Updates what is known of each row by the logits of `count` further ids: the log of the sum of
-// exp, and the `best` largest logits, where equal ones come in order of their ids
-// (models/candidates.h). A row starts with largest = -infinity, sum = 0 and every value =
-// -infinity.
+// Updates what is known of each row by the logits of `count` further ids: the log of
+// the sum of exp, and the `best` largest logits, where equal ones come in order of
+// their ids (models/candidates.h). A row starts with largest = -infinity, sum = 0 and
+// every value = -infinity.
 struct BestLogitsArgs {
   const float* logits;  // [rows, stride], of which `count` are used: the ids from first_id on
   int64_t stride;
@@ -313,7 +313,7 @@ struct Kernels {
   void (*add_winograd_gradient)(const WinogradGradientArgs&, int64_t begin, int64_t end);
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
-  void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // without a step
+  void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
   bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
   void (*exponential)(const float* x, float* y, int64_t n);  // that of isa_math.h, for its test

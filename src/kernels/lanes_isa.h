@@ -1,4 +1,4 @@
-// Vectors of fp32 in registers, and their loads from and stores to fp32, bf16 and fp16 in memory.
+// Vectors of fp32 in registers: loads from fp32, bf16 and fp16 in memory, stores to fp32 and bf16.
 #pragma once
 
 #if defined(__AVX512BF16__)

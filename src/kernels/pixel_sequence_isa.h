@@ -31,8 +31,8 @@ class Pixels {
 
   int64_t count() const { return count_; }
   int64_t planes() const { return stride_ * stride_; }
-  // plane() returns the plane that a tap reads, shift() how far it reads from the place of the
-  // result.
+  // plane() returns the plane that a tap reads, shift() how far it reads from
+  // the place of the result.
   int64_t plane(int64_t tap) const {
     return stride_ == 1 ? 0 : (tap / 3 == 1 ? 0 : 2) + (tap % 3 == 1 ? 0 : 1);
   }

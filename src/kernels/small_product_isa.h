@@ -59,8 +59,8 @@ inline void product_rows(const SmallProduct& p, int64_t m, int64_t columns, int6
   if (n < columns) product_tile<kRows, 1>(p, m, n, depth);
 }
 
-// Multiplies. REQUIRES: columns is a multiple of kPadding; what lies in the padding is computed
-// too.
+// Multiplies. REQUIRES: columns is a multiple of kPadding; what lies in the
+// padding is computed too.
 inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64_t depth) {
   constexpr int kBlock = kLanes == 16 ? 6 : 4;  // the sums fill half of the registers or more
   int64_t m = 0;
@@ -95,8 +95,8 @@ inline void transpose_square(const float* from, int64_t from_row, float* to, int
   for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Lanes*>(to + i * to_row) = row[i];
 }
 
-// Transposes from [rows, columns] to `to` [columns, rows], both dense, both sides multiples of
-// kPadding.
+// Transposes from [rows, columns] to `to` [columns, rows], both dense, both sides
+// multiples of kPadding.
 inline void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
   for (int64_t i = 0; i < rows; i += kLanes) {
     for (int64_t j = 0; j < columns; j += kLanes) {

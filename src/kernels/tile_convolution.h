@@ -42,8 +42,8 @@ struct TileConvolutionKernels {
   // `scratch` has scratch_bytes(), is aligned to 64 bytes and needs no initial contents.
   void (*convolve)(const TileConvolutionArgs&, const TileConvolutionPart&, void* scratch) = nullptr;
   int64_t (*scratch_bytes)(const TileConvolutionArgs&) = nullptr;
-  // Returns the number of chunks into which the pixels are divided; it depends on nothing but the
-  // shape.
+  // Returns the number of chunks into which the pixels are divided; it depends on
+  // nothing but the shape.
   int64_t (*chunks)(const TileConvolutionArgs&) = nullptr;
 };
 

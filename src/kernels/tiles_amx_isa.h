@@ -20,8 +20,8 @@ namespace LOCKSTEP_ISA {
   __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::)
 #define LOCKSTEP_ZERO_TILE(tile) __asm__ volatile("tilezero %%tmm" #tile ::)
 
-// Configures all eight tiles at full size for as long as the object lives. Every thread has its own
-// tiles.
+// Configures all eight tiles at full size for as long as the object lives. Every
+// thread has its own tiles.
 class Tiles {
  public:
   Tiles() {

@@ -1,10 +1,10 @@
 // The gradient of a convolution's weight from the gradient of its result and its input, added
 // straight to fp32: gradient[o, i, tap] += sum over the pixels p of d_y[p, o] * x[p + tap, i].
 //
-// The kernel is of one pixel, or of 3 x 3 with one pixel of zero padding. With stride 1 the pixels
-// of all images are one sequence, with a column of zeros after every line and a line of zeros after
-// every image, and a tap is a shift of x along that sequence. pixel_sequence_isa.h describes stride
-// 2.
+// The kernel is of one pixel, or of 3 x 3 with one pixel of zero padding. With stride 1 the
+// pixels of all images are one sequence, with a column of zeros after every line and a line
+// of zeros after every image, and a tap is a shift of x along that sequence.
+// pixel_sequence_isa.h describes stride 2.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The transformations of winograd.h, on one vector of channels at a time. B^T of the patches is the
-// same for both filterings; G and A^T are Vandermonde matrices, G divided by the products of the
-// distances.
+// The transformations of winograd.h, on one vector of channels at a time. B^T of the patches
+// is the same for both filterings; G and A^T are Vandermonde matrices, G divided by the
+// products of the distances.
 #include "kernels/winograd.h"
 
 #include "kernels/isa_math.h"
@@ -19,8 +19,8 @@ constexpr float kA = 0.625f, kB = 1.5f;
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 constexpr float kFrom0 = kA2 * kB2, kFromA = 2 * kA2 * (kA2 - kB2), kFromB = 2 * kB2 * (kB2 - kA2);
 
-// The values at 0, a and -a, b and -b, and infinity; a pair is kept as its parts of even and odd
-// powers.
+// The values at 0, a and -a, b and -b, and infinity; a pair is kept as its parts
+// of even and odd powers.
 struct Pair {
   Lanes even, odd;
 };

@@ -91,8 +91,8 @@ class Bert {
 
   // Returns the stream in fp32 and in the compute type, [tokens, hidden_size] each.
   ResidualNorm embed_texts(const Pass& pass) const;
-  // Computes a layer after its attention `mixed`, for all tokens or only for the first ones of the
-  // texts.
+  // Computes a layer after its attention `mixed`, for all tokens or only for the
+  // first ones of the texts.
   ResidualNorm finish_layer(std::size_t index, const torch::Tensor& stream,
                             const torch::Tensor& mixed, const Pass& pass) const;
 

@@ -140,8 +140,8 @@ NamedWeights name_weights(const WeightFiles& files) {
     if (!files.entries().empty()) error.set_cause("it holds " + files.entries().front().name);
     throw error;
   }
-  // "module.bert." -> outer "module."; "bert.", which a model without a head lacks, is added to its
-  // names.
+  // "module.bert." -> outer "module."; "bert.", which a model without a head lacks,
+  // is added to its names.
   const bool has_base = *prefix == "bert." || prefix->ends_with(".bert.");
   const std::string outer = has_base ? prefix->substr(0, prefix->size() - 5) : *prefix;
   NamedWeights out;

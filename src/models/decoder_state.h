@@ -17,8 +17,8 @@ namespace lockstep {
 class DecoderCache {
  public:
   virtual ~DecoderCache() = default;
-  // Adds the position of this step and attends to all positions so far: qkv [rows, 3 * d] -> [rows,
-  // d].
+  // Adds the position of this step and attends to all positions so far: qkv
+  // [rows, 3 * d] -> [rows, d].
   virtual torch::Tensor attend_self(std::size_t layer, const torch::Tensor& qkv) = 0;
   // Attends from query [rows, d] to the encoder's output of the row's sentence -> [rows, d].
   virtual torch::Tensor attend_memory(std::size_t layer, const torch::Tensor& query) = 0;

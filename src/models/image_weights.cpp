@@ -139,8 +139,8 @@ class Reader {
   std::vector<Copy> copies_;
 };
 
-// Checks that config.json does not describe a network of the same shapes that computes something
-// else.
+// Checks that config.json does not describe a network of the same shapes that
+// computes something else.
 void check_config(const fs::path& path, const ImageModel& model, ImageWeightsRead& read) {
   auto expect = [&](const Json& json, const char* key, const Json& expected) {
     if (!json.contains(key) || json.at(key) == expected) return;

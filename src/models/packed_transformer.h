@@ -45,12 +45,12 @@ class PackedTransformer {
     torch::Tensor sum;     // fp32 [rows, d_model]
     torch::Tensor normed;  // [rows, d_model] in the activation type
   };
-  // Returns table[tokens] * sqrt(d_model) + positions, and what the block with the norm `first`
-  // reads.
+  // Returns table[tokens] * sqrt(d_model) + positions, and what the block with
+  // the norm `first` reads.
   Stream begin(const torch::Tensor& tokens, const torch::Tensor& positions, int64_t longest,
                const LayerNorm& first) const;
-  // A block's own norm and that of the next one; the network's variant decides which of them is
-  // used.
+  // A block's own norm and that of the next one; the network's variant decides
+  // which of them is used.
   struct Norms {
     const LayerNorm& own;
     const LayerNorm& next;

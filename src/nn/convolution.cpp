@@ -188,8 +188,8 @@ void gather_taps(const torch::Tensor& x, const Convolution& convolution, torch::
   });
 }
 
-// gradient [out, in, kernel, kernel] += d_weight, which lies in memory as [out, kernel, kernel,
-// in].
+// gradient [out, in, kernel, kernel] += d_weight, which lies in memory as
+// [out, kernel, kernel, in].
 void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
   const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
   with_type(d_weight.scalar_type(), [&](auto zero) {

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// The operations that have kernels of lockstep's own, with the names that run.plain_operations
-// lists.
+// The operations that have kernels of lockstep's own, with the names that
+// run.plain_operations lists.
 enum class FusedOperation {
   kLinear,
   kLinearRelu,

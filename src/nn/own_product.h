@@ -11,10 +11,10 @@ namespace lockstep::detail {
 // CPUs with its dot products.
 bool own_products_pay(at::ScalarType type);
 
-// Whether the products below are worth using. They take dense matrices, all fp32 or all bf16. They
-// do not pay for a few rows, which do not repay the packing, nor for weights that leave the cache
-// between two rows, such as output tables. A bf16 product over an odd number of inputs would need a
-// copy.
+// Whether the products below are worth using. They take dense matrices, all fp32 or all bf16.
+// They do not pay for a few rows, which do not repay the packing, nor for weights that leave
+// the cache between two rows, such as output tables. A bf16 product over an odd number of
+// inputs would need a copy.
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
 bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient);
 
@@ -26,8 +26,8 @@ torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor
 torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight,
                           const torch::Tensor& into = {});
 
-// gradient [out, in], fp32, += d_y^T x for d_y [rows, out], x [rows, in]. The sums are fp32
-// throughout.
+// gradient [out, in], fp32, += d_y^T x for d_y [rows, out], x [rows, in]. The
+// sums are fp32 throughout.
 void add_own_weight_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                              const torch::Tensor& x);
 

@@ -31,8 +31,8 @@ void pack_panel(const T* weight, int64_t inputs, int64_t rows, int64_t group, T*
   }
 }
 
-// Packs weight [outputs, inputs] of elements T into panels of bytes, with zeros where there is no
-// weight.
+// Packs weight [outputs, inputs] of elements T into panels of bytes, with zeros
+// where there is no weight.
 template <class T>
 Tensor pack(const Tensor& weight, int64_t group) {
   const int64_t outputs = weight.size(0), inputs = weight.size(1);

@@ -50,8 +50,8 @@ class Parameters {
   // Fills the fp32 [shape] tensor it is given, on the CPU, with numbers from the generator.
   using Initializer = std::function<void(torch::Tensor&, at::Generator&)>;
 
-  // Adds a weight. The order of the calls is the order in the flat arrays. Names are unique
-  // (TORCH_CHECK).
+  // Adds a weight. The order of the calls is the order in the flat arrays. Names
+  // are unique (TORCH_CHECK).
   ParameterRef add(std::string name, std::vector<int64_t> shape, Initializer initializer);
   // Adds a lookup table [entries, width], such as an embedding.
   ParameterRef add_table(std::string name, std::vector<int64_t> shape, Initializer initializer);

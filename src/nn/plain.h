@@ -20,8 +20,8 @@ inline torch::Tensor plain_weight(const Parameter& parameter, at::ScalarType com
   return parameter.value.to(compute);
 }
 
-// The threshold on 16 random bits below which an element is dropped, and the scale of kept
-// elements.
+// The threshold on 16 random bits below which an element is dropped, and the
+// scale of kept elements.
 uint32_t dropout_threshold(double p);
 float dropout_scale(double p);  // 1 / (1 - threshold / 65536)
 

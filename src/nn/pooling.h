@@ -1,5 +1,5 @@
-// Pooling over pixels of x [n, channels, height, width] in the compute type, channels last in
-// memory.
+// Pooling over pixels of x [n, channels, height, width] in the compute type,
+// channels last in memory.
 #pragma once
 
 #include <torch/types.h>

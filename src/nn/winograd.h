@@ -23,8 +23,8 @@ torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& wei
 torch::Tensor winograd_convolve_backward(const torch::Tensor& d_y, const torch::Tensor& weight,
                                          const torch::Tensor& into);
 
-// Adds the weight's gradient to `gradient` [out, in, 3, 3], fp32 and dense; d_y and x have channels
-// last.
+// Adds the weight's gradient to `gradient` [out, in, 3, 3], fp32 and dense; d_y
+// and x have channels last.
 void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                            const torch::Tensor& x);
 

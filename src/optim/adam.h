@@ -30,8 +30,8 @@ std::unique_ptr<OptimizerConfig> make_adam_config();
 std::unique_ptr<OptimizerConfig> make_adamw_config();
 std::unique_ptr<OptimizerConfig> make_lazy_adam_config();
 
-// The arrays are shared with the caller. On the CPU a step is one fused pass, elsewhere libtorch
-// operations.
+// The arrays are shared with the caller. On the CPU a step is one fused pass,
+// elsewhere libtorch operations.
 //
 // LazyAdam: a row of a lookup table whose gradient is all zero was not used in the step. It keeps
 // value and moments: no decay of the moments, no step from the remaining momentum, no weight decay;

@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// The learning rate, as a share of the largest, and the momentum at `step`, which runs from 1 to
-// total_steps.
+// The learning rate, as a share of the largest, and the momentum at `step`, which runs
+// from 1 to total_steps.
 double one_cycle_value(int64_t step, const ScheduleConfig& config, const ScheduleContext& context);
 double one_cycle_momentum(int64_t step, const ScheduleConfig& config,
                           const ScheduleContext& context);

@@ -59,8 +59,8 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual void step(const StepSize& size) = 0;
-  // Returns what a checkpoint must hold, in a fixed order. The tensors share the optimizer's
-  // memory.
+  // Returns what a checkpoint must hold, in a fixed order. The tensors share
+  // the optimizer's memory.
   virtual std::vector<StateArray> state() = 0;
   int64_t steps_done = 0;  // saved and restored with the state; Adam's bias correction uses it
 };
@@ -94,8 +94,8 @@ struct PlainSlice {
   torch::Tensor value, gradient, low, average, m, v;
   PlainSlice(const FlatArrays& arrays, const torch::Tensor& m, const torch::Tensor& v,
              std::pair<int64_t, int64_t> range);
-  // Multiplies the gradient by its scale, then applies weight decay to the gradient or to the
-  // value.
+  // Multiplies the gradient by its scale, then applies weight decay to the
+  // gradient or to the value.
   void begin(const UpdateStep& step);
   // Sets the gradient to 0 and low to value, and updates the average.
   void end(const UpdateStep& step);

@@ -178,8 +178,8 @@ void BatchSearch::advance(Search& search, const std::vector<Continuation>& best,
     next.push_back({c.log_probability, static_cast<int32_t>(links_.size()) - 1});
     beams.push_back(c.beam);
   }
-  // A vocabulary of few tokens may not fill the beam: then the last one is repeated and never
-  // continued.
+  // A vocabulary of few tokens may not fill the beam: then the last one is
+  // repeated and never continued.
   while (!next.empty() && next.size() < k) {
     next.push_back({kNever, next.back().link});
     beams.push_back(beams.back());

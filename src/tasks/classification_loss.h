@@ -30,8 +30,8 @@ LossParts classification_loss(const torch::Tensor& logits, const ClassTargets& t
 // if its logit is not a number. logits: fp32 [n, classes], labels: int64 [n].
 torch::Tensor label_ranks(const torch::Tensor& logits, const torch::Tensor& labels);
 
-// Returns the `most` most probable classes of each row of probabilities [n, classes], most probable
-// first.
+// Returns the `most` most probable classes of each row of probabilities [n,
+// classes], most probable first.
 std::vector<std::vector<ClassProbability>> most_probable(const torch::Tensor& probabilities,
                                                          const std::vector<std::string>& classes,
                                                          int64_t most);

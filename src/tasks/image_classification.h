@@ -124,7 +124,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   int64_t images_in_step(int64_t step_in_epoch) const;
   // Warns of images that were left out, once for each in this process.
   void name_broken(const ImageSet& set, std::span<const int64_t> wanted, const ImageTensors& made);
-  // Returns the class that the image was taken for, with its picture if wanted.
+  // Describes what the image was taken for, with its picture if wanted.
   Sample sample(const ImageSet& set, int64_t index, int64_t taken_for, bool picture) const;
   int64_t loader_threads() const;
   Numerics use_numerics() const;  // for evaluation and classifying

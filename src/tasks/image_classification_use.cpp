@@ -19,8 +19,8 @@ namespace {
 // The sums that a batch of images adds to an evaluation.
 enum Sum { kLoss, kNll, kCorrect, kTop5, kImages, kBroken, kSums };
 
-// Returns `items` numbers of [0, total), evenly spread, because neighbours in a split are of one
-// class.
+// Returns `items` numbers of [0, total), evenly spread, because neighbours in a
+// split are of one class.
 std::vector<int64_t> spread(int64_t items, int64_t total) {
   std::vector<int64_t> out(static_cast<std::size_t>(items));
   for (int64_t i = 0; i < items; ++i) out[i] = i * total / items;
@@ -162,8 +162,8 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   const std::vector<int64_t> indices = spread(items, total);
   const int64_t each = config_.batch.evaluation_images;
   const int64_t batches = (items + each - 1) / each;
-  // Images of the b-th batch. Batches do not depend on the ranks; each rank takes every size-th
-  // one.
+  // Images of the b-th batch. Batches do not depend on the ranks; each rank
+  // takes every size-th one.
   auto batch = [&](int64_t b) {
     return std::span(indices).subspan(b * each, std::min(each, items - b * each));
   };

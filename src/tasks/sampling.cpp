@@ -61,8 +61,8 @@ class BatchSampling {
                 const SamplingOptions& sampling)
       : model_(model), special_(special), options_(options), sampling_(sampling) {}
 
-  // Samples from sources[i], each not empty, for i in `batch`, and writes `count` samples to each
-  // out[i].
+  // Samples from sources[i], each not empty, for i in `batch`, and writes `count`
+  // samples to each out[i].
   void run(const std::vector<std::vector<int32_t>>& sources, const std::vector<std::size_t>& batch,
            std::size_t count, std::vector<std::vector<Hypothesis>>& out);
 

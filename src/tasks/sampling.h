@@ -25,8 +25,8 @@ struct SamplingOptions {
   }
 };
 
-// Picks one token by logits [vocabulary], never one of `excluded`. `uniform` in [0, 1) determines
-// which.
+// Picks one token by logits [vocabulary], never one of `excluded`. `uniform` in
+// [0, 1) determines which.
 int32_t sample_token(const float* logits, int64_t vocabulary, const SamplingOptions& options,
                      const std::vector<int32_t>& excluded, double uniform);
 

@@ -119,8 +119,8 @@ class Task {
   virtual int64_t shown_samples() const { return 3; }  // default after an evaluation
 
   virtual int64_t steps_in_epoch(int64_t epoch) = 0;
-  // Returns the targets of the whole step, over all its parts; equal on every rank without
-  // communication.
+  // Returns the targets of the whole step, over all its parts; equal on every rank
+  // without communication.
   virtual int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) = 0;
   // Returns the number of sentence pairs, images or texts to train on.
   virtual int64_t train_items() const = 0;
@@ -134,9 +134,9 @@ class Task {
   // empty part.
   virtual std::unique_ptr<Batch> make_batch(const BatchPosition& position) = 0;
 
-  // The following fit micro-batches to memory (train/parts/memory_fit.h). Load is what divides a
-  // step into equal parts: source and target tokens, or images. 0: steps of this task are not
-  // fitted.
+  // The following fit micro-batches to memory (train/parts/memory_fit.h). Load is what
+  // divides a step into equal parts: source and target tokens, or images. 0: steps of
+  // this task are not fitted.
   virtual int64_t largest_step_load() { return 0; }
   virtual int64_t smallest_load() const { return 64; }  // load of the first trial
   // Makes a batch of at least `load` from the shortest or longest items of the training data,
@@ -155,8 +155,8 @@ class Task {
   // The split that is evaluated during training, and the one that `lockstep evaluate` uses.
   virtual const char* tuning_split() const { return "dev"; }
   virtual const char* final_split() const { return "test"; }
-  // Returns what evaluate() can measure; the first metric decides by default which checkpoint is
-  // best.
+  // Returns what evaluate() can measure; the first metric decides by default
+  // which checkpoint is best.
   virtual const std::vector<MetricKind>& metrics() const = 0;
   // Evaluates a split, divided among the ranks, each item once. The result is equal on every rank
   // and has the same digits for any number of ranks. Uses the current weights as they are.

@@ -87,8 +87,8 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   Numerics use_numerics() const;  // for evaluation and translation
   // Returns the sums over one batch, by the configured loss.
   LossParts batch_loss(const TranslationBatch& batch, const ForwardContext& context) const;
-  // Makes a batch of the pairs as the network reads them, each side cut to `longest` pieces (0: not
-  // cut).
+  // Makes a batch of the pairs as the network reads them, each side cut to
+  // `longest` pieces (0: not cut).
   std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;

@@ -1,5 +1,5 @@
-// Translator: decodes sentences to hypotheses, by beam search or sampling, in the requested
-// precision.
+// Translator: decodes sentences to hypotheses, by beam search or sampling, in
+// the requested precision.
 #pragma once
 
 #include <memory>

@@ -51,8 +51,8 @@ struct ScoredPair {
 class TranslationUse {
  public:
   virtual ~TranslationUse() = default;
-  // Returns a translator with the weights as they are now; valid while the task lives and is not
-  // trained.
+  // Returns a translator with the weights as they are now; valid while the task
+  // lives and is not trained.
   virtual std::unique_ptr<Translator> translator() const = 0;
   // Translates the lines, divided among the ranks; every rank gets the result, in the order of the
   // lines. Which sentences are decoded together does not depend on the number of ranks, so neither

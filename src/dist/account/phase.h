@@ -13,7 +13,7 @@ enum class Phase : uint32_t {
   kWait,        // for other ranks' gradients, or at a synchronization of local steps
   kOptimizer,   // norm, clipping, update
   kOther,       // the rest of a step: before, between and after the above; listeners, checks
-  kEvaluation,  // may take long; other ranks do not wait for this one meanwhile
+  kEvaluation,  // may take long: its stalls are warned of later
   kCheckpoint,
   kEnding,
 };

@@ -34,8 +34,8 @@ struct OperationRecord {
   std::string text() const;   // "all-reduce of gradient bucket 3, 1,024 x fp32 (operation 17)"
 };
 
-// Sums over the steps since the World began; the difference of two such sums says how time was
-// spent.
+// Sums over the steps since the World began; the difference of two such sums
+// says how time was spent.
 struct StepSums {
   int64_t steps = 0;
   int64_t targets = 0;  // of all ranks

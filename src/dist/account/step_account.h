@@ -33,8 +33,8 @@ class StepAccount {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  // The rank is in `phase` from `now` on. Call the functions up to so_far() from the rank's own
-  // thread.
+  // The rank is in `phase` from `now` on. Call the functions up to so_far() from
+  // the rank's own thread.
   void enter(Phase phase, Time now);
   // Ends the step before. When the number is the same again, that step goes on: its batch was lost.
   void begin_step(int64_t step, Time now);
@@ -45,8 +45,8 @@ class StepAccount {
   // Returns the times of the current step: its finished phases, what they hid and what was moved.
   RankTimes so_far() const;
 
-  // This rank was in an exchange of `bytes` of payload. Any thread may call this and the functions
-  // below.
+  // This rank was in an exchange of `bytes` of payload. Any thread may call this
+  // and the functions below.
   void exchange(std::string_view name, Time begin, Time end, int64_t bytes);
   // A forward or backward pass was blocked by an exchange, which it therefore did not hide.
   void stood_still(Time begin, Time end);

@@ -234,9 +234,9 @@ void Collectives::give_up() {
   interruption_->changed.notify_all();
 }
 
-// Destroying a process group waits for its running operations for as long as a peer delays them,
-// and Gloo cannot be interrupted. As the process is about to end in failure, the groups are leaked
-// instead.
+// Destroying a process group waits for its running operations for as long as a peer delays
+// them, and Gloo cannot be interrupted. As the process is about to end in failure, the
+// groups are leaked instead.
 void Collectives::leave_unfinished() {
   std::scoped_lock lock(mutex_);
   std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });

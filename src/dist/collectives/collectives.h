@@ -1,10 +1,10 @@
 // The parts of a World of several ranks: its c10d process groups, the shared memory of its machine,
 // and the account of its operations. Only world.cpp uses it.
 //
-// An operation on CPU tensors goes through shared memory alone when all ranks are on one machine.
-// Sums over several machines go through each machine's shared memory to its first rank, through the
-// mesh between these ranks, and back; everything else goes through Gloo. CUDA tensors go through
-// NCCL.
+// An operation on CPU tensors goes through shared memory alone when all ranks are on one
+// machine. Sums over several machines go through each machine's shared memory to its first rank,
+// through the mesh between these ranks, and back; everything else goes through Gloo. CUDA
+// tensors go through NCCL.
 #pragma once
 
 #include <torch/types.h>
@@ -70,8 +70,8 @@ class Collectives {
 
   // Returns the group of all ranks when they are on one machine, else null.
   LocalGroup* shared() const { return machines_.one() ? local_.get() : nullptr; }
-  // Returns the group of this rank's machine, or null when the rank is alone there or shares no
-  // memory.
+  // Returns the group of this rank's machine, or null when the rank is alone
+  // there or shares no memory.
   LocalGroup* neighbours() const { return local_.get(); }
   // Returns the ranks of each machine; empty when no ranks share memory.
   const std::vector<std::vector<int>>& machine_ranks() const { return machines_.ranks; }

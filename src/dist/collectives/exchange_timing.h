@@ -12,8 +12,8 @@ struct ExchangeRequest {
   int64_t bytes = 0;  // of fp32 numbers
   int parts = 1;      // sums into which they are cut, all started at once, like buckets
   int repeats = 5;    // timed repeats, after one that is not timed
-  // Pause before each sum: TCP resets its window when a connection was idle, as it is in every
-  // step.
+  // Pause before each sum: TCP resets its window when a connection was idle,
+  // as it is in every step.
   std::chrono::milliseconds pause{0};
   std::chrono::milliseconds limit{3000};  // no further repeat begins after this time
 };

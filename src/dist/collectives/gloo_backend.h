@@ -1,5 +1,5 @@
-// The only place that sees Gloo: it makes the CPU backend and returns it as c10d's abstract
-// Backend.
+// The only place that sees Gloo: it makes the CPU backend and returns it as
+// c10d's abstract Backend.
 #pragma once
 
 #include <chrono>

@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kSlotBytes = std::size_t{512} << 10;
-// Up to this size each member adds up everything itself, which takes one wait less than summing in
-// parts.
+// Up to this size each member adds up everything itself, which takes one wait less
+// than summing in parts.
 constexpr int64_t kWholeBytes = 32 << 10;
 // A longer spin would take a core from the members waited for when there are more threads than
 // cores (ranks with their backward passes).
@@ -107,8 +107,8 @@ void LocalGroup::begin(uint64_t kind, uint64_t bytes) {
   started_ = Clock::now();
 }
 
-// On entry this member has written its slot of step_; on return the slots of all others can be
-// read.
+// On entry this member has written its slot of step_; on return the slots of
+// all others can be read.
 void LocalGroup::step() {
   Board::Member& mine = board_->members[members_.me];
   mine.operation[step_ % 2] = operation_;

@@ -6,14 +6,14 @@
 // reading in step s, and no member gets to step s + 2 before all have begun s + 1: so two slots and
 // one wait a step suffice. The numbering of steps continues from one operation to the next.
 //
-// Every sum is taken in the order of the members, with one rounding for 16-bit types (summed in
-// fp32), so the bits depend neither on the size of the chunks nor on how an array is cut into
-// operations.
+// Every sum is taken in the order of the members, with one rounding for 16-bit types
+// (summed in fp32), so the bits depend neither on the size of the chunks nor on how an
+// array is cut into operations.
 //
-// A waiting member spins for some microseconds, then sleeps on the step word of the member it waits
-// for and checks from time to time whether that process is alive. A failure is written into the
-// memory, so that every member names the same culprit. Only one thread at a time may run
-// operations.
+// A waiting member spins for some microseconds, then sleeps on the step word of the member
+// it waits for and checks from time to time whether that process is alive. A failure is
+// written into the memory, so that every member names the same culprit. Only one thread at a
+// time may run operations.
 #pragma once
 
 #include <chrono>
@@ -52,8 +52,8 @@ class LocalGroup {
   LocalGroup(const LocalGroup&) = delete;
   LocalGroup& operator=(const LocalGroup&) = delete;
 
-  // Ends the time in which other members can attach the memory; nothing else refers to the memory
-  // afterwards.
+  // Ends the time in which other members can attach the memory; nothing else refers to
+  // the memory afterwards.
   void close_door() { memory_.close_descriptor(); }
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
   // Counts in `moved`, from now on, the bytes that this member copies into slots and results, and
@@ -61,13 +61,13 @@ class LocalGroup {
   void count_in(MovedBytes& moved) { moved_ = &moved; }
   int size() const { return static_cast<int>(members_.ranks.size()); }
 
-  // All members call the same operations with the same sizes in the same order. They throw
-  // std::runtime_error that names the rank which died, left or hangs; from then on all operations
-  // throw.
+  // All members call the same operations with the same sizes in the same order. They
+  // throw std::runtime_error that names the rank which died, left or hangs; from then
+  // on all operations throw.
   void all_reduce(void* data, int64_t count, const Summation& summation);
   void broadcast(std::span<std::byte> data, int root);  // root: index of a member
-  // Member m holds the bytes [cuts[m], cuts[m + 1]) of `flat`; on return every member has all
-  // bytes.
+  // Member m holds the bytes [cuts[m], cuts[m + 1]) of `flat`; on return
+  // every member has all bytes.
   void all_gather_slices(std::byte* flat, std::span<const int64_t> cuts);
   void barrier();
 

@@ -21,8 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Up to this size each member sends everything to all others, which takes one delay less than
-// slices.
+// Up to this size each member sends everything to all others, which takes one
+// delay less than slices.
 constexpr std::size_t kDirectBytes = 256 << 10;
 // Bytes that are added up at a time while more arrives: they fit the L2 cache.
 constexpr std::size_t kPieceBytes = 128 << 10;

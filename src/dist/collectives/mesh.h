@@ -1,5 +1,5 @@
-// All-reduce sums between machines over TCP, with one rank of each machine connected to each other
-// one.
+// All-reduce sums between machines over TCP, with one rank of each machine
+// connected to each other one.
 //
 // Two machines send each other the whole array and add up both (one network delay). More machines
 // do so with small arrays; they cut larger ones into one slice per member, which that member adds
@@ -45,10 +45,10 @@ class Mesh {
   // Counts in `moved` the payload sent and received from now on. `moved` must outlive this.
   void count_in(MovedBytes& moved) { moved_ = &moved; }
 
-  // Sums `data` in place. All members start the same sums in the same order. `data` must not be
-  // touched until the future is ready. The future throws std::runtime_error that names the rank
-  // whose connection broke or that is late. On success the mesh's thread calls `finished` before
-  // that.
+  // Sums `data` in place. All members start the same sums in the same order. `data` must not
+  // be touched until the future is ready. The future throws std::runtime_error that names the
+  // rank whose connection broke or that is late. On success the mesh's thread calls
+  // `finished` before that.
   std::shared_future<void> start_sum(std::span<std::byte> data, const Summation& summation,
                                      std::function<void()> finished = {});
 

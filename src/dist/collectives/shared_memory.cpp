@@ -43,8 +43,8 @@ SharedMemory::SharedMemory(int descriptor, std::size_t bytes)
 SharedMemory SharedMemory::create(std::size_t bytes) {
   int descriptor = memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) throw system_error("cannot make shared memory");
-  // The size is reserved now and sealed: a page that is missing later would end a process by
-  // SIGBUS.
+  // The size is reserved now and sealed: a page that is missing later would
+  // end a process by SIGBUS.
   int failure = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   if (failure != 0) {
     close(descriptor);

@@ -60,8 +60,8 @@ std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-// Returns how often a rank passes a broadcast on in Gloo's binomial tree. `rank` counts from the
-// root.
+// Returns how often a rank passes a broadcast on in Gloo's binomial tree.
+// `rank` counts from the root.
 int64_t passes_of_broadcast(int rank, int size) {
   int64_t passes = 0;
   for (int bit = 1; bit < size && (rank & bit) == 0; bit <<= 1) {

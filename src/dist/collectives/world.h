@@ -66,9 +66,9 @@ class RankProgress;
 
 class World {
  public:
-  // Connects to all other ranks; returns when all are connected. Throws MachineError (rank 0's port
-  // in use, missing ranks by number, no route) and ConfigError (an impossible environment or
-  // device).
+  // Connects to all other ranks; returns when all are connected. Throws MachineError (rank
+  // 0's port in use, missing ranks by number, no route) and ConfigError (an impossible
+  // environment or device).
   World(const LaunchEnvironment& environment, const WorldOptions& options);
   // After a clean run, waits up to a few seconds for the others to finish their operations. After a
   // failure, or during stack unwinding, waits for nothing: operations still running are left to the

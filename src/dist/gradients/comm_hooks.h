@@ -75,9 +75,9 @@ using CommHookFactory =
 // All hooks: "none", "bf16", "fp16", "powersgd".
 const Catalogue<CommHookFactory>& comm_hooks();
 
-// Wraps the plain all-reduce in the named hooks; `world` must outlive them. `parameters` describes
-// the flat gradients, ascending; only powersgd needs it. Throws ConfigError for what check()
-// refuses.
+// Wraps the plain all-reduce in the named hooks; `world` must outlive them. `parameters`
+// describes the flat gradients, ascending; only powersgd needs it. Throws ConfigError
+// for what check() refuses.
 std::unique_ptr<CommHook> make_comm_hook(World& world, const CommHookConfig& config,
                                          const std::vector<GradientShape>& parameters = {});
 

@@ -43,8 +43,8 @@ struct ReduceTimings {
 // One step:  prepare(true); loss.backward(); ReduceTimings t = finish();
 // With gradient accumulation, call prepare(false) before all backward passes but the last.
 //
-// The result is the sum over the ranks, not the mean: the caller, who knows the number of tokens,
-// divides.
+// The result is the sum over the ranks, not the mean: the caller, who knows the
+// number of tokens, divides.
 class GradientReducer {
  public:
   // `parameters` come in registration order with ascending offsets, each once (tied weights too).

@@ -1,5 +1,5 @@
-// 16-bit copies of the buckets of gradients, as hooks send them: one for each bucket, allocated
-// once.
+// 16-bit copies of the buckets of gradients, as hooks send them: one for each
+// bucket, allocated once.
 #pragma once
 
 #include <torch/types.h>
@@ -14,8 +14,8 @@ class NarrowCopies {
  public:
   explicit NarrowCopies(at::ScalarType type) : type_(type) {}
 
-  // Returns the bucket with its gradients rounded to the type; valid until the next call for that
-  // bucket.
+  // Returns the bucket with its gradients rounded to the type; valid until the
+  // next call for that bucket.
   GradientBucket round(const GradientBucket& bucket) {
     torch::NoGradGuard no_grad;
     auto index = static_cast<std::size_t>(bucket.index);

@@ -29,8 +29,8 @@ struct PowerSgdConfig {
   void describe(Fields& f);
   // Whether the two factors of a matrix are smaller than the matrix by a factor of min_compression.
   bool compresses(const GradientShape& shape) const;
-  // Returns how many fp32 numbers are sent for these parameters: both factors, and the uncompressed
-  // rest.
+  // Returns how many fp32 numbers are sent for these parameters: both factors, and
+  // the uncompressed rest.
   int64_t numbers_sent(const std::vector<GradientShape>& parameters) const;
 };
 

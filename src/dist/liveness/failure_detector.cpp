@@ -23,7 +23,7 @@ constexpr double kExplanation = 0.8;
 constexpr double kComparison = 0.6;
 // A wait is unusual when it is this many times as long as the longest so far in the same phase.
 constexpr double kUnusual = 3;
-// The same factor for phases that may take long without being a stall.
+// Phases that may take long are warned of after this many times stall_seconds.
 constexpr double kPatience = 8;
 
 double seconds_between(Time from, Time to) {
@@ -276,8 +276,8 @@ std::optional<RankVerdict> FailureDetector::in_trouble(const std::vector<RankSee
   return out;
 }
 
-// Finds the rank that started fewest operations and waits for none, while others wait in a later
-// one.
+// Finds the rank that started fewest operations and waits for none, while
+// others wait in a later one.
 std::optional<FailureDetector::Stall> FailureDetector::find_stall(
     const std::vector<RankSeen>& ranks, Time now) const {
   const RankSeen* culprit = nullptr;

@@ -34,8 +34,8 @@ class Heartbeat {
 
   RankProgress& progress() { return progress_; }
 
-  // On rank 0: listens on `address` and returns the text that the others need for join(). Throws
-  // MachineError.
+  // On rank 0: listens on `address` and returns the text that the others need for
+  // join(). Throws MachineError.
   std::string open(const std::string& address);
   // On the other ranks: connects to rank 0. Throws MachineError.
   void join(const std::string& meeting);
@@ -55,8 +55,8 @@ class Heartbeat {
   // Ends the thread. `clean`: all is done; else the others are told that this rank failed.
   void leave(bool clean);
 
-  // The heartbeat's thread calls `interrupt` when there is a verdict; it ends what this rank waits
-  // in.
+  // The heartbeat's thread calls `interrupt` when there is a verdict; it ends
+  // what this rank waits in.
   void on_verdict(std::function<void()> interrupt);
   // Called when the rank does not end by itself after a verdict, because it is stuck outside the
   // World's operations. The process then ends with exit code 4.

@@ -134,8 +134,8 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
   links_[rank].close();
 }
 
-// The whole table is sent less often when there are many ranks, because its size grows with their
-// number.
+// The whole table is sent less often when there are many ranks, because its size
+// grows with their number.
 void LeaderLinks::answer(const std::vector<RankSeen>& ranks, int rank, Time now, double beat_sent) {
   if (links_[rank].has_backlog()) return;
   const int table_every = 1 + static_cast<int>(ranks.size()) / 16;

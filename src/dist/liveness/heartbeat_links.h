@@ -1,6 +1,6 @@
-// The two ends of the heartbeat connections: rank 0 listens and hears all others, each of which
-// connects to rank 0. Both keep a table of all ranks up to date. Only the heartbeat's thread uses
-// them.
+// The two ends of the heartbeat connections: rank 0 listens and hears all others, each of
+// which connects to rank 0. Both keep a table of all ranks up to date. Only the
+// heartbeat's thread uses them.
 #pragma once
 
 #include <poll.h>
@@ -73,8 +73,8 @@ class FollowerLink {
 
   BeatSocket link_;
   bool leader_done_ = false;
-  // Round trip and offset of the newest answers, in seconds. The quickest answer gives the best
-  // estimate.
+  // Round trip and offset of the newest answers, in seconds. The quickest answer
+  // gives the best estimate.
   std::array<std::pair<double, double>, 16> clocks_{};
   std::size_t answers_ = 0;
   double offset_ = 0, round_trip_ = 0;

@@ -125,8 +125,8 @@ class BeatSocket {
 
 // Connects to a numeric address within some seconds. Throws MachineError.
 int connect_to(const std::string& address, int port, double seconds);
-// Return the numeric address at this or the other end of a connected socket; empty when there is
-// none.
+// Return the numeric address at this or the other end of a connected socket;
+// empty when there is none.
 std::string own_address(int socket);
 std::string peer_address(int socket);
 

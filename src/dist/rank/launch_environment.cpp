@@ -140,9 +140,9 @@ std::optional<Seen> read_plain(const GetVariable& get, const Names& names) {
   return seen;
 }
 
-// Only a task that srun started has a step's variables. Inside sbatch or salloc SLURM_PROCID and
-// SLURM_NTASKS exist as well, in one process: using them would make it wait for ranks that never
-// come.
+// Only a task that srun started has a step's variables. Inside sbatch or salloc
+// SLURM_PROCID and SLURM_NTASKS exist as well, in one process: using them would make it
+// wait for ranks that never come.
 std::optional<Seen> read_slurm(const GetVariable& get) {
   std::optional<Variable> rank = find(get, {"SLURM_PROCID"});
   if (!rank) return std::nullopt;
@@ -298,8 +298,8 @@ std::string master_address(const GetVariable& get, const Seen& seen) {
   refuse_without_address(seen);
 }
 
-// Hydra gives no address but can pass texts between ranks: learn_master (pmi.h) asks for the
-// address.
+// Hydra gives no address but can pass texts between ranks: learn_master
+// (pmi.h) asks for the address.
 bool left_to_pmi(const GetVariable& get, const Seen& seen) {
   return seen.launcher == "MPICH" && find(get, {"PMI_FD"}) &&
          !find(get, {"MASTER_ADDR", "MASTER_PORT"});

@@ -31,18 +31,19 @@ using GetVariable = std::function<std::optional<std::string>(const char*)>;
 // Looks the variable up in the process's own environment.
 std::optional<std::string> environment_variable(const char* name);
 
-// Throws ConfigError, naming the variables: for a value that is no number or out of range, for an
-// incomplete family, for two families that disagree on rank or size, for several hosts without a
-// master address (Open MPI 4 says where mpirun runs, Hydra is asked later), and for a list of hosts
-// that Open MPI 5 does not read.
+// Reads the launch environment. Throws ConfigError, naming the variables, when a value is no number
+// or out of range, when a family is incomplete, when two families disagree on rank or size, when
+// several hosts have no master address (Open MPI 4 says where mpirun runs, Hydra is asked later),
+// and for a list of hosts that Open MPI 5 does not read.
 //
-// Precedence: lockstep, Open MPI, MVAPICH2, Hydra, torchrun, horovodrun, Slurm. Slurm's numbers may
-// differ from those of a launcher inside it as long as Slurm started one task a host (then these
-// are daemons).
+// Precedence: lockstep, Open MPI, MVAPICH2, Hydra, torchrun, horovodrun, Slurm. Slurm's
+// numbers may differ from those of a launcher inside it if Slurm started one task per host (a
+// daemon of that launcher).
 //
-// Where MASTER_PORT is not given it is derived from what all ranks of a job share: 15000 + h, where
-// h < 15000 is the 32-bit FNV-1a hash of run_id modulo 15000 (below Linux' ephemeral ports); Hydra
-// shares nothing unique, there it is 29500. Two jobs that meet on one port end with "port taken".
+// If MASTER_PORT is not given, it is derived from what all ranks of a job share: 15000 + h,
+// where h < 15000 is the 32-bit FNV-1a hash of run_id modulo 15000 (below Linux' ephemeral
+// ports). Hydra shares nothing unique; there the port is 29500. When two jobs get the same port,
+// the second one cannot listen on it and ends (MachineError).
 LaunchEnvironment detect_launch_environment(const GetVariable& get = environment_variable);
 
 // Returns the names of all variables by which a process may learn a rank. A program that starts

@@ -19,9 +19,9 @@ struct LocalAddress {
 // route exists.
 LocalAddress local_address_towards(const std::string& host);
 
-// Returns the address of a network interface of this machine: IPv4 if it has one. Throws
-// ConfigError, naming the existing interfaces, when there is none of this name or it has no
-// address.
+// Returns the address of a network interface of this machine: IPv4 if it has one.
+// Throws ConfigError, naming the existing interfaces, when there is none of this
+// name or it has no address.
 LocalAddress address_of_interface(const std::string& name);
 
 // Returns the numeric addresses of this machine's interfaces, without loopback.
