@@ -1,6 +1,7 @@
-// Attention in bfloat16 with the tile products of Intel's AMX, for sequences as long as those of
-// images and long texts. Scores, softmax and sums are fp32 as in attention_isa.cpp; in addition,
-// the weights and the gradients of the scores are rounded to bfloat16 before they are multiplied.
+// Computes attention in bfloat16 with the tile products of Intel's AMX, for sequences as long
+// as those of images and long texts. Scores, softmax and sums are fp32 as in
+// attention_isa.cpp; in addition, the weights and the gradients of the scores are rounded to
+// bfloat16 before they are multiplied.
 //
 // Tiles are laid out as tiles_amx_isa.h says. A matrix becomes the right factor ("paired") by
 // interleaving two of its rows at a time; its transpose becomes one by transposing 32-bit words.

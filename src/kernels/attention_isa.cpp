@@ -1,4 +1,4 @@
-// Attention of one head of one sentence (Vaswani et al. 2017, section 3.2.1), computed in fp32.
+// Computes attention of one head of one sentence in fp32 (Vaswani et al. 2017, section 3.2.1).
 // Queries go in blocks, so that the scores of a block stay in the cache. Nothing of size query x
 // key is kept for the backward pass, only the logarithm of each row's sum.
 #include "kernels/attention_rows_isa.h"

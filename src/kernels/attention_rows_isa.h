@@ -1,4 +1,4 @@
-// Softmax with dropout over rows of attention scores in fp32, forward and backward.
+// Computes softmax with dropout over rows of attention scores in fp32, forward and backward.
 #pragma once
 
 #include "kernels/isa_math.h"
@@ -85,8 +85,8 @@ inline float softmax_row(float* scores, const Row& row, const DropoutRows& dropo
 }
 
 // Replaces the scores by the weights that the forward pass used, and the gradients of these weights
-// by those of the scores: with p the softmax and m the scaled mask, d_score = p * (m * d - sum of p
-// * m * d).
+// by those of the scores: with p the softmax and m the scaled mask,
+// d_score = p * (m * d - sum of p * m * d).
 inline void backward_row(float* __restrict scores, float* __restrict d_scores, const Row& row,
                          const DropoutRows& dropout, float log_sum) {
   const uint32_t threshold = dropout.threshold;

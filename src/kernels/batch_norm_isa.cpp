@@ -1,5 +1,5 @@
-// Batch normalisation (Ioffe and Szegedy 2015) over rows of channels, computed in fp32, and the
-// reordering of the weights of the convolutions before it.
+// Computes batch normalisation (Ioffe and Szegedy 2015) over rows of channels in fp32, and reorders
+// the weights of the convolutions before it.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,9 +1,9 @@
-// The caching allocator for CPU tensors. Small requests are rounded up to size classes, four to
-// a power of two (at most a quarter more than asked). A class has its own lock and list, so
+// Implements the caching allocator for CPU tensors. Small requests are rounded up to size classes,
+// four to a power of two (at most a quarter more than asked). A class has its own lock and list, so
 // threads meet only when they want the same size at the same time. Large blocks come from one
 // best-fit heap that merges neighbouring free blocks: batches differ in length, and a list for
-// every size would keep the most blocks of that size that were ever in use. All memory is cut
-// from arenas in huge pages.
+// every size would keep the most blocks of that size that were ever in use. All memory is cut from
+// arenas in huge pages.
 #include "kernels/cpu_allocator.h"
 
 #include <c10/core/Allocator.h>
@@ -28,8 +28,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArena = std::size_t{64} << 20;
 constexpr std::size_t kLarge = std::size_t{256} << 10;  // requests from here on go to the heap
 constexpr std::size_t kPage = 4096;                     // large blocks are multiples of it
-constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest of a block is not split
-                                                        // off
+constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest is not split off
 constexpr std::size_t kClasses = 80;                    // the last class has 2^26 bytes
 constexpr std::size_t kInHeap = kClasses;
 
@@ -65,7 +64,8 @@ std::byte* map_pages(std::size_t bytes) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
-  // Returns what lies outside the aligned range; a failure would only leave address space reserved.
+  // What lies outside the aligned range is given back; a failure would only leave
+  // address space reserved.
   if (aligned > address) munmap(start, aligned - address);
   const std::uintptr_t end = aligned + (bytes + 4095) / 4096 * 4096;
   if (address + wanted > end) munmap(reinterpret_cast<void*>(end), address + wanted - end);
@@ -110,7 +110,7 @@ class Heap {
   void give_back_free_pages() {
     std::lock_guard<std::mutex> guard(lock_);
     for (const auto& [size, block] : free_) {
-      // Spares the header and every page that is shared with a neighbour.
+      // The header and every page that is shared with a neighbour are spared.
       const auto start = reinterpret_cast<std::uintptr_t>(block + 1);
       const std::uintptr_t begin = (start + kPage - 1) / kPage * kPage;
       const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;

@@ -1,6 +1,6 @@
-// A caching allocator for CPU tensors: freed blocks are kept and given out again, not returned to
-// the system. A page that the kernel must supply costs microseconds; a training step asks for the
-// same few hundred sizes every time, so after the first steps there are no new pages.
+// Provides a caching allocator for CPU tensors: freed blocks are kept and given out again, not
+// returned to the system. A page that the kernel must supply costs microseconds; a training step
+// asks for the same few hundred sizes every time, so after the first steps there are no new pages.
 #pragma once
 
 #include <cstdint>

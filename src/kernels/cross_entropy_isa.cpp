@@ -1,5 +1,5 @@
-// Softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over rows of logits;
-// the gradient overwrites the logits.
+// Computes softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over rows of
+// logits; the gradient overwrites the logits.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
-// What a decoder does for the one new token of each row: attention of one query to the positions
-// before it, and the choice of the next tokens from the logits.
+// Computes what a decoder needs for the one new token of each row: attention of one query to the
+// positions before it, and the choice of the next tokens from the logits.
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #endif

@@ -1,4 +1,4 @@
-// Dropout with residual or ReLU, bias, sums over columns, and conversions
+// Computes dropout with residual or ReLU, bias, sums over columns, and conversions
 // between fp32 and bfloat16.
 #include "kernels/isa_math.h"
 

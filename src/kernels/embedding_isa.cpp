@@ -1,5 +1,5 @@
-// Embedding: scaled rows of a table plus positions, with dropout; backward adds the
-// gradient to the table's.
+// Computes embeddings, which are scaled rows of a table plus positions, with dropout; backward adds
+// the gradient to the table's.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
-// The exact GELU (Hendrycks and Gimpel 2016): x * Phi(x), where Phi is the distribution function of
-// the standard normal distribution.
+// Computes the exact GELU (Hendrycks and Gimpel 2016): x * Phi(x), where Phi is the distribution
+// function of the standard normal distribution.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -13,8 +13,8 @@ struct Gelu {
 
 // Phi(-|x|) = e^(-x^2 / 2) * t * P(t), t = 1 / (1 + 0.3 |x|), where P minimises the largest
 // relative error on [0, 13.3] (1.3e-7): the form of Abramowitz and Stegun 7.1.26 with three more
-// coefficients. In fp32 Phi is off by less than 2e-7. The density phi in the slope, Phi(x) + x *
-// phi(x), uses the same e^(-x^2 / 2).
+// coefficients. In fp32 Phi is off by less than 2e-7. The density phi in the slope,
+// Phi(x) + x * phi(x), uses the same e^(-x^2 / 2).
 inline Gelu gelu(float x) {
   const float size = __builtin_fabsf(x);
   const float t = 1.0f / (1.0f + 0.3f * size);

@@ -1,6 +1,6 @@
-// Resizing and normalising images. Resizing follows the description of Pillow's resampling: a
-// separable filter in fixed point, rounded to 8 bits after each pass, so the result is the same to
-// the bit.
+// Resizes and normalises images. Resizing follows the description of Pillow's
+// resampling: a separable filter in fixed point, rounded to 8 bits after each pass, so
+// the result is the same to the bit.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

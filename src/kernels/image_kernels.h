@@ -1,6 +1,6 @@
-// Kernels that resize images as Pillow does (8-bit images, coefficients and sums in fixed
-// point with 22 fractional bits, rows first, 8 bits between the two passes) and convert
-// their pixels to a tensor.
+// Declares kernels that resize images as Pillow does (8-bit images, coefficients and sums in fixed
+// point with 22 fractional bits, rows first, 8 bits between the two passes) and convert their
+// pixels to a tensor.
 #pragma once
 
 #include <cstdint>

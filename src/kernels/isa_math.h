@@ -1,6 +1,6 @@
-// Arithmetic that the *_isa.cpp files share. Everything is in the namespace of the instruction set,
-// and nothing of the standard library is called: the linker must never keep an inline function
-// compiled for AVX-512 as the one copy that a CPU without AVX-512 runs too.
+// Defines the arithmetic that the *_isa.cpp files share. Everything is in the namespace of the
+// instruction set, and nothing of the standard library is called: the linker must never keep an
+// inline function compiled for AVX-512 as the one copy that a CPU without AVX-512 runs too.
 #pragma once
 
 #include <cstdint>

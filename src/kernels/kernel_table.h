@@ -1,7 +1,7 @@
-// The CPU kernels: plain functions on raw pointers, compiled once per instruction set (files
-// *_isa.cpp) and chosen once at run time. Nothing here knows of tensors or threads: a call handles
-// the rows [begin, end) it is given, and callers split the rows between threads. The operations of
-// nn/ call them; the mathematics is described there.
+// Declares the CPU kernels: plain functions on raw pointers, compiled once per instruction set
+// (files *_isa.cpp) and chosen once at run time. Nothing here knows of tensors or threads: a call
+// handles the rows [begin, end) it is given, and callers split the rows between threads. The
+// operations of nn/ call them; the mathematics is described there.
 #pragma once
 
 #include <cstdint>

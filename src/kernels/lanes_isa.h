@@ -1,4 +1,4 @@
-// Vectors of fp32 in registers: loads from fp32, bf16 and fp16 in memory, stores to fp32 and bf16.
+// Defines vectors of fp32 in registers, loaded from fp32, bf16 or fp16 and stored to fp32 or bf16.
 #pragma once
 
 #if defined(__AVX512BF16__)

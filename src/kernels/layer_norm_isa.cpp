@@ -1,4 +1,4 @@
-// Layer normalisation of rows (Ba, Kiros, Hinton 2016), computed in fp32.
+// Computes layer normalisation of rows in fp32 (Ba, Kiros, Hinton 2016).
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
-// Products x W^T + b whose weight is laid out in the order in which the kernel reads it. For
-// inference it is packed once, for training at each product (nn/own_product.h). Weights are fp32,
-// bf16 or int8; x has the same type, except that it is unsigned bytes for int8. The kernels are in
-// packed_product_dot_isa.cpp and panel_packing_isa.cpp.
+// Declares products x W^T + b whose weight is laid out in the order in which the kernel reads it.
+// For inference it is packed once, for training at each product (nn/own_product.h). Weights are
+// fp32, bf16 or int8; x has the same type, except that it is unsigned bytes for int8. The kernels
+// are in packed_product_dot_isa.cpp and panel_packing_isa.cpp.
 //
 // Layout: outputs are in panels of kPanelOutputs. Within a panel, inputs are in groups of 4 bytes
 // (1 fp32, 2 bf16 or 4 int8 neighbours), and for every group those of the panel's outputs lie side

@@ -1,6 +1,6 @@
-// The kernels of packed_product.h. Tiles of sums, rows of x by vectors of outputs, stay in
-// registers over all inputs; each step multiplies one group of 4 bytes of every row, broadcast, by
-// one group of every output.
+// Implements the kernels of packed_product.h. Tiles of sums, rows of x by vectors of outputs, stay
+// in registers over all inputs; each step multiplies one group of 4 bytes of every row, broadcast,
+// by one group of every output.
 #include "kernels/packed_product.h"
 
 #if defined(__AVX2__)

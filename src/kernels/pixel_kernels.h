@@ -1,4 +1,4 @@
-// The CPU kernels of image networks; kernel_table.h says what holds for all kernels.
+// Declares the CPU kernels of image networks; kernel_table.h says what holds for all kernels.
 #pragma once
 
 #include <cstdint>

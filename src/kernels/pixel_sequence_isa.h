@@ -1,7 +1,7 @@
-// The pixels of all images as one sequence of places, in which each tap of a convolution lies at a
-// fixed distance: for a kernel of 3 x 3, a column of zeros follows every line and a line of zeros
-// every image. With stride 2 the places are those of the result, and x is four such sequences, its
-// planes: the pixels of even and of odd lines and columns.
+// Treats the pixels of all images as one sequence of places, in which each tap of a convolution
+// lies at a fixed distance: for a kernel of 3 x 3, a column of zeros follows every line and a line
+// of zeros every image. With stride 2 the places are those of the result, and x is four such
+// sequences, its planes: the pixels of even and of odd lines and columns.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Max pooling over 3 x 3 pixels with stride 2 and padding 1, and average pooling over all pixels.
+// Computes max pooling over 3 x 3 pixels with stride 2 and padding 1, and average
+// pooling over all pixels.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

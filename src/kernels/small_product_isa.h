@@ -1,4 +1,4 @@
-// Products of small dense matrices in scratch memory, for attention over short sentences, where a
+// Multiplies small dense matrices in scratch memory, for attention over short sentences, where a
 // call into a BLAS costs more than the product.
 #pragma once
 

@@ -1,5 +1,4 @@
-// Sums of several arrays, element by element, with which the ranks of one machine add up their
-// gradients.
+// Sums several arrays, element by element: so the ranks of one machine add up their gradients.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

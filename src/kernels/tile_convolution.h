@@ -1,7 +1,7 @@
-// Convolution with kernels of one pixel, or of 3 x 3 with one pixel of zero padding, in bf16 with
-// fp32 sums, for images whose channels are innermost; also the sums that a batch norm after it
-// needs. With stride 1 the same function computes the gradient of x: it convolves d_y with the
-// weight packed for that.
+// Declares convolution with kernels of one pixel, or of 3 x 3 with one pixel of zero padding, in
+// bf16 with fp32 sums, for images whose channels are innermost; also the sums that a batch norm
+// after it needs. With stride 1 the same function computes the gradient of x: it convolves d_y with
+// the weight packed for that.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The kernels of tile_convolution.h. For 3 x 3, a chunk of the sequence of pixels, zeros included,
-// is copied into a buffer that stays in the cache; a tap is then a shift along it, and the
-// convolution a product of [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
+// Implements the kernels of tile_convolution.h. For 3 x 3, a chunk of the sequence of pixels, zeros
+// included, is copied into a buffer that stays in the cache; a tap is then a shift along it, and
+// the convolution a product of [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
 #include "kernels/tile_convolution.h"
 
 #include "kernels/isa_math.h"

@@ -1,5 +1,6 @@
-// The tile products of Intel's AMX: TDPBF16PS adds to c [16, 16] fp32 the product of a [16, 32] and
-// b [32, 16], both bf16, where row q of b's tile holds the pairs (b[2q, j], b[2q + 1, j]).
+// Wraps the tile products of Intel's AMX: TDPBF16PS adds to c [16, 16] fp32 the product of
+// a [16, 32] and b [32, 16], both bf16, where row q of b's tile holds the pairs
+// (b[2q, j], b[2q + 1, j]).
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// One optimizer step over flat arrays, in one pass over the memory: it unscales and clips, updates
-// moments and weights, rounds them to 16 bits, moves their average and clears the gradient.
+// Takes an optimizer step over flat arrays in one pass over the memory: it unscales and clips,
+// updates moments and weights, rounds them to 16 bits, moves their average and clears the gradient.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct AdamStep : UpdateStep {
   bool corrected_epsilon = true;
 };
 
-// m = decay * m + share * g, value -= lr * (nesterov ? g + decay * m : m); without m, value -= lr *
-// g.
+// m = decay * m + share * g, value -= lr * (nesterov ? g + decay * m : m).
+// Without m, value -= lr * g.
 struct MomentumStep : UpdateStep {
   double decay = 0;
   double share = 1;

@@ -1,4 +1,5 @@
-// One optimizer step over a flat range, and the sum of squares that gradient clipping needs.
+// Takes an optimizer step over a flat range, and computes the sum of squares that
+// gradient clipping needs.
 #include "kernels/isa_math.h"
 
 namespace lockstep {

@@ -1,5 +1,6 @@
-// The gradient of a convolution's weight from the gradient of its result and its input, added
-// straight to fp32: gradient[o, i, tap] += sum over the pixels p of d_y[p, o] * x[p + tap, i].
+// Computes the gradient of a convolution's weight from the gradient of its result and its
+// input, and adds it straight to fp32: gradient[o, i, tap] += sum over the pixels p of
+// d_y[p, o] * x[p + tap, i].
 //
 // The kernel is of one pixel, or of 3 x 3 with one pixel of zero padding. With stride 1 the
 // pixels of all images are one sequence, with a column of zeros after every line and a line

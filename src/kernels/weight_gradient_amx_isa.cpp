@@ -1,5 +1,5 @@
-// The kernels of weight_gradient.h with the tile products of Intel's AMX: TDPBF16PS adds to
-// c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile
+// Implements the kernels of weight_gradient.h with the tile products of Intel's AMX: TDPBF16PS adds
+// to c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile
 // holds the pairs (b[2q, j], b[2q + 1, j]).
 //
 // a is d_y transposed, [outputs, pixels]; b is x, [pixels, inputs], in pairs of neighbouring

@@ -1,8 +1,9 @@
-// Convolution of 3 x 3, stride 1, one pixel of zero padding, by Winograd's minimal filtering F(4x4,
-// 3x3) (Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): a
-// square of 4 x 4 pixels of the result is made from a patch of 6 x 6 of x with 36 products instead
-// of 144; each of the 36 places is a matrix product over the channels. The gradient of the weight
-// is F(3x3, 4x4): the same patches, with squares of the result's gradient in place of the weight.
+// Declares convolution of 3 x 3, stride 1, one pixel of zero padding, by Winograd's minimal
+// filtering F(4x4, 3x3) (Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks",
+// section 4.1): a square of 4 x 4 pixels of the result is made from a patch of 6 x 6 of x with 36
+// products instead of 144; each of the 36 places is a matrix product over the channels. The
+// gradient of the weight is F(3x3, 4x4): the same patches, with squares of the result's gradient in
+// place of the weight.
 //
 // The points of the interpolation are 0, 5/8, -5/8, 3/2, -3/2 and infinity: rounding errors are
 // less than half of those with 1 and 2. Transformed numbers have the type of x, all sums are fp32.
@@ -28,8 +29,8 @@ struct WinogradImages {  // [images, height, width, channels]
   int64_t squares() const { return images * lines() * columns(); }
 };
 
-// Where the numbers of a square are stored: place p, channel c of the i-th square of a call is at p
-// * place + c / 64 * panel + i * square + c % 64, with c counted from the first channel. With
+// Where the numbers of a square are stored: place p, channel c of the i-th square of a call is at
+// p * place + c / 64 * panel + i * square + c % 64, with c counted from the first channel. With
 // `grouped`, a bf16 panel holds two neighbouring squares together, as the groups of
 // packed_product.h do: i / 2 and 2 * (c % 64) + i % 2 replace i and c % 64, and zeros fill up an
 // odd number of squares.

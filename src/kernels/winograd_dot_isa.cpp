@@ -1,5 +1,5 @@
-// The transformations of winograd.h, on one vector of channels at a time. B^T of the patches
-// is the same for both filterings; G and A^T are Vandermonde matrices, G divided by the
+// Implements the transformations of winograd.h, on one vector of channels at a time. B^T of the
+// patches is the same for both filterings; G and A^T are Vandermonde matrices, G divided by the
 // products of the distances.
 #include "kernels/winograd.h"
 

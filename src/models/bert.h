@@ -1,8 +1,9 @@
-// BERT (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
-// Understanding") with a classifier on the pooled first token. It takes single texts and pairs of
-// any length, and with one label it predicts a number instead of a class. Settings and names of
-// weights are those of transformers' BertForSequenceClassification, except that query, key and
-// value are one matrix: bert.encoder.layer.N.attention.self.qkv, [3 * hidden_size, hidden_size].
+// Defines BERT (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+// Language Understanding") with a classifier on the pooled first token. It takes single texts and
+// pairs of any length, and with one label it predicts a number instead of a class. Settings and
+// names of weights are those of transformers' BertForSequenceClassification, except that query, key
+// and value are one matrix: bert.encoder.layer.N.attention.self.qkv, [3 * hidden_size,
+// hidden_size].
 //
 // Texts are packed without padding (nn/segments.h). After the attention of the last layer only the
 // first token of each text is computed, because the pooler reads nothing else.

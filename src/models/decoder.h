@@ -1,5 +1,5 @@
-// Incremental decoding with a Transformer: the encoder runs once, then every step adds one position
-// to all hypotheses and reads the keys and values of the earlier positions from a cache.
+// Decodes incrementally with a Transformer: the encoder runs once, then every step adds one
+// position to all hypotheses and reads the keys and values of the earlier positions from a cache.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// The decoder that uses the operations of training, on any device. It is the reference for the one
-// that reads packed weights (models/packed_decoder.cpp).
+// Declares the decoder that uses the operations of training, on any device. It is the reference for
+// the one that reads packed weights (models/packed_decoder.cpp).
 #pragma once
 
 #include <torch/types.h>

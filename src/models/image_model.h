@@ -1,4 +1,4 @@
-// Networks that classify images: their interface to tasks, and their catalogue by name.
+// Declares networks that classify images: their interface to tasks, and their catalogue by name.
 #pragma once
 
 #include <torch/types.h>

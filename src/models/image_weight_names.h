@@ -1,5 +1,6 @@
-// The names that torchvision, timm and Hugging Face's transformers give to the weights of ResNets
-// and ViTs. Ours are torchvision's for ResNets, which timm uses too, and timm's for ViTs.
+// Translates the names that torchvision, timm and Hugging Face's transformers give to the
+// weights of ResNets and ViTs. Our names are torchvision's for ResNets, which timm uses
+// too, and timm's for ViTs.
 #pragma once
 
 #include <cstdint>

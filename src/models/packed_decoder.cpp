@@ -1,4 +1,4 @@
-// Decoding with packed weights on the CPU. The cache copies nothing: the projections of every step
+// Decodes with packed weights on the CPU. The cache copies nothing: the projections of every step
 // stay where their matrix product wrote them, a table says which row of which step each hypothesis
 // descends from, and reordering the beams reorders only that table. The hypotheses of a sentence
 // read the same keys and values of its source.

@@ -1,4 +1,4 @@
-// A Transformer's weights prepared for inference on the CPU: every matrix, including the output
+// Prepares a Transformer's weights for inference on the CPU: every matrix, including the output
 // table, is packed as fp32, bf16 or int8 (nn/packed_linear.h). Norms, biases, embeddings, softmax
 // and the residual stream are always fp32; activations are fp32 or, with bf16 weights, bf16.
 #pragma once

@@ -1,5 +1,5 @@
-// The decoder's cache as padded arrays with libtorch operations: the reference, and the
-// implementation for devices other than the CPU.
+// Implements the decoder's cache as padded arrays with libtorch operations. It is the reference,
+// and the implementation for devices other than the CPU.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// ResNets (He et al. 2016, "Deep residual learning for image recognition", table 1) in the form
-// called v1.5: bottlenecks have their stride in the 3 x 3 convolution, not in the first 1 x 1.
+// Defines ResNets (He et al. 2016, "Deep residual learning for image recognition", table 1) in the
+// form called v1.5: bottlenecks have their stride in the 3 x 3 convolution, not in the first 1 x 1.
 // Names, order and initialisation of the weights are torchvision's.
 #pragma once
 

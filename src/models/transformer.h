@@ -1,6 +1,7 @@
-// The Transformer (Vaswani et al. 2017), by default with layer normalisation first ("pre-norm"):
-// every block is x + dropout(f(norm(x))), and each stack ends in a norm of its own. With norm =
-// "post", as in the paper, a block is norm(x + dropout(f(x))) and no norm follows a stack.
+// Defines the Transformer (Vaswani et al. 2017), by default with layer normalisation first
+// ("pre-norm"): every block is x + dropout(f(norm(x))), and each stack ends in a norm of its own.
+// With norm = "post", as in the paper, a block is norm(x + dropout(f(x))) and no norm follows a
+// stack.
 //
 // Differences from the paper: norm = "pre" is the default; the attention projections have biases
 // unless attention_bias is false; dropout on attention weights and after the ReLU exists but is off

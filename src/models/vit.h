@@ -1,8 +1,8 @@
-// The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"): an image is
-// cut into square patches; their projections, preceded by a class token, plus learned positions are
-// the tokens of a pre-norm encoder. The weights have timm's names; patch_embed.proj.weight is
-// stored as the matrix [width, 3 * patch * patch], pos_embed as [tokens, width], cls_token as
-// [width].
+// Defines the Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"): an
+// image is cut into square patches; their projections, preceded by a class token, plus learned
+// positions are the tokens of a pre-norm encoder. The weights have timm's names;
+// patch_embed.proj.weight is stored as the matrix [width, 3 * patch * patch], pos_embed as [tokens,
+// width], cls_token as [width].
 //
 // Initialisation is timm's: matrices (including the head's) and positions normal(0.02), biases 0,
 // class token normal(1e-6), the projection of patches as in torch.nn.Conv2d. (timm truncates its

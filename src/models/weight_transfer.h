@@ -1,5 +1,5 @@
-// Helpers to read and write the weight files of other programs, for all networks. Which tensor of
-// theirs corresponds to which of ours is defined for each network (image_weight_names.h,
+// Provides helpers to read and write the weight files of other programs, for all networks. Which
+// tensor of theirs corresponds to which of ours is defined for each network (image_weight_names.h,
 // bert_weights.h).
 #pragma once
 

@@ -1,5 +1,6 @@
-// Multi-head scaled dot-product attention over packed sentences (Vaswani et al. 2017, section 3.2):
-// every sentence attends to itself or to its source, and nothing is computed for padding.
+// Computes multi-head scaled dot-product attention over packed sentences (Vaswani et
+// al. 2017, section 3.2): every sentence attends to itself or to its source, and
+// nothing is computed for padding.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// Batch normalisation (Ioffe and Szegedy 2015) over [n, channels, height, width], with weights and
-// statistics in fp32 whatever the compute type.
+// Computes batch normalisation (Ioffe and Szegedy 2015) over [n, channels, height, width], with
+// weights and statistics in fp32 whatever the compute type.
 //
 // In training a channel is normalised by the mean and the biased variance of the batch, and the
 // running statistics move by `momentum` towards the mean and the unbiased variance, as in PyTorch.

@@ -1,5 +1,5 @@
-// Batch norm with residual and ReLU over rows of pixels, forward and backward: the kernels' passes
-// and the computations between them. Only conv_norm uses it.
+// Computes batch norm with residual and ReLU over rows of pixels, forward and backward: the
+// kernels' passes and the computations between them. Only conv_norm uses it.
 #pragma once
 
 #include <torch/types.h>

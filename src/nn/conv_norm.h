@@ -1,6 +1,6 @@
-// Convolution, batch norm, residual and ReLU in one operation: y = relu(norm(convolution(x)) +
-// residual). The result of the convolution is rounded to the compute type; the rest is fp32 and
-// rounded once.
+// Computes convolution, batch norm, residual and ReLU in one operation:
+// y = relu(norm(convolution(x)) + residual). The result of the convolution is rounded to the
+// compute type; the rest is fp32 and rounded once.
 #pragma once
 
 #include <torch/types.h>

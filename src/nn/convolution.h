@@ -1,4 +1,4 @@
-// Two-dimensional convolution without a bias, as it is used before a batch norm.
+// Computes two-dimensional convolution without a bias, as it is used before a batch norm.
 #pragma once
 
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-// Softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over a large
+// Computes softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over a large
 // vocabulary, including the output projection: logits exist for one chunk of rows at a time.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Dropout (Srivastava et al. 2014) whose mask is a pure function of (seed, step, site, row,
+// Defines dropout (Srivastava et al. 2014) whose mask is a pure function of (seed, step, site, row,
 // column). It has no state and no order of draws, and gives the same bits for any number of
 // threads, ranks or micro-batches.
 //

@@ -1,4 +1,4 @@
-// Token embedding with sinusoidal (Vaswani et al. 2017, sections 3.4 and 3.5) or learned positions.
+// Embeds tokens, with sinusoidal (Vaswani et al. 2017, sections 3.4 and 3.5) or learned positions.
 #pragma once
 
 #include <torch/types.h>

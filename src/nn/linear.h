@@ -1,4 +1,4 @@
-// Linear layers: y = x W^T + b.
+// Computes linear layers: y = x W^T + b.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// Matrix products fused with what follows them in a residual block: the fused path writes the
-// product once and finishes its rows while they are in the cache.
+// Computes matrix products fused with what follows them in a residual block: the fused path writes
+// the product once and finishes its rows while they are in the cache.
 #pragma once
 
 #include <torch/types.h>

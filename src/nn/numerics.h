@@ -1,4 +1,4 @@
-// The numerics of the operations in nn/: the number format, and which implementation runs.
+// Selects the numerics of the operations in nn/: the number format, and which implementation runs.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,6 @@
-// Matrix products by the kernels of kernels/packed_product.h: each product packs its weight, or for
-// a weight's gradient both factors. A row's bits do not depend on the number of threads.
+// Computes matrix products by the kernels of kernels/packed_product.h: each product
+// packs its weight, or for a weight's gradient both factors. A row's bits do not depend
+// on the number of threads.
 #pragma once
 
 #include <torch/types.h>

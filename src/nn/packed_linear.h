@@ -1,5 +1,5 @@
-// y = x W^T + b for inference on the CPU. The weight is copied once into the order in which the
-// kernels of kernels/packed_product.h read it, as fp32, bf16 or int8. No autograd.
+// Computes y = x W^T + b for inference on the CPU. The weight is copied once into the order in
+// which the kernels of kernels/packed_product.h read it, as fp32, bf16 or int8. No autograd.
 #pragma once
 
 #include <torch/types.h>

@@ -1,8 +1,8 @@
-// The weights of a network in one flat array, their gradients in a second of the same layout and,
-// in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are at
-// once the tensors that the operations see, the buckets that ranks exchange and what the optimizer
-// updates: nothing is ever copied between them. Buffers, which are not trained, have a flat array
-// of their own.
+// Keeps the weights of a network in one flat array, their gradients in a second of the same layout
+// and, in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are
+// at once the tensors that the operations see, the buckets that ranks exchange and what the
+// optimizer updates: nothing is ever copied between them. Buffers, which are not trained, have a
+// flat array of their own.
 #pragma once
 
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-// What the operations of nn/ share: the choice of implementation, and the plain (libtorch,
+// Declares what the operations of nn/ share: the choice of implementation, and the plain (libtorch,
 // autograd) parts that are the reference for the fused ones.
 #pragma once
 

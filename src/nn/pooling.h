@@ -1,4 +1,4 @@
-// Pooling over pixels of x [n, channels, height, width] in the compute type,
+// Computes pooling over pixels of x [n, channels, height, width] in the compute type,
 // channels last in memory.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Matrix products of the fused paths, through whichever library is fastest here.
+// Computes the matrix products of the fused paths, through whichever library is fastest here.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// Sentences of different lengths stored one after the other, without padding: row r of a [tokens,
-// width] tensor belongs to sentence s when offsets[s] <= r < offsets[s + 1].
+// Describes sentences of different lengths stored one after the other, without padding: row r of a
+// [tokens, width] tensor belongs to sentence s when offsets[s] <= r < offsets[s + 1].
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// The gradient of a weight by a kernel that adds it straight to fp32 (kernels/weight_gradient.h),
-// if there is one for this CPU.
+// Computes the gradient of a weight by a kernel that adds it straight to fp32
+// (kernels/weight_gradient.h), if there is one for this CPU.
 #pragma once
 
 #include <torch/types.h>

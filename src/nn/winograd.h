@@ -1,4 +1,4 @@
-// Convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
+// Computes convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
 // kernels/packed_product.h in the type of x.
 #pragma once
 

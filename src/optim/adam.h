@@ -1,5 +1,6 @@
-// Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019), as torch.optim computes them, and
-// LazyAdam, which skips unused rows of lookup tables (tf.contrib.opt.LazyAdamOptimizer).
+// Implements Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019) as torch.optim
+// computes them, and LazyAdam, which skips unused rows of lookup tables
+// (tf.contrib.opt.LazyAdamOptimizer).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The catalogue of optimizers by name; `lockstep list optimizers` prints it.
+// Holds the catalogue of optimizers by name; `lockstep list optimizers` prints it.
 #pragma once
 
 #include <memory>

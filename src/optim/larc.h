@@ -1,5 +1,5 @@
-// LARC (You et al. 2017, "Large Batch Training of Convolutional Networks", as implemented in
-// NVIDIA's OpenSeq2Seq): each layer's gradient is scaled so that its update is at most, or about, a
+// Implements LARC (You et al. 2017, "Large Batch Training of Convolutional Networks") as in
+// NVIDIA's OpenSeq2Seq: each layer's gradient is scaled so that its update is at most, or about, a
 // share `eta` of the layer's norm.
 #pragma once
 

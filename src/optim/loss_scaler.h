@@ -1,7 +1,7 @@
-// Loss scaling for fp16 (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2): the
-// gradients are multiplied by a scale, so that fewer of them vanish below 2^-24, and divided by it
-// before the optimizer sees them. The right scale changes during training; each policy finds it
-// from the overflows it causes.
+// Implements loss scaling for fp16 (Micikevicius et al. 2018, "Mixed Precision Training", section
+// 3.2): the gradients are multiplied by a scale, so that fewer of them vanish below 2^-24, and
+// divided by it before the optimizer sees them. The right scale changes during training; each
+// policy finds it from the overflows it causes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The 1cycle policy (Smith and Topin 2017, "Super-Convergence"), with the same numbers as
-// torch.optim.lr_scheduler.OneCycleLR.
+// Implements the 1cycle policy (Smith and Topin 2017, "Super-Convergence"), with the same numbers
+// as torch.optim.lr_scheduler.OneCycleLR.
 #pragma once
 
 #include "optim/schedules.h"

@@ -1,5 +1,5 @@
-// Optimizers over flat arrays: one pass reads the gradient and writes the weight, its 16-bit copy
-// and its moving average, and leaves the gradient zero for the next step.
+// Optimizers work on flat arrays: one pass reads the gradient and writes the weight, its 16-bit
+// copy and its moving average, and leaves the gradient zero for the next step.
 #pragma once
 
 #include <torch/types.h>

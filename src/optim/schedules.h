@@ -1,5 +1,5 @@
-// Learning rate schedules: pure functions of the step. The learning rate of a step is optimizer.lr
-// times the schedule's value.
+// Learning rate schedules are pure functions of the step. The learning rate of a step is
+// optimizer.lr times the schedule's value.
 #pragma once
 
 #include <cstdint>

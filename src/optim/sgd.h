@@ -1,4 +1,4 @@
-// Stochastic gradient descent with momentum, as torch.optim.SGD computes it.
+// Implements stochastic gradient descent with momentum as torch.optim.SGD computes it.
 #pragma once
 
 #include <memory>

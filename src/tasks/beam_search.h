@@ -1,5 +1,5 @@
-// Beam search (Sutskever et al. 2014, section 3.2) with the length norm of Wu et al. 2016 (section
-// 7), for a Transformer.
+// Implements beam search (Sutskever et al. 2014, section 3.2) with the length norm of Wu et al.
+// 2016 (section 7), for a Transformer.
 //
 // The rules, for a beam of k:
 //  - Every step considers the 2k best continuations of a sentence's live hypotheses, best first.

@@ -1,4 +1,4 @@
-// The catalogue of tasks by name; `lockstep list tasks` prints it.
+// Holds the catalogue of tasks by name; `lockstep list tasks` prints it.
 #pragma once
 
 #include <memory>

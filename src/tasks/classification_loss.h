@@ -1,4 +1,4 @@
-// The loss of a classifier, and which of its answers are correct.
+// Computes the loss of a classifier, and which of its answers are correct.
 #pragma once
 
 #include <torch/types.h>

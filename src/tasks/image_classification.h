@@ -1,5 +1,5 @@
-// The task of classifying images: a folder or shards of images, a network, cross-entropy, Acc@1 and
-// Acc@5.
+// Defines the task of classifying images: a folder or shards of images, a network, cross-entropy,
+// Acc@1 and Acc@5.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The uses of a network that classifies images: evaluation, and classifying files.
+// Implements the uses of a network that classifies images: evaluation, and classifying files.
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 

@@ -1,5 +1,5 @@
-// The task of classifying texts and pairs of texts with a BERT, or regression: prepared texts,
-// initial weights, cross-entropy or squared error, and scikit-learn's metrics.
+// Defines the task of classifying texts and pairs of texts with a BERT, or regression: prepared
+// texts, initial weights, cross-entropy or squared error, and scikit-learn's metrics.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The uses of a network that classifies texts: evaluation, and classifying.
+// Implements the uses of a network that classifies texts: evaluation, and classifying.
 #include <torch/types.h>
 
 #include <algorithm>

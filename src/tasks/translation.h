@@ -1,4 +1,4 @@
-// The task of translating sentences with a Transformer: corpus, network, loss, BLEU.
+// Defines the task of translating sentences with a Transformer: corpus, network, loss, BLEU.
 #pragma once
 
 #include <memory>

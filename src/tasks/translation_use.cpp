@@ -1,4 +1,4 @@
-// The uses of a trained translation model: evaluation by translation, and translating.
+// Implements the uses of a trained translation model: evaluation by translation, and translating.
 #include <ATen/Parallel.h>
 
 #include <algorithm>

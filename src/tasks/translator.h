@@ -1,4 +1,4 @@
-// Translator: decodes sentences to hypotheses, by beam search or sampling, in
+// The Translator decodes sentences to hypotheses, by beam search or sampling, in
 // the requested precision.
 #pragma once
 

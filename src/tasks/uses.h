@@ -1,4 +1,4 @@
-// The uses of a trained model besides evaluation. A task offers the uses that it supports
+// Declares the uses of a trained model besides evaluation. A task offers the uses that it supports
 // (Task::translating() and its like); commands ask for a use and never for a certain task.
 #pragma once
 

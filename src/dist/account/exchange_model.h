@@ -1,5 +1,5 @@
-// A model of the time that hosts take to sum an array (all-reduce), for plans before a run and for
-// the report after it.
+// Models the time that hosts take to sum an array (all-reduce), for plans before a run and for the
+// report after it.
 //
 // A sum among h hosts moves 2 (h - 1) / h of its bytes each way, which is the minimum (Patarasuk
 // and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations", section

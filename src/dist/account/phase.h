@@ -1,4 +1,4 @@
-// The phases of a rank's work, as its training loop marks them (dist/account/progress.h).
+// Names the phases of a rank's work, which its training loop marks (dist/account/progress.h).
 #pragma once
 
 #include <cstdint>

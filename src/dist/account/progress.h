@@ -1,8 +1,8 @@
-// The progress of this rank: its step, its phase, the operations that it started and the one it
-// waits for. The rank's own threads write it on every phase and operation, the heartbeat's thread
-// reads it. Phases and waits are relaxed atomics; operations take a mutex that is free except for
-// two moments a second. A step costs about a dozen such marks of some ten nanoseconds each
-// (benchmarks/progress_marks.cpp).
+// Keeps the progress of this rank: its step, its phase, the operations that it started and the one
+// it waits for. The rank's own threads write it on every phase and operation, the heartbeat's
+// thread reads it. Phases and waits are relaxed atomics; operations take a mutex that is free
+// except for two moments a second. A step costs about a dozen such marks of some ten nanoseconds
+// each (benchmarks/progress_marks.cpp).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Where the time of this rank's steps goes: its phases, as RankProgress marks them, and how much of
-// the exchanges with other ranks is hidden behind them. docs/run-folder.md#times-of-every-rank says
-// what each figure means and what it does not.
+// Accounts for the time of this rank's steps: its phases, as RankProgress marks them, and how much
+// of the exchanges with other ranks is hidden behind them. docs/run-folder.md#times-of-every-rank
+// says what each figure means and what it does not.
 //
 // The rank's own thread marks phases; exchanges end on any thread. A step costs a dozen marks, and
 // one for each exchange, of some ten nanoseconds each (benchmarks/progress_marks.cpp).

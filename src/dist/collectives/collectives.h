@@ -1,5 +1,5 @@
-// The parts of a World of several ranks: its c10d process groups, the shared memory of its machine,
-// and the account of its operations. Only world.cpp uses it.
+// Declares the parts of a World of several ranks: its c10d process groups, the shared memory of its
+// machine, and the account of its operations. Only world.cpp uses it.
 //
 // An operation on CPU tensors goes through shared memory alone when all ranks are on one
 // machine. Sums over several machines go through each machine's shared memory to its first rank,

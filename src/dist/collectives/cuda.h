@@ -1,7 +1,8 @@
-// What the program needs of CUDA beyond torch's own functions. It is in a module of its own
-// (liblockstep_cuda.so, built where CUDA's headers are installed), which loads libtorch_cuda: the
-// program itself links to libtorch_cpu alone, so that one build runs with the CPU wheel of torch
-// and with the CUDA wheel, and a machine without a GPU does not load gigabytes for nothing.
+// Declares what the program needs of CUDA beyond torch's own functions. That code is in a module
+// of its own (liblockstep_cuda.so, built where CUDA's headers are installed), which loads
+// libtorch_cuda: the program itself links to libtorch_cpu alone, so that one build runs with the
+// CPU wheel of torch and with the CUDA wheel, and a machine without a GPU does not load
+// gigabytes for nothing.
 #pragma once
 
 #include <chrono>

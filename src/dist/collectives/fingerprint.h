@@ -1,4 +1,5 @@
-// Fingerprints: numbers that tell whether two arrays hold the same bits, for ranks that must agree.
+// Computes fingerprints: numbers that tell whether two arrays hold the same bits, for
+// ranks that must agree.
 #pragma once
 
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-// The only place that sees Gloo: it makes the CPU backend and returns it as
+// This is the only place that sees Gloo. It makes the CPU backend and returns it as
 // c10d's abstract Backend.
 #pragma once
 

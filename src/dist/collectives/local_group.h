@@ -1,4 +1,4 @@
-// Collective operations among the ranks of one machine through shared memory.
+// Runs collective operations among the ranks of one machine through shared memory.
 //
 // Each member has two slots of half a megabyte that stay in the caches; data passes through them in
 // steps. In step s a member writes its slot s % 2, publishes s in its step word, waits until all

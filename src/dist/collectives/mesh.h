@@ -1,4 +1,4 @@
-// All-reduce sums between machines over TCP, with one rank of each machine
+// Runs all-reduce sums between machines over TCP, with one rank of each machine
 // connected to each other one.
 //
 // Two machines send each other the whole array and add up both (one network delay). More machines

@@ -1,6 +1,6 @@
-// Memory that processes of one machine share. It has no name in any file system: it is a memfd
-// (memfd_create(2)) that the others open through /proc, and it disappears with the last process
-// that maps it, however that process ends. The size of /dev/shm does not limit it.
+// Provides memory that processes of one machine share. The memory has no name in any file system:
+// it is a memfd (memfd_create(2)) that the others open through /proc, and it disappears with the
+// last process that maps it, however that process ends. The size of /dev/shm does not limit it.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// The key-value store for the ranks' rendezvous: a c10d TCPStore hosted by rank 0.
+// Opens the key-value store for the ranks' rendezvous: a c10d TCPStore hosted by rank 0.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// World: all ranks of a run, with their collective operations. There is one World per process.
+// A World is all ranks of a run, with their collective operations. There is one World per process.
 //
 // Every rank calls the same operations in the same order. Several may run at once, but one thread
 // at a time starts them, in that same order on every rank. CUDA tensors go through NCCL. CPU

@@ -1,4 +1,4 @@
-// The comm hook "bf16": gradients are sent as bf16.
+// The comm hook "bf16" sends gradients as bf16.
 #pragma once
 
 #include <memory>

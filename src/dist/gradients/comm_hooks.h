@@ -1,5 +1,6 @@
-// Comm hooks: what happens to a bucket of gradients between backward pass and optimizer, such as
-// compression. Hooks are decorators: each wraps the next, and the last is the plain all-reduce.
+// Comm hooks determine what happens to a bucket of gradients between backward pass and
+// optimizer, such as compression. Hooks are decorators: each wraps the next, and the last
+// is the plain all-reduce.
 //
 // "powersgd+bf16" names them in the order in which gradients pass them: PowerSGD computes small
 // factors, which are then sent as bf16. docs/launch.md#slow-links says which to use when.

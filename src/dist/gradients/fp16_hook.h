@@ -1,4 +1,4 @@
-// The comm hook "fp16": gradients are sent as fp16.
+// The comm hook "fp16" sends gradients as fp16.
 #pragma once
 
 #include <memory>

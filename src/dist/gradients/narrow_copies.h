@@ -1,5 +1,5 @@
-// 16-bit copies of the buckets of gradients, as hooks send them: one for each
-// bucket, allocated once.
+// Keeps 16-bit copies of the buckets of gradients, as hooks send them: one for each bucket,
+// allocated once.
 #pragma once
 
 #include <torch/types.h>

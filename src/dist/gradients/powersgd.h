@@ -1,5 +1,5 @@
-// Configuration, sizes and orthogonalisation of PowerSGD (Vogels, Karimireddy, Jaggi 2019), which
-// sends two factors in place of gradients. The hook itself is in powersgd_hook.h.
+// Declares configuration, sizes and orthogonalisation of PowerSGD (Vogels, Karimireddy, Jaggi
+// 2019), which sends two factors in place of gradients. The hook itself is in powersgd_hook.h.
 #pragma once
 
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// The comm hook "powersgd": gradients as products of two thin matrices. Vogels, Karimireddy, Jaggi
-// 2019, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization",
+// The comm hook "powersgd" sends gradients as products of two thin matrices: Vogels, Karimireddy,
+// Jaggi 2019, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization",
 // algorithms 1 and 2, with the order of operations of torch.distributed's powerSGD_hook.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The failure detector. From the heartbeats that rank 0 receives it decides who is lost, who hangs
+// The failure detector decides, from the heartbeats that rank 0 receives, who is lost, who hangs
 // and where, and who issued another operation than the others. It is plain data and rules, with no
 // sockets and no clock of its own.
 #pragma once
@@ -40,8 +40,7 @@ struct RankSeen {
   Time seen{};                            // when its newest heartbeat came
   Time closed{};
   std::vector<OperationRecord> operations;  // its newest ones
-  std::string trouble;                      // of an operation that failed there, due to another
-                                            // rank
+  std::string trouble;                      // of a failed operation there, due to another rank
   Time trouble_since{};
   std::string failure;  // why it ends, when the reason is its own
   Time failure_since{};

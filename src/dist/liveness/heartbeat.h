@@ -1,7 +1,7 @@
-// Heartbeats: every rank reports its progress to rank 0 twice a second, over a TCP connection of
-// its own, and rank 0 answers. So a rank that ended, is stopped or hangs is named within seconds,
-// by every rank alike, with what it did last - which neither Gloo nor a broken connection says
-// (docs/launch.md#when-a-rank-is-lost).
+// Heartbeats tell which ranks are alive: every rank reports its progress to rank 0 twice a second,
+// over a TCP connection of its own, and rank 0 answers. So a rank that ended, is stopped or hangs
+// is named within seconds, by every rank alike, with what it did last - which neither Gloo nor a
+// broken connection says (docs/launch.md#when-a-rank-is-lost).
 //
 // Each process has one thread for it, and one that samples the use of the host
 // (base/host_sampler.h). The verdict is final: whatever fails after it follows from it.

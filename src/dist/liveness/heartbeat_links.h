@@ -1,5 +1,5 @@
-// The two ends of the heartbeat connections: rank 0 listens and hears all others, each of
-// which connects to rank 0. Both keep a table of all ranks up to date. Only the
+// Declares the two ends of the heartbeat connections: rank 0 listens and hears all others,
+// each of which connects to rank 0. Both keep a table of all ranks up to date. Only the
 // heartbeat's thread uses them.
 #pragma once
 

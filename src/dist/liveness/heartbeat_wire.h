@@ -1,6 +1,6 @@
-// The messages of heartbeats, and the socket that carries them: frames of a type, a length and a
-// body over TCP, never blocking, bounded in size. Bodies are plain structs as they lie in memory:
-// all ranks run the same build (the greeting checks it).
+// Declares the messages of heartbeats, and the socket that carries them: frames of a type, a length
+// and a body over TCP, never blocking, bounded in size. Bodies are plain structs as they lie in
+// memory: all ranks run the same build (the greeting checks it).
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,7 @@ uint32_t wire_layout();
 
 struct BeatAnswer {
   double beat_sent = 0, received = 0, sent = 0;  // system clock, seconds since 1970
-  uint32_t count = 0;                            // number of entries that follow (BeatTableEntry);
-                                                 // 0: none
+  uint32_t count = 0;                            // BeatTableEntry items that follow; 0: none
 };
 struct BeatTableEntry {
   RankIdentity identity;

@@ -1,4 +1,4 @@
-// What a rank tells the launcher that started it, line by line, through a pipe that the launcher
+// Reports to the launcher that started this rank, line by line, through a pipe that the launcher
 // left open (LOCKSTEP_REPORT_FD): "first_step 1201", "saved 1300", "told SIGTERM". After progress
 // the launcher counts failures anew, and it learns which host was asked to stop.
 #pragma once

@@ -1,5 +1,5 @@
-// The secret token of one run, which the ranks share through the store: a connection that does not
-// begin with it is a stranger's.
+// Makes the secret token of one run, which the ranks share through the store: a connection that
+// does not begin with it is a stranger's.
 #pragma once
 
 #include <array>
