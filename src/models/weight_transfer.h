@@ -1,6 +1,6 @@
-// Provides helpers to read and write the weight files of other programs, for all networks. Which
-// tensor of theirs corresponds to which of ours is defined for each network (image_weight_names.h,
-// bert_weights.h).
+// Provides what is needed to read and write the weight files of other programs, for all networks.
+// Which tensor of theirs corresponds to which of ours is defined for each network
+// (image_weight_names.h, bert_weights.h).
 #pragma once
 
 #include <torch/types.h>

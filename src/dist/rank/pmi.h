@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// One session with the process manager, from its beginning to its end; the descriptor is borrowed.
+// One dialogue with the process manager, from its beginning to its end; the descriptor is borrowed.
 class PmiTalk {
  public:
   explicit PmiTalk(int descriptor);  // throws MachineError, as all below, when not understood
