@@ -1,9 +1,10 @@
-// Attention in bfloat16 with the tile products of Intel's AMX, for the lengths of images and long
-// texts. Scores, softmax and sums are fp32 as in attention_isa.cpp; beyond that the weights and the
-// gradients of the scores are rounded to bfloat16 before they are multiplied.
+// Computes attention in bfloat16 with the tile products of Intel's AMX, for sequences as long
+// as those of images and long texts. Scores, softmax and sums are fp32 as in
+// attention_isa.cpp; in addition, the weights and the gradients of the scores are rounded to
+// bfloat16 before they are multiplied.
 //
-// Tiles as kernels/tiles_amx_isa.h has them. The pairs of a matrix's tile are two of its rows
-// interleaved ("paired"); of its transpose, a transposition of 32-bit words.
+// Tiles are laid out as tiles_amx_isa.h says. A matrix becomes the right factor ("paired") by
+// interleaving two of its rows at a time; its transpose becomes one by transposing 32-bit words.
 #include <immintrin.h>
 
 #include "kernels/attention_rows_isa.h"
@@ -20,12 +21,12 @@ constexpr int64_t kTile = 16;        // rows, and columns of fp32
 constexpr int64_t kDepth = 32;       // bf16 in a row of a tile
 constexpr int64_t kTileWords = 512;  // bf16 in a tile
 
-// To rows of floats that lie `row` apart.
+// Stores a tile to rows of floats that lie `row` floats apart.
 #define LOCKSTEP_STORE_ROWS(tile, to, row)                                                 \
   __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(int64_t{row} * 4) \
                    : "memory")
 
-// c[:, 16 i .. 16 i + 15] = sum over k < depth of a_k b_ki for tiles i < count <= 4.
+// c[:, 16 i .. 16 i + 15] = sum over k < depth of a_k b_ki, for the tiles i < count <= 4.
 struct TileProduct {
   const uint16_t* a;
   int64_t a_step, a_row;  // bf16 from a_k to a_{k+1}, and between the rows of a tile
@@ -64,7 +65,7 @@ inline void multiply_tiles(const TileProduct& p, int64_t count) {
   if (count > 3) LOCKSTEP_STORE_ROWS(3, p.c + 3 * kTile, p.c_row);
 }
 
-// The same for any number of tiles beside each other.
+// The same for any number of tiles side by side.
 inline void multiply_row_of_tiles(TileProduct p, int64_t tiles) {
   for (int64_t i = 0; i < tiles; i += 4, p.b += 4 * kTileWords, p.c += 4 * kTile) {
     multiply_tiles(p, smaller(4, tiles - i));
@@ -73,7 +74,7 @@ inline void multiply_row_of_tiles(TileProduct p, int64_t tiles) {
 
 inline const uint16_t* words(const Bf16* x) { return reinterpret_cast<const uint16_t*>(x); }
 
-// 16 rows of `width` bf16: the tensor's own where all 16 are there, else a copy that ends in zeros.
+// 16 rows of `width` bf16: the tensor's own where it has 16, else a copy filled up with zeros.
 struct Rows {
   const uint16_t* data;
   int64_t stride;
@@ -88,7 +89,8 @@ inline Rows sixteen_rows(const Bf16* from, int64_t stride, int64_t count, int64_
   return {copy, width};
 }
 
-// In GCC's vectors: of its intrinsics for this it warns that they read what was never written.
+// Written with GCC's vectors, because GCC warns that its intrinsics for this read
+// what was never written.
 typedef uint16_t Words __attribute__((vector_size(32)));
 typedef uint32_t Pairs __attribute__((vector_size(64)));
 inline __m512i pairs(__m256i even, __m256i odd) {
@@ -103,7 +105,7 @@ inline __m256i rounded(const float* from) {
   return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(from)));
 }
 
-// rows [count, width] -> their transpose, paired: tiles [width / 32][padded / 16].
+// Pairs the transpose of rows [count, width] into tiles [width / 32][padded_count / 16].
 inline void pair_transposed(const Bf16* from, int64_t stride, int64_t count, int64_t width,
                             int64_t padded_count, uint16_t* to, uint16_t* copy) {
   for (int64_t first = 0; first < padded_count; first += kTile) {
@@ -116,7 +118,7 @@ inline void pair_transposed(const Bf16* from, int64_t stride, int64_t count, int
   }
 }
 
-// rows [count, width] -> paired: tiles [padded / 32][width / 16].
+// Pairs rows [count, width] into tiles [padded_count / 32][width / 16].
 inline void pair_rows(const Bf16* from, int64_t stride, int64_t count, int64_t width,
                       int64_t padded_count, uint16_t* to, uint16_t* copy) {
   for (int64_t first = 0; first < padded_count; first += kTile) {
@@ -133,8 +135,8 @@ inline void pair_rows(const Bf16* from, int64_t stride, int64_t count, int64_t w
   }
 }
 
-// Paired rows, tiles [padded / 32][width / 16], -> the transpose as it is: tiles [width / 16]
-// [padded / 32] of 16 columns by 32 rows.
+// Turns paired rows, tiles [padded_count / 32][width / 16], into their plain transpose: tiles
+// [width / 16] [padded_count / 32] of 16 columns by 32 rows.
 inline void unpair_transposed(const uint16_t* from, int64_t width, int64_t padded_count,
                               uint16_t* to) {
   const int64_t across = width / kTile, down = padded_count / kDepth;
@@ -146,7 +148,7 @@ inline void unpair_transposed(const uint16_t* from, int64_t width, int64_t padde
   }
 }
 
-// 16 rows of fp32 scores [16, width] -> paired, the half `upper` of tiles that are [width / 16].
+// Pairs 16 rows of fp32 scores [16, width] into the lower or `upper` half of tiles [width / 16].
 inline void pair_scores(const float* from, int64_t width, bool upper, uint16_t* to) {
   for (int64_t p = 0; p < kTile / 2; ++p) {
     const float* even = from + 2 * p * width;
@@ -170,7 +172,7 @@ inline void scale_scores(float* scores, int64_t count, float scale) {
 
 inline int64_t in_depths(int64_t n) { return (n + kDepth - 1) / kDepth * kDepth; }
 
-// fp32 [count, width] -> rows of bf16, times scale.
+// Stores fp32 [count, width], times scale, to rows of bf16.
 inline void store_rows(const float* from, int64_t count, int64_t width, Bf16* to, int64_t stride,
                        float scale) {
   const __m512 factor = _mm512_set1_ps(scale);
@@ -183,12 +185,12 @@ inline void store_rows(const float* from, int64_t count, int64_t width, Bf16* to
   }
 }
 
-// One head's numbers, in elements.
+// The sizes and offsets of one head, in elements.
 struct Head {
   int64_t width, queries, keys;
   int64_t query_rows, key_rows;  // padded to whole depths
   int64_t key_tiles, width_tiles;
-  int64_t first_query, first_key;  // of the head, from the tensors' beginnings
+  int64_t first_query, first_key;  // where the head begins, counted from the start of the tensors
   float scale;
 };
 template <class T>
@@ -207,13 +209,13 @@ Head head_of(const AttentionArgs<T>& a, const AttentionTask& t) {
   return h;
 }
 
-// The scratch, cut up; sizes in floats, two bf16 each.
+// The scratch memory, divided into matrices. Sizes are in floats, of which each holds two bf16.
 struct TileScratch {
   uint16_t *key_t, *value_t;     // paired, transposed: [width / 32][keys / 16] tiles
   uint16_t *key, *value;         // paired: [keys / 32][width / 16] tiles
   uint16_t *weights, *d_scores;  // paired: [queries / 32][keys / 16] tiles
   uint16_t *query_t, *d_out_t;   // transposed: [width / 16][queries / 32] tiles
-  uint16_t* paired_query;        // [queries / 32][width / 16] tiles, on the way to those
+  uint16_t* paired_query;        // [queries / 32][width / 16] tiles, then transposed into the above
   uint16_t *rows, *copy;         // [16, keys], [16, width]
   float *scores, *d_score_rows;  // [16, keys]
   float* out;                    // [16, width], or [16, 64] of transposed gradients
@@ -246,7 +248,8 @@ struct TileScratch {
   }
 };
 
-// Fits the tiles, and pays: the products of shorter sentences are not what takes the time.
+// Whether the tiles fit the attention and pay: products take little of the
+// time of shorter sentences.
 constexpr int64_t kFewestKeys = 64, kMostKeys = 1024;
 template <class T>
 bool fits(const AttentionArgs<T>& a, const AttentionTask& t) {
@@ -256,7 +259,7 @@ bool fits(const AttentionArgs<T>& a, const AttentionTask& t) {
          a.key_stride % 2 == 0;
 }
 
-// The kernels of the set below, for what does not fit.
+// The kernels of the next lower instruction set, used where fits() is false.
 void (*forward_below)(const AttentionArgs<Bf16>&, const AttentionTask&, float*) = nullptr;
 void (*backward_below)(const AttentionArgs<Bf16>&, const AttentionBackwardArgs<Bf16>&,
                        const AttentionTask&, float*) = nullptr;
@@ -303,8 +306,8 @@ struct Gradient {
   float scale;
 };
 
-// The gradient of keys or values, [keys, width] = scores^T [keys, queries] x [queries, width], made
-// transposed: x_t and the paired scores are there.
+// Computes the gradient of keys or values, [keys, width] = scores^T [keys, queries] x [queries,
+// width], as its transpose, because x_t and the paired scores are at hand.
 inline void finish_keys(const Head& h, const uint16_t* x_t, const uint16_t* scores, float* memory,
                         const Gradient& gradient) {
   const int64_t down = h.query_rows / kDepth;
@@ -340,7 +343,7 @@ void attention_backward(const AttentionArgs<Bf16>& a, const AttentionBackwardArg
                   s.copy);
   pair_rows(key, a.key_stride, h.keys, h.width, h.key_rows, s.key, s.copy);
   for (int64_t first = 0; first < h.query_rows; first += kTile) {
-    const int64_t count = smaller(kTile, h.queries - first);  // may be none: zeros follow
+    const int64_t count = smaller(kTile, h.queries - first);  // 0 or less: zeros
     uint16_t* weights = s.weights + first / kDepth * h.key_tiles * kTileWords;
     uint16_t* d_scores = s.d_scores + first / kDepth * h.key_tiles * kTileWords;
     const TileProduct depth{nullptr,          kDepth,  0,         nullptr, h.key_tiles * kTileWords,
@@ -399,7 +402,7 @@ int64_t attention_scratch(int64_t longest_key, int64_t head_width) {
 
 }  // namespace
 
-// Over a table that is filled already.
+// REQUIRES: the rest of the table is filled already.
 void fill_attention(Kernels& table) {
   forward_below = table.bf16.attention;
   backward_below = table.bf16.attention_backward;

@@ -1,6 +1,6 @@
-// Attention of one head of one sentence (Vaswani et al. 2017, section 3.2.1), fp32 inside. Queries
-// go in blocks, so that the scores of a block stay in the cache; nothing of size query x key is
-// kept for the backward pass but the logarithm of each row's sum.
+// Computes attention of one head of one sentence in fp32 (Vaswani et al. 2017, section 3.2.1).
+// Queries go in blocks, so that the scores of a block stay in the cache. Nothing of size query x
+// key is kept for the backward pass, only the logarithm of each row's sum.
 #include "kernels/attention_rows_isa.h"
 #include "kernels/isa_math.h"
 #include "kernels/small_product_isa.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kQueryBlock = 64;
 
-// The scratch of a task, cut into matrices. Names say what lies in the rows; dim: head width,
-// keys: key positions, both padded.
+// The scratch memory of a task, divided into matrices that are named for what lies in their rows.
+// dim is the head width and keys the number of key positions, both padded.
 struct Scratch {
   int64_t dim, keys;
   float* key;       // [keys, dim]
@@ -22,7 +22,7 @@ struct Scratch {
   float* query;     // [block, dim], scaled
   float* scores;    // [block, keys]
   float* out;       // [block, dim]; in the backward pass d_out
-  float* value_t;   // [dim, keys]: backward pass only, like what follows
+  float* value_t;   // [dim, keys]; it and what follows: backward pass only
   float* d_scores;  // [block, keys]
   float* d_key;     // [keys, dim]
   float* d_value;   // [keys, dim]
@@ -49,13 +49,14 @@ struct Scratch {
   }
 };
 
-// rows [count, width] at a stride -> to [padded_count, padded width], times scale; the rest zero.
+// Loads rows [count, width] at a stride to [padded_count, padded width], times scale; the rest
+// becomes zero.
 template <class T>
 void load_rows(const T* from, int64_t stride, int64_t count, int64_t width, float* to,
                int64_t padded_count, float scale) {
   const int64_t dim = padded(width);
   for (int64_t i = 0; i < count; ++i, from += stride, to += dim) {
-    __builtin_prefetch(from + width);  // the next head, probably the next task
+    __builtin_prefetch(from + width);  // the next head, which is probably the next task
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) to[j] = to_float(from[j]) * scale;
     for (int64_t j = width; j < dim; ++j) to[j] = 0;
@@ -86,7 +87,7 @@ void attention(const AttentionArgs<T>& a, const AttentionTask& t, float* memory)
   for (int64_t block = 0; block < queries; block += kQueryBlock) {
     const int64_t count = smaller(kQueryBlock, queries - block);
     const int64_t row = t.query_begin + block;
-    const int64_t seen = a.causal ? smaller(keys, block + count) : keys;  // of the last query
+    const int64_t seen = a.causal ? smaller(keys, block + count) : keys;  // by the last query
     load_rows(a.query + row * a.query_stride + column, a.query_stride, count, width, s.query, count,
               scale);
     multiply({s.query, s.dim, 1, s.key_t, s.keys, s.scores, s.keys, false}, count, padded(seen),

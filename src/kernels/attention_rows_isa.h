@@ -1,4 +1,4 @@
-// Rows of attention scores, fp32: softmax with dropout, and its way back.
+// Computes softmax with dropout over rows of attention scores in fp32, forward and backward.
 #pragma once
 
 #include "kernels/isa_math.h"
@@ -9,17 +9,17 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 
 // A row of scores. All `limit` entries (a multiple of kPadding) may be read and written; the query
-// sees the first `own`, the others become zero. Sentences are often shorter than a vector, so loops
-// go over whole vectors with a mask: remainder loops would take most of the time.
+// sees the first `own`, the others become zero. Sentences are often shorter than a vector, so the
+// loops go over whole vectors with a mask: remainder loops would take most of the time.
 struct Row {
   int32_t own, limit;
-  uint64_t random;  // row_bits of its dropout
+  uint64_t random;  // row_bits() for the dropout of this row
 };
 
-// Calls body(j, halves) for each group of kPadding columns; entry l of halves is of column j + l.
+// Calls body(j, halves) for each group of kPadding columns; halves[l] belongs to column j + l.
 template <class Body>
 inline void for_groups(const DropoutRows& dropout, const Row& row, const Body& body) {
-  if (dropout.threshold == 0) {  // nothing is below it
+  if (dropout.threshold == 0) {  // no half is below it
     alignas(64) static constexpr uint16_t kAny[kPadding] = {};
     for (int32_t j = 0; j < row.limit; j += kPadding) body(j, kAny);
     return;
@@ -32,7 +32,8 @@ inline void for_groups(const DropoutRows& dropout, const Row& row, const Body& b
   }
 }
 
-// Halves are added: a chain of kPadding dependent additions would cost more than the exponentials.
+// Adds the lanes in a tree, halving their number: a chain of kPadding dependent additions would
+// cost more than the exponentials.
 inline float total(float* __restrict lanes) {
 #pragma GCC unroll 4
   for (int n = kPadding / 2; n > 0; n /= 2) {
@@ -41,7 +42,8 @@ inline float total(float* __restrict lanes) {
   return lanes[0];
 }
 
-// scores -> weights after softmax and dropout; returns the logarithm of the sum of exp.
+// Replaces the scores by the weights after softmax and dropout; returns the
+// logarithm of the sum of exp.
 inline float softmax_row(float* scores, const Row& row, const DropoutRows& dropout) {
   alignas(64) float largest_of[kPadding], sum_of[kPadding];
   for (int l = 0; l < kPadding; ++l) {
@@ -82,8 +84,9 @@ inline float softmax_row(float* scores, const Row& row, const DropoutRows& dropo
   return largest + __builtin_logf(sum);
 }
 
-// scores -> the weights as they were used, gradients of these -> gradients of the scores:
-// with p the softmax and m the scaled mask, d_score = p * (m * d - sum of p * m * d).
+// Replaces the scores by the weights that the forward pass used, and the gradients of these weights
+// by those of the scores: with p the softmax and m the scaled mask,
+// d_score = p * (m * d - sum of p * m * d).
 inline void backward_row(float* __restrict scores, float* __restrict d_scores, const Row& row,
                          const DropoutRows& dropout, float log_sum) {
   const uint32_t threshold = dropout.threshold;

@@ -1,5 +1,5 @@
-// Batch normalisation (Ioffe and Szegedy 2015) of rows of channels, fp32 inside; the order of the
-// weights of the convolutions before it.
+// Computes batch normalisation (Ioffe and Szegedy 2015) over rows of channels in fp32, and reorders
+// the weights of the convolutions before it.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -7,10 +7,11 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-// Sums over rows are made for so many channels at a time: they stay in registers.
+// Channels whose sums over rows are made at a time: these sums stay in registers.
 constexpr int64_t kStrip = 64;
 
-// Calls body(first, count): count is kStrip itself where it is, so that loops get a fixed length.
+// Calls body(first, count). For whole strips count is the constant kStrip, so that loops get a
+// fixed length.
 template <class Body>
 inline void for_strips(int64_t channels, const Body& body) {
   int64_t first = 0;
@@ -60,7 +61,7 @@ void batch_norm_as(const BatchNormArgs<T>& a, int64_t begin, int64_t end) {
     for (int64_t j = 0; j < channels; ++j) {
       float v = (to_float(x[j]) - mean[j]) * scale[j] + bias[j];
       if (kResidual) v += to_float(residual[j]);
-      if (kRelu) v = v < 0 ? 0.0f : v;  // a NaN goes on
+      if (kRelu) v = v < 0 ? 0.0f : v;  // a NaN passes through
       y[j] = from_float<T>(v);
     }
   }
@@ -79,7 +80,7 @@ void batch_norm(const BatchNormArgs<T>& a, int64_t begin, int64_t end) {
 
 enum class Mask { kNone, kFromY, kFromX };
 
-// As template arguments, calls body.operator()<Mask>().
+// Calls body.operator()<Mask>() with the mask as a template argument.
 template <class T, class Body>
 inline void with_mask(const BatchNormMask<T>& mask, const Body& body) {
   if (!mask.relu) return body.template operator()<Mask::kNone>();
@@ -87,7 +88,7 @@ inline void with_mask(const BatchNormMask<T>& mask, const Body& body) {
   body.template operator()<Mask::kFromX>();
 }
 
-// g of one element; `v` is the forward pass's value before the ReLU, `y` the one after it.
+// Returns g of one element; `v` is the forward pass's value before the ReLU, `y` the one after it.
 template <Mask kMask>
 inline float masked(float d_y, float v, float y) {
   if (kMask == Mask::kNone) return d_y;

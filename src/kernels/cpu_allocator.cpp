@@ -1,8 +1,9 @@
-// Small requests are rounded up to size classes, four to a power of two (at most a quarter more
-// than asked). A class has its own lock and list, so threads meet only when they want the same size
-// at the same time. Large ones come from one heap, best fit, whose neighbouring free blocks become
-// one: batches differ in length, and lists by size would each keep the most that was ever wanted
-// of them. All memory is cut from arenas in huge pages.
+// Implements the caching allocator for CPU tensors. Small requests are rounded up to size classes,
+// four to a power of two (at most a quarter more than asked). A class has its own lock and list, so
+// threads meet only when they want the same size at the same time. Large blocks come from one
+// best-fit heap that merges neighbouring free blocks: batches differ in length, and a list for
+// every size would keep the most blocks of that size that were ever in use. All memory is cut from
+// arenas in huge pages.
 #include "kernels/cpu_allocator.h"
 
 #include <c10/core/Allocator.h>
@@ -26,24 +27,24 @@ constexpr std::size_t kUnit = 64;  // bytes: a cache line, and the alignment of 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kArena = std::size_t{64} << 20;
 constexpr std::size_t kLarge = std::size_t{256} << 10;  // requests from here on go to the heap
-constexpr std::size_t kPage = 4096;                     // large blocks are a multiple of it
-constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest of a block stays with it
-constexpr std::size_t kClasses = 80;                    // the last has 2^26 bytes
+constexpr std::size_t kPage = 4096;                     // large blocks are multiples of it
+constexpr std::size_t kSmallestRest = kLarge / 4;       // a smaller rest is not split off
+constexpr std::size_t kClasses = 80;                    // the last class has 2^26 bytes
 constexpr std::size_t kInHeap = kClasses;
 
-// Lies before every block, in a cache line of its own.
+// A header lies before every block, in a cache line of its own.
 struct alignas(kUnit) Header {
   std::size_t size_class = 0;  // or kInHeap
   std::size_t size = 0;        // bytes, this header included
-  Header* next = nullptr;      // in the list of its class, while free
-  // In the heap: the blocks that lie beside it in its arena.
+  Header* next = nullptr;      // next in the list of the class, while free
+  // For a block of the heap: its neighbours in the arena.
   Header* before = nullptr;
   Header* after = nullptr;
   bool free = false;
 };
 static_assert(sizeof(Header) == kUnit);
 
-// 1, 2, 3, 4, then 5 6 7 8, 10 12 14 16, 20 24 28 32, ... units.
+// Size classes in units: 1, 2, 3, 4, then 5 6 7 8, 10 12 14 16, 20 24 28 32, ...
 std::size_t class_of(std::size_t units) {
   if (units <= 4) return units - 1;
   const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 1;
@@ -54,7 +55,7 @@ std::size_t bytes_of(std::size_t size_class) {
   return ((size_class % 4 + 5) << (size_class / 4 - 1)) * kUnit;
 }
 
-// `bytes` of fresh zero pages at a multiple of a huge page.
+// Returns `bytes` of fresh zero pages, aligned to a huge page.
 std::byte* map_pages(std::size_t bytes) {
   const std::size_t wanted = bytes + kHugePage;
   void* start = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,7 +64,8 @@ std::byte* map_pages(std::size_t bytes) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
-  // What lies outside goes back; a failure would only leave address space reserved.
+  // What lies outside the aligned range is given back; a failure would only leave
+  // address space reserved.
   if (aligned > address) munmap(start, aligned - address);
   const std::uintptr_t end = aligned + (bytes + 4095) / 4096 * 4096;
   if (address + wanted > end) munmap(reinterpret_cast<void*>(end), address + wanted - end);
@@ -72,10 +74,10 @@ std::byte* map_pages(std::size_t bytes) {
   return pages;
 }
 
-// Best fit over arenas, the lowest address among equals.
+// A best-fit heap over arenas; among blocks of equal size the lowest address is taken.
 class Heap {
  public:
-  // A block of at least `size` bytes; `grown` receives the bytes of a new arena, or 0.
+  // Returns a block of at least `size` bytes; `grown` receives the bytes of a new arena, or 0.
   Header* take(std::size_t size, std::size_t& grown) {
     std::lock_guard<std::mutex> guard(lock_);
     grown = 0;
@@ -108,7 +110,7 @@ class Heap {
   void give_back_free_pages() {
     std::lock_guard<std::mutex> guard(lock_);
     for (const auto& [size, block] : free_) {
-      // Not the header, nor a page that is shared with a neighbour.
+      // The header and every page that is shared with a neighbour are spared.
       const auto start = reinterpret_cast<std::uintptr_t>(block + 1);
       const std::uintptr_t begin = (start + kPage - 1) / kPage * kPage;
       const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;
@@ -140,7 +142,7 @@ class Heap {
     remove(block->after);
     merge(block);
   }
-  // Neither of the two is in the list of free blocks.
+  // REQUIRES: neither of the two blocks is in the list of free blocks.
   static void merge(Header* block) {
     Header* gone = block->after;
     block->size += gone->size;
@@ -224,7 +226,7 @@ class CachingAllocator final : public c10::Allocator {
 
   std::byte* cut(std::size_t bytes) {
     std::lock_guard<std::mutex> guard(arena_lock_);
-    if (arena_left_ < bytes) {  // what is left stays unused, and untouched
+    if (arena_left_ < bytes) {  // the rest of the old arena stays unused and untouched
       arena_ = map_pages(kArena);
       arena_left_ = kArena;
     }

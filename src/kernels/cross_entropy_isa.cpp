@@ -1,5 +1,5 @@
-// Softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) of rows of logits,
-// the gradient written over the logits.
+// Computes softmax cross-entropy with label smoothing (Szegedy et al. 2016, section 7) over rows of
+// logits; the gradient overwrites the logits.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -7,7 +7,7 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-// torch's argmax takes the first of equal entries; bfloat16 logits often tie.
+// As in torch's argmax, the first of equal entries counts; bfloat16 logits often tie.
 template <class T>
 bool is_first_largest(const T* logits, int64_t target, float largest) {
   if (to_float(logits[target]) < largest) return false;
@@ -37,7 +37,7 @@ void cross_entropy(const CrossEntropyArgs<T>& a, int64_t begin, int64_t end) {
     for (int64_t j = 0; j < n; ++j) sum += exponential(to_float(logits[j]) - largest);
     const float log_sum = largest + __builtin_logf(sum);
     const float nll = log_sum - to_float(logits[target]);
-    // sum_j (log_sum - x_j) * share, as n * share = smoothing.
+    // The smoothing part is sum_j (log_sum - x_j) * share, as n * share = smoothing.
     a.loss[r] = (1 - a.smoothing) * nll + a.smoothing * log_sum - share * total;
     a.nll[r] = nll;
     a.correct[r] = is_first_largest(logits, target, largest) ? 1 : 0;

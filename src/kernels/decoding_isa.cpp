@@ -1,5 +1,5 @@
-// What a decoder does for one new token a row: attention of one query to the positions before it,
-// and the choice of the next tokens out of the logits.
+// Computes what a decoder needs for the one new token of each row: attention of one query to the
+// positions before it, and the choice of the next tokens from the logits.
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
@@ -21,7 +21,7 @@ inline float total(Lanes x) {
   return sum;
 }
 
-// q . key over one head of `width` elements.
+// Returns q . key over one head of `width` elements.
 template <class T>
 inline float dot(const float* query, const T* key, int64_t width) {
   Lanes sum = {};
@@ -32,7 +32,7 @@ inline float dot(const float* query, const T* key, int64_t width) {
   return total(sum) + rest;
 }
 
-// scores [n] -> their softmax after scaling.
+// Replaces scores [n] by their softmax after scaling.
 void softmax(float* scores, int64_t n, float scale) {
   float largest = scores[0];
 #pragma omp simd reduction(max : largest)
@@ -48,7 +48,7 @@ void softmax(float* scores, int64_t n, float scale) {
   for (int64_t t = 0; t < n; ++t) scores[t] *= factor;
 }
 
-// kVectors vectors of the mixed values of one head, from element j of the row on.
+// Mixes the values of one head: kVectors vectors of them, from element j of the row on.
 template <int kVectors, class T>
 inline void mix_gathered(const T* const* keys, int64_t count, const float* weights, int64_t j,
                          T* out) {
@@ -100,8 +100,8 @@ void gathered_attention(const GatheredAttentionArgs<T>& a, int64_t begin, int64_
   }
 }
 
-// One head of kRows queries. query: fp32 rows of the whole width; weights: kRows rows of
-// padded_keys(count).
+// Computes the attention weights of one head for kRows queries. query: fp32 rows of the whole
+// width; weights: kRows rows of padded_keys(count).
 template <int kRows, class T>
 void shared_scores(const SharedAttentionArgs<T>& a, int64_t head, const float* query,
                    float* weights) {
@@ -182,7 +182,7 @@ void transpose_keys(const TransposeKeysArgs<T>& a) {
   }
 }
 
-constexpr int64_t kBlock = 64;  // logits whose largest is known: most blocks are never searched
+constexpr int64_t kBlock = 64;  // logits compared at once; most blocks need no search
 
 float largest_of(const float* x, int64_t n) {
   float largest = x[0];
@@ -191,7 +191,7 @@ float largest_of(const float* x, int64_t n) {
   return largest;
 }
 
-// Puts logit `v` of `id` where it belongs among the best, which it is known to be one of.
+// Inserts logit `v` of `id` into the sorted list of the best. REQUIRES: it belongs there.
 void insert(float* value, int32_t* ids, int64_t best, float v, int64_t id) {
   int64_t at = best - 1;
   for (; at > 0 && v > value[at - 1]; --at) {
@@ -237,7 +237,7 @@ void best_of_row(const BestLogitsArgs& a, int64_t r) {
   int32_t* ids = a.id + r * a.best;
   const float here = largest_of(logits, a.count);
   if (here > a.largest[r]) {
-    a.sum[r] *= exponential(a.largest[r] - here);  // at the start 0 times anything
+    a.sum[r] *= exponential(a.largest[r] - here);  // at the start the sum is 0
     a.largest[r] = here;
   }
   a.sum[r] += sum_of_exponentials(logits, a.count, a.largest[r]);

@@ -1,4 +1,5 @@
-// Dropout with residual or ReLU, sums over columns, conversions between fp32 and bfloat16.
+// Computes dropout with residual or ReLU, bias, sums over columns, and conversions
+// between fp32 and bfloat16.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -6,7 +7,7 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-// Calls body(column, count, halves) for blocks of columns of row r of a dropout.
+// Calls body(column, count, halves) for each block of columns of row r of a dropout.
 template <class Body>
 inline void for_blocks(const DropoutRows& dropout, int64_t r, int64_t width, const Body& body) {
   RandomHalves random;
@@ -87,7 +88,7 @@ void relu_dropout(const ReluDropoutArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t j = 0; j < a.width; ++j) {
         const float v = to_float(x[j]) + to_float(bias[j]);
-        x[j] = from_float<T>(v < 0 ? 0.0f : v);  // a NaN goes on
+        x[j] = from_float<T>(v < 0 ? 0.0f : v);  // a NaN passes through
       }
       continue;
     }
@@ -95,7 +96,7 @@ void relu_dropout(const ReluDropoutArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
         const float v = to_float(x[column + j]) + to_float(bias[column + j]);
-        // A product and not a choice: of that g++ 12 makes a branch, and no vectors.
+        // A product instead of a choice, which g++ 12 compiles to a branch and does not vectorise.
         const float kept = static_cast<float>(half[j] >= threshold) * scale;
         x[column + j] = from_float<T>((v < 0 ? 0.0f : v) * kept);
       }
@@ -126,12 +127,12 @@ void add_bias(T* x, const T* bias, int64_t width, int64_t begin, int64_t end) {
   }
 }
 
-// Rows are read in order, many columns wide and four at a time: the processor's prefetching
-// follows, and the sums are loaded and stored once in four rows.
+// Rows are read in order, many columns at once and four rows at a time: the processor's prefetching
+// follows, and each sum is loaded and stored once in four rows.
 template <class T>
 void add_column_sums(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
                      int64_t end) {
-  constexpr int64_t kStrip = 1024;  // their sums stay in the first cache
+  constexpr int64_t kStrip = 1024;  // columns whose sums stay in the L1 cache
   for (int64_t first = begin; first < end; first += kStrip) {
     const int64_t count = smaller(kStrip, end - first);
     alignas(64) float sum[kStrip] = {};

@@ -1,4 +1,5 @@
-// Rows of a table scaled, with positions and dropout; and the gradient added into the table.
+// Computes embeddings, which are scaled rows of a table plus positions, with dropout; backward adds
+// the gradient to the table's.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -35,8 +36,8 @@ void embedding(const EmbeddingArgs& a, int64_t begin, int64_t end) {
   }
 }
 
-// Token by token for the columns [begin, end) (begin even): a thread owns columns, so the order of
-// the additions does not depend on how many threads there are.
+// Goes token by token over the columns [begin, end) (begin even): a thread owns columns, so the
+// order of the additions does not depend on the number of threads.
 void embedding_backward(const EmbeddingBackwardArgs& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
   RandomHalves random;

@@ -1,5 +1,5 @@
-// GELU (Hendrycks and Gimpel 2016), the exact one: x * Phi(x), Phi the normal distribution
-// function.
+// Computes the exact GELU (Hendrycks and Gimpel 2016): x * Phi(x), where Phi is the distribution
+// function of the standard normal distribution.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -11,10 +11,10 @@ struct Gelu {
   float value, slope;
 };
 
-// Phi(-|x|) = e^(-x^2 / 2) * t * P(t), t = 1 / (1 + 0.3 |x|), P fitted to the smallest largest
-// relative error on [0, 13.3] (1.3e-7): the form of Abramowitz and Stegun 7.1.26 with three
-// coefficients more. In fp32 Phi is off by less than 2e-7; the density of the slope,
-// Phi(x) + x * phi(x), takes the same e^(-x^2 / 2).
+// Phi(-|x|) = e^(-x^2 / 2) * t * P(t), t = 1 / (1 + 0.3 |x|), where P minimises the largest
+// relative error on [0, 13.3] (1.3e-7): the form of Abramowitz and Stegun 7.1.26 with three more
+// coefficients. In fp32 Phi is off by less than 2e-7. The density phi in the slope,
+// Phi(x) + x * phi(x), uses the same e^(-x^2 / 2).
 inline Gelu gelu(float x) {
   const float size = __builtin_fabsf(x);
   const float t = 1.0f / (1.0f + 0.3f * size);
@@ -32,8 +32,8 @@ inline Gelu gelu(float x) {
   return {x * phi, phi + x * power * 0.39894228f};
 }
 
-// In blocks, with fp32 between: 16-bit numbers and the arithmetic of fp32 in one loop make vectors
-// that the compiler has to take apart again.
+// Works in blocks through fp32 buffers: when one loop mixes 16-bit numbers and fp32 arithmetic, GCC
+// builds vectors that it has to take apart again.
 template <class T, bool kSlope>
 void gelu_dropout_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;

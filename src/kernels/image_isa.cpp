@@ -1,5 +1,6 @@
-// Resizing and normalising images. After the description of Pillow's resampling: a separable filter
-// in fixed point, rounded to 8 bits after each pass, so the result is the same to the bit.
+// Resizes and normalises images. Resizing follows the description of Pillow's
+// resampling: a separable filter in fixed point, rounded to 8 bits after each pass, so
+// the result is the same to the bit.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -7,17 +8,17 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-constexpr int kFractionBits = 22;  // 32 less 8 of a pixel and 2 for sums beyond 255
+constexpr int kFractionBits = 22;  // 32 less 8 for a pixel and 2 for sums beyond 255
 constexpr int32_t kHalf = 1 << (kFractionBits - 1);
 constexpr int64_t kLanes = 16;
 
-// Split into as many registers as the instruction set needs.
+// The compiler splits these vectors into as many registers as the instruction set needs.
 typedef int32_t Ints __attribute__((vector_size(64)));
 typedef uint16_t Shorts __attribute__((vector_size(32)));
 typedef uint8_t Bytes __attribute__((vector_size(16)));
 
-// Vectors go by reference: by value, their place depends on the instruction set. In two steps: GCC
-// 12 widens fourfold one number at a time.
+// Vectors are passed by reference, because how they are passed by value depends on the instruction
+// set. Widening is in two steps: GCC 12 widens fourfold one number at a time.
 inline void add_product(Ints& sum, const uint8_t* p, int32_t weight) {
   Bytes bytes;
   __builtin_memcpy(&bytes, p, sizeof bytes);
@@ -37,8 +38,8 @@ inline uint8_t rounded(int32_t sum) {
   return static_cast<uint8_t>(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-// [8 rows, width] pixels of 4 bytes -> [width, 8 rows]: one pixel of all rows is two vectors.
-// Rows behind `rows` repeat the last one.
+// Interleaves [8 rows, width] pixels of 4 bytes to [width, 8 rows]: one pixel of all rows is two
+// vectors. When there are fewer than 8 rows, the last one is repeated.
 void interleave_rows(const ResizeRowsArgs& a, int64_t first, int64_t rows, uint8_t* to) {
   typedef uint32_t __attribute__((may_alias)) Pixel;
   typedef uint32_t Row __attribute__((vector_size(32), may_alias, aligned(4)));
@@ -93,7 +94,7 @@ void resize_block(const ResizeRowsArgs& a, int64_t first, int64_t rows) {
     uint8_t pixels[2 * kLanes];
     store_rounded(low, pixels);
     store_rounded(high, pixels + kLanes);
-    // 4 bytes are written, the last of which the next pixel overwrites.
+    // 4 bytes are written; the next pixel overwrites the last of them.
     uint8_t* out = a.out + first * a.out_stride + 3 * i;
     for (int64_t r = 0; r < rows; ++r) {
       __builtin_memcpy(out + r * a.out_stride, pixels + 4 * r, 4);

@@ -1,5 +1,6 @@
-// Pixels: resizing as Pillow does it (8-bit images, coefficients and sums in fixed point with 22
-// fractional bits, rows first, 8 bits between the two passes) and their way into a tensor.
+// Declares kernels that resize images as Pillow does (8-bit images, coefficients and sums in fixed
+// point with 22 fractional bits, rows first, 8 bits between the two passes) and convert their
+// pixels to a tensor.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,21 @@ struct ResizeAxisArgs {
   const int32_t* weights = nullptr;  // [size, taps]
 };
 
-// Each row of 4-byte pixels [rows, width, 4] becomes axis.size pixels of 3 bytes.
+// Resizes rows of 4-byte pixels [rows, width, 4]: each becomes axis.size pixels of 3 bytes.
 struct ResizeRowsArgs {
   ResizeAxisArgs axis;
   const uint8_t* in = nullptr;
   int64_t in_stride = 0;  // bytes from row to row
   int64_t in_width = 0;   // pixels
   uint8_t* out = nullptr;
-  int64_t out_stride = 0;      // bytes; 3 * axis.size + 1 at least: a byte behind a row is written
-  bool mirror = false;         // last output first
+  int64_t out_stride = 0;      // bytes; at least 3 * axis.size + 1: a byte past a row is written
+  bool mirror = false;         // writes the outputs in reverse order
   uint8_t* scratch = nullptr;  // resize_rows_scratch(in_width) bytes
 };
 constexpr int64_t kResizeBlockRows = 8;
 constexpr int64_t resize_rows_scratch(int64_t in_width) { return in_width * kResizeBlockRows * 4; }
 
-// Each column of bytes [rows, width_bytes] becomes axis.size bytes.
+// Resizes columns of bytes [rows, width_bytes]: each becomes axis.size bytes.
 struct ResizeColumnsArgs {
   ResizeAxisArgs axis;
   const uint8_t* in = nullptr;

@@ -100,7 +100,7 @@ bool supports_avx2() {
 #endif
 }
 
-bool supports_avx512() {  // what -march=x86-64-v4 may use
+bool supports_avx512() {  // the instructions that -march=x86-64-v4 may use
 #if defined(__x86_64__)
   return supports_avx2() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
@@ -110,7 +110,7 @@ bool supports_avx512() {  // what -march=x86-64-v4 may use
 #endif
 }
 
-bool supports_avx512_dot() {  // products of bf16 pairs and of int8 quadruples
+bool supports_avx512_dot() {  // dot products of bf16 pairs and of int8 quadruples
 #if defined(__x86_64__)
   return supports_avx512() && __builtin_cpu_supports("avx512bf16") &&
          __builtin_cpu_supports("avx512vnni");
@@ -119,7 +119,8 @@ bool supports_avx512_dot() {  // products of bf16 pairs and of int8 quadruples
 #endif
 }
 
-// Products of bf16 tiles. Their registers are large: Linux gives them to a process that asks.
+// AMX multiplies bf16 tiles. Its registers are large: Linux grants them only
+// to a process that asks.
 bool supports_amx() {
 #if defined(__x86_64__) && defined(__linux__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA

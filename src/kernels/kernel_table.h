@@ -1,7 +1,7 @@
-// The CPU kernels: plain functions on raw pointers, compiled once per instruction set (files
-// *_isa.cpp) and chosen once at run time. Nothing here knows of tensors or threads: a call handles
-// the rows [begin, end) it is given, callers split the rows between threads. The operations of nn/
-// are their users; the mathematics is described there.
+// Declares the CPU kernels: plain functions on raw pointers, compiled once per instruction set
+// (files *_isa.cpp) and chosen once at run time. Nothing here knows of tensors or threads: a call
+// handles the rows [begin, end) it is given, and callers split the rows between threads. The
+// operations of nn/ call them; the mathematics is described there.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Fp16 {  // IEEE half: 5 bits of exponent, largest 65504, smallest 2^-24
   uint16_t bits;
 };
 
-// Dropout of rows of activations (nn/dropout.h); threshold 0 keeps everything.
+// Dropout of rows of activations (nn/dropout.h); threshold 0 keeps every element.
 struct DropoutRows {
   const int64_t* rows = nullptr;
   uint64_t key = 0;
@@ -35,11 +35,11 @@ template <class T>
 struct AddDropoutArgs {  // out = residual + dropout(x + bias)
   const float* residual;
   const T* x;
-  const T* bias;  // [width], or null: none
+  const T* bias;  // [width], or null for none
   float* out;
   int64_t width;
   DropoutRows dropout;
-  const float* row_scale = nullptr;  // [rows], what x + bias is multiplied by as well; null: 1
+  const float* row_scale = nullptr;  // [rows], by which x + bias is multiplied too; null: 1
 };
 
 template <class T>
@@ -60,7 +60,7 @@ struct ReluDropoutArgs {  // x = dropout(relu(x + bias))
 };
 
 template <class T>
-struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0: y alone tells what was kept
+struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0; y alone shows what was kept
   const T* d_y;
   const T* y;
   T* d_x;
@@ -68,10 +68,10 @@ struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0: y alone tell
 };
 
 template <class T>
-struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)), x = the slope of that: backward multiplies
+struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)), x = the slope for the backward pass
   T* x;
   const T* bias;  // [width]
-  T* y;           // x itself: no slope is kept
+  T* y;           // equal to x: no slope is kept
   int64_t width;
   DropoutRows dropout;
 };
@@ -97,24 +97,24 @@ struct LayerNormBackwardArgs {
   const float* rstd;
   const float* d_residual;  // added to d_x; may be null
   float* d_x;
-  float* d_weight;  // [width]: the sums over the rows of the call are added
-  float* d_bias;    // [width]: the same
+  float* d_weight;  // [width]: the sums over the rows of this call are added to it
+  float* d_bias;    // [width]: likewise
   int64_t width;
 };
 
-// One attention over packed sentences. Row r of the query is query + r * query_stride, its head h
-// the head_width elements from h * head_width on; the same for key and value.
+// One attention over packed sentences. Row r of the query begins at query + r * query_stride, and
+// its head h is the head_width elements from h * head_width on; the same holds for key and value.
 template <class T>
 struct AttentionArgs {
   const T* query;
   const T* key;
   const T* value;
-  int64_t query_stride, key_stride;  // elements between rows; value rows lie as key rows
+  int64_t query_stride, key_stride;  // elements between rows; key_stride holds for the values too
   int64_t heads, head_width;
   bool causal;
   DropoutRows dropout;
   float* log_sum;  // [target tokens, heads]: log of the sum of exp of the scores
-  // Forward only:
+  // The forward pass alone uses these.
   T* out;
   int64_t out_stride;
 };
@@ -137,7 +137,7 @@ struct AttentionTask {  // one head of one sentence
 
 // Attention of single queries to keys that lie anywhere in memory: the rows of a decoder's cache
 // (models/packed_decoder.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1],
-// each the key of one position; its value follows `value_offset` elements behind.
+// each the key of one position; its value begins value_offset elements after the key.
 template <class T>
 struct GatheredAttentionArgs {
   const T* query;
@@ -151,8 +151,8 @@ struct GatheredAttentionArgs {
   float* scratch;  // heads * (largest count + head_width) floats
 };
 
-// Attention of several queries to the same keys: the hypotheses of one sentence to its source. The
-// keys are transposed once by transpose_keys: [heads, head_width, padded_keys(count)].
+// Attention of several queries to the same keys, such as all hypotheses of one sentence to its
+// source. The keys are transposed once by transpose_keys: [heads, head_width, padded_keys(count)].
 constexpr int64_t padded_keys(int64_t count) { return (count + 15) / 16 * 16; }
 template <class T>
 struct SharedAttentionArgs {
@@ -160,7 +160,7 @@ struct SharedAttentionArgs {
   const T* keys;   // transposed
   const T* values;
   int64_t value_stride;  // elements between the values of two positions
-  int64_t count;         // of positions, at least 1
+  int64_t count;         // number of positions, at least 1
   T* out;                // [rows, heads * head_width], dense
   int64_t heads, head_width;
   float* scratch;  // 4 * (heads * head_width + padded_keys(count)) floats
@@ -171,20 +171,21 @@ struct TransposeKeysArgs {
   int64_t stride;  // elements between two positions
   int64_t count;
   int64_t heads, head_width;
-  T* out;  // [heads, head_width, padded_keys(count)], zeros behind the count
+  T* out;  // [heads, head_width, padded_keys(count)], zeros from count on
 };
 
-// Takes the logits of `count` further ids into what is known of each row: log of the sum of exp and
-// the `best` largest, of which equal ones come in order of their ids (models/candidates.h). A row
-// starts with largest -infinity, sum 0 and values of -infinity.
+// Updates what is known of each row by the logits of `count` further ids: the log of
+// the sum of exp, and the `best` largest logits, where equal ones come in order of
+// their ids (models/candidates.h). A row starts with largest = -infinity, sum = 0 and
+// every value = -infinity.
 struct BestLogitsArgs {
-  const float* logits;  // [rows, stride], `count` of a row are used: the ids from first_id on
+  const float* logits;  // [rows, stride], of which `count` are used: the ids from first_id on
   int64_t stride;
   int64_t first_id, count;
-  const int32_t* excluded;  // ids that count in the sum and are never among the best; ascending
+  const int32_t* excluded;  // ids that count in the sum but are never among the best; ascending
   int64_t excluded_count;
   int64_t best;
-  float* largest;  // [rows]: so far, of all logits
+  float* largest;  // [rows]: the largest of all logits so far
   float* sum;      // [rows] of exp(logit - largest)
   float* value;    // [rows, best]: largest first
   int32_t* id;     // [rows, best]
@@ -192,19 +193,19 @@ struct BestLogitsArgs {
 
 template <class T>
 struct CrossEntropyArgs {
-  T* logits;  // [rows, vocabulary], dense; replaced by the gradient when `gradient`
+  T* logits;  // [rows, vocabulary], dense; the gradient replaces them if `gradient`
   int64_t vocabulary;
   const int64_t* targets;
   float smoothing;
   bool gradient;
-  float gradient_scale;  // the gradient is made times this: what fp16 can hold (loss scaling)
+  float gradient_scale;  // multiplies the gradient, so that fp16 can hold it (loss scaling)
   float* loss;           // [rows], smoothed
   float* nll;            // [rows]
-  uint8_t* correct;      // [rows]: the target is the first of the largest
+  uint8_t* correct;      // [rows]: whether the target is the first of the largest logits
 };
 
 struct EmbeddingArgs {    // out = dropout(table[token] * scale + positions[position])
-  const int64_t* tokens;  // -1: a row of zeros in place of the table's
+  const int64_t* tokens;  // -1 stands for a row of zeros instead of a row of the table
   const int64_t* position;
   const float* table;
   const float* positions;
@@ -224,15 +225,15 @@ struct EmbeddingBackwardArgs {  // d_table[token] += dropout'(d_out) * scale, co
   DropoutRows dropout;
 };
 
-struct UpdateArgs {  // what the pass of every optimizer reads and writes (update.h)
+struct UpdateArgs {  // what the kernels of all optimizers read and write (update.h)
   float* value;
   float* gradient;
   Bf16* bf16;      // or null
   Fp16* fp16;      // or null
   float* average;  // or null
   float gradient_scale;
-  float shrink;        // the value is multiplied by it: 1 - lr * decoupled decay, or 1
-  float l2_decay;      // times the value is added to the gradient, or 0
+  float shrink;        // multiplies the value: 1 - lr * decoupled decay, or 1
+  float l2_decay;      // l2_decay * value is added to the gradient; 0 without L2
   float average_rate;  // 1 - decay of the average
 };
 
@@ -240,7 +241,7 @@ struct AdamArgs {
   UpdateArgs update;
   float* m;
   float* v;
-  float rate1;         // 1 - beta1, rounded from double: 1 - 0.999f is wrong in its fifth digit
+  float rate1;         // 1 - beta1, computed in double: 1 - 0.999f is wrong in its fifth digit
   float beta2, rate2;  // rate2: 1 - beta2
   float epsilon;
   float step_size;     // lr / (1 - beta1^t)
@@ -260,23 +261,23 @@ struct TypedKernels : PixelKernels<T> {
   void (*add_dropout)(const AddDropoutArgs<T>&, int64_t begin, int64_t end);
   void (*add_dropout_backward)(const AddDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*relu_dropout)(const ReluDropoutArgs<T>&, int64_t begin, int64_t end);
-  // [begin, end) counts elements here.
+  // [begin, end) counts elements here, not rows.
   void (*relu_dropout_backward)(const ReluDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*gelu_dropout)(const GeluDropoutArgs<T>&, int64_t begin, int64_t end);
-  // d_x = d_y * slope; [begin, end) counts elements.
+  // d_x = d_y * slope; [begin, end) counts elements, not rows.
   void (*gelu_dropout_backward)(const T* d_y, const T* slope, T* d_x, int64_t begin, int64_t end);
   void (*add_bias)(T* x, const T* bias, int64_t width, int64_t begin, int64_t end);
   void (*layer_norm)(const LayerNormArgs<T>&, int64_t begin, int64_t end);
   void (*layer_norm_backward)(const LayerNormBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*cross_entropy)(const CrossEntropyArgs<T>&, int64_t begin, int64_t end);
-  // scratch: attention_scratch() floats, 64-byte aligned, contents do not matter.
+  // `scratch` has attention_scratch() floats, is aligned to 64 bytes and needs no initial contents.
   void (*attention)(const AttentionArgs<T>&, const AttentionTask&, float* scratch);
   void (*attention_backward)(const AttentionArgs<T>&, const AttentionBackwardArgs<T>&,
                              const AttentionTask&, float* scratch);
   void (*gathered_attention)(const GatheredAttentionArgs<T>&, int64_t begin, int64_t end);
   void (*shared_attention)(const SharedAttentionArgs<T>&, int64_t rows);
   void (*transpose_keys)(const TransposeKeysArgs<T>&);
-  // sums[j] += sum over rows of x[row * width + j] for the columns [begin, end).
+  // sums[j] += the sum over all rows of x[row * width + j], for the columns [begin, end).
   void (*add_column_sums)(const T* x, int64_t rows, int64_t width, float* sums, int64_t begin,
                           int64_t end);
 };
@@ -293,7 +294,8 @@ struct Kernels {
   TypedKernels<float> fp32;
   TypedKernels<Bf16> bf16;
   TypedKernels<Fp16> fp16;
-  // Floats of scratch for attention over at most `longest_key` keys, forward and backward.
+  // Returns the scratch, in floats, that attention over at most `longest_key` keys needs, forward
+  // and backward.
   int64_t (*attention_scratch)(int64_t longest_key, int64_t head_width);
   void (*embedding)(const EmbeddingArgs&, int64_t begin, int64_t end);
   void (*embedding_backward)(const EmbeddingBackwardArgs&, int64_t begin, int64_t end);
@@ -314,7 +316,7 @@ struct Kernels {
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
   bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
-  void (*exponential)(const float* x, float* y, int64_t n);  // the exp of the kernels, for its test
+  void (*exponential)(const float* x, float* y, int64_t n);  // that of isa_math.h, for its test
 
   template <class T>
   const TypedKernels<T>& typed() const;
@@ -332,12 +334,13 @@ inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
   return fp16;
 }
 
-// The best table this CPU can run, or the one named by the environment variable LOCKSTEP_ISA
-// (generic, avx2, avx512, avx512_dot or amx; ConfigError when unknown or not supported here).
+// Returns the best table this CPU can run, or the one named by the environment variable
+// LOCKSTEP_ISA (generic, avx2, avx512, avx512_dot or amx). Throws ConfigError when that name is
+// unknown or this CPU cannot run it.
 const Kernels& kernels();
 
-// For tests: the table of `isa`, or null when this CPU cannot run it; and its forced use from now
-// on (null: back to the default).
+// For tests: kernels_for returns the table of `isa`, or null when this CPU cannot run it;
+// use_kernels makes kernels() return `table` from now on (null: the default again).
 const Kernels* kernels_for(const char* isa);
 void use_kernels(const Kernels* table);
 

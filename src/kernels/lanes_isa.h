@@ -1,4 +1,4 @@
-// Vectors of fp32 in registers, and how they come from and go to fp32 and bf16 in memory.
+// Defines vectors of fp32 in registers, loaded from fp32, bf16 or fp16 and stored to fp32 or bf16.
 #pragma once
 
 #if defined(__AVX512BF16__)
@@ -38,10 +38,10 @@ inline Lanes load_lanes(const Fp16* from) {
 }
 
 #if defined(__AVX512BF16__)
-// As to_bf16(), for all lanes, but that numbers below 2^-126 become zero.
+// Rounds all lanes as to_bf16() does, except that numbers below 2^-126 become zero.
 inline HalfLanes rounded(Lanes y) { return (HalfLanes)_mm512_cvtneps_pbh((__m512)y); }
 #else
-// As to_bf16(), for all lanes.
+// Rounds all lanes as to_bf16() does.
 inline HalfLanes rounded(Lanes y) {
   const WordLanes bits = (WordLanes)y;
   const WordLanes nan = (bits >> 16) | 0x40u;
@@ -51,7 +51,7 @@ inline HalfLanes rounded(Lanes y) {
 }
 #endif
 
-// These return what was stored.
+// Both return the numbers as they were stored.
 inline Lanes store_lanes(Lanes x, float* to) { return *reinterpret_cast<Lanes*>(to) = x; }
 inline Lanes store_lanes(Lanes x, Bf16* to) {
   return widened(*reinterpret_cast<HalfLanes*>(to) = rounded(x));

@@ -1,4 +1,4 @@
-// Layer normalisation of rows (Ba, Kiros, Hinton 2016), fp32 inside.
+// Computes layer normalisation of rows in fp32 (Ba, Kiros, Hinton 2016).
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -19,7 +19,7 @@ void layer_norm(const LayerNormArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < width; ++j) sum += x[j];
     const float mean = sum * inverse;
-    float squares = 0;  // around the mean: E[x^2] - E[x]^2 would cancel
+    float squares = 0;  // of x - mean: E[x^2] - E[x]^2 would cancel
 #pragma omp simd reduction(+ : squares)
     for (int64_t j = 0; j < width; ++j) squares += (x[j] - mean) * (x[j] - mean);
     const float rstd = 1.0f / __builtin_sqrtf(squares * inverse + a.epsilon);

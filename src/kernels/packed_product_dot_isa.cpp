@@ -1,6 +1,6 @@
-// The kernels of packed_product.h. Tiles of sums stay in registers over all inputs: rows of x times
-// vectors of outputs, each step one group of 4 bytes of every row, broadcast, times one group of
-// every output.
+// Implements the kernels of packed_product.h. Tiles of sums, rows of x by vectors of outputs, stay
+// in registers over all inputs; each step multiplies one group of 4 bytes of every row, broadcast,
+// by one group of every output.
 #include "kernels/packed_product.h"
 
 #if defined(__AVX2__)
@@ -18,8 +18,8 @@ namespace {
 typedef int32_t IntLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t Group __attribute__((may_alias));
 
-// How one group of inputs meets one group of weights. Weights and Input are what is loaded or
-// broadcast once and used by several sums.
+// These structs say how one group of inputs multiplies one group of weights. Weights and Input are
+// what is loaded or broadcast once and used by several sums.
 struct Fp32Dot {
   using Sum = Lanes;
   using Weights = Lanes;
@@ -74,7 +74,7 @@ struct Int8Dot {
   }
 };
 #elif defined(__AVX2__)
-// The bytes with even and odd numbers as 16-bit integers, whose products two by two are added into
+// Bytes with even and with odd numbers become 16-bit integers, whose products are added in pairs to
 // 32 bits exactly. (The instruction that multiplies bytes directly, vpmaddubsw, saturates.)
 struct Int8Dot {
 #if defined(__AVX512BW__)
@@ -136,7 +136,7 @@ struct Int8Dot {
 inline Lanes as_floats(Lanes x) { return x; }
 inline Lanes as_floats(IntLanes x) { return __builtin_convertvector(x, Lanes); }
 
-// y of one vector of outputs from `column` on.
+// Returns y for one vector of outputs, from `column` on.
 inline Lanes finished(const PackedProductArgs& a, Lanes sum, int64_t, int64_t column) {
   return a.bias == nullptr ? sum : sum + *reinterpret_cast<const Lanes*>(a.bias + column);
 }
@@ -162,7 +162,7 @@ inline void put(const PackedProductArgs& a, Lanes y, int64_t at) {
   }
 }
 
-// y [n < kLanes] to its place behind the last whole vector of outputs.
+// Stores y [n < kLanes], the outputs after the last whole vector.
 inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n) {
   const std::size_t bytes = static_cast<std::size_t>(n) * (a.out_is_bf16 ? 2 : 4);
   char* out = static_cast<char*>(a.out) + at * (a.out_is_bf16 ? 2 : 4);
@@ -179,7 +179,7 @@ struct TilePlace {
   int64_t out_column;   // where it is in `out`
 };
 
-// What most products of training end with: nothing but the sums.
+// Stores a tile of plain sums, without bias or ReLU: most products of training end so.
 template <bool kAdds, int kRows, int kVectors, class Sum, class T>
 inline void store_tile(const Sum (&sum)[kRows][kVectors], T* out, int64_t stride) {
 #pragma GCC unroll 16
@@ -221,7 +221,7 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   const int64_t at = place.row * a.out_stride + place.out_column;
   const bool whole = place.column + kVectors * kLanes <= a.outputs;
   if (whole && a.bias == nullptr && a.end != ProductEnd::kStoreRelu) return store_tile(a, sum, at);
-    // Unrolled, for the sums would otherwise go through memory.
+    // Unrolled, because the sums would otherwise go through memory.
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -237,14 +237,14 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   }
 }
 
-// Sums that fill the registers: on AVX-512 24 of 32, else 8 of 16.
+// The tile's sums take 24 of the 32 registers of AVX-512, elsewhere 8 of 16.
 #if defined(__AVX512F__)
 constexpr int kTileRows = 6, kTileVectors = 4;
 #else
 constexpr int kTileRows = 4, kTileVectors = 2;
 #endif
 
-// All outputs of one panel for `rows` rows from place.row on.
+// Computes all outputs of one panel for `rows` rows from place.row on.
 template <class Dot, int kRows>
 inline void panel_rows(const PackedProductArgs& a, TilePlace place, int64_t rows) {
   if constexpr (kRows > 1) {
@@ -259,7 +259,7 @@ inline void panel_rows(const PackedProductArgs& a, TilePlace place, int64_t rows
 
 template <class Dot>
 void packed_product(const PackedProductArgs& a, const PackedProductRange& range) {
-  // So many rows of x as stay in the cache beside a panel while all panels pass.
+  // A block is as many rows of x as stay in the cache beside a panel while all panels pass.
   constexpr int64_t kCachedBytes = 1 << 18;
   const int64_t fitting = kCachedBytes / (a.groups * 4) / kTileRows * kTileRows;
   const int64_t block = fitting > kTileRows ? fitting : kTileRows;

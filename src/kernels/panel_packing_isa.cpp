@@ -1,5 +1,5 @@
-// Lays a matrix out in the panels of packed_product.h: in each group of 4 bytes a transposition
-// where the inputs of an output lie beside each other, a copy where the outputs of an input do.
+// Packs a matrix into the panels of packed_product.h. Where the inputs of an output lie side by
+// side, groups of 4 bytes are transposed; where the outputs of an input do, they are copied.
 #include "kernels/isa_math.h"
 #include "kernels/packed_product.h"
 #include "kernels/small_product_isa.h"
@@ -11,7 +11,7 @@ namespace {
 
 typedef uint32_t Group __attribute__((may_alias));
 
-// Group `group` of output `output`; zeros behind the last input.
+// Returns group `group` of output `output`, with zeros after the last input.
 inline Group group_of(const PackPanelsArgs& a, const float* from, int64_t output, int64_t group) {
   return __builtin_bit_cast(uint32_t, from[output * a.output_stride + group * a.input_stride]);
 }
@@ -26,7 +26,8 @@ struct PanelPart {  // the outputs [first, first + count) and all groups; to [gr
   Group* to;
 };
 
-// Where the outputs lie beside each other: f(low, high) of the pair of rows, or of one row twice.
+// For outputs that lie side by side: to[o] = f(low[o], high[o]) of a pair of rows, or of one row
+// given twice.
 template <class T, class F>
 inline void copy_row(const T* low, const T* high, int64_t count, Group* to, const F& f) {
   if (count == kPanelOutputs) {
@@ -52,7 +53,8 @@ inline void copy_panel(const PackPanelsArgs& a, const Half* from, const PanelPar
   }
 }
 
-// Where the inputs do: squares of groups; `row` is the distance of two outputs in groups.
+// For inputs that lie side by side: transposes squares of groups; `row` is the distance of two
+// outputs in groups.
 inline void transpose_panel(const Group* from, int64_t row, const PanelPart& part) {
   for (int64_t g = 0; g < part.groups; g += kLanes) {
     for (int64_t o = 0; o < kPanelOutputs; o += kLanes) {

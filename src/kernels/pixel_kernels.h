@@ -1,17 +1,17 @@
-// The CPU kernels of networks for images; isa.h tells what holds for all kernels.
+// Declares the CPU kernels of image networks; kernel_table.h says what holds for all kernels.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-// Batch norm (nn/batch_norm.h) of x [rows, channels]. Sums over rows are made a block at a time:
-// the callers add the blocks in order, so that no sum depends on the number of threads.
+// Batch norm (nn/batch_norm.h) of x [rows, channels]. Sums over rows are made per block of rows,
+// and the callers add the blocks in order, so that no sum depends on the number of threads.
 template <class T>
 struct BatchNormSumsArgs {
   const T* x;
   int64_t channels;
-  float* first;    // [channels]: the block's first row, from which x is measured
+  float* first;    // [channels]: the block's first row, which is subtracted from x
   float* sum;      // [channels]: of x - first
   float* squares;  // [channels]: of (x - first)^2
 };
@@ -28,8 +28,8 @@ struct BatchNormArgs {  // y = relu((x - mean) * scale + bias + residual)
   bool relu;
 };
 
-// What comes back through the ReLU: g = d_y where y > 0. y is what was kept of the forward pass or,
-// when null, made again from x (there was no residual then).
+// The gradient behind the ReLU: g = d_y where y > 0. y is what the forward pass kept or, when null,
+// computed again from x (there was no residual then).
 template <class T>
 struct BatchNormMask {
   const T* d_y;
@@ -44,7 +44,7 @@ struct BatchNormBackwardSumsArgs {
   const float* mean;
   const float* scale;
   const float* bias;
-  T* g;            // written when not null
+  T* g;            // receives g unless null
   float* sum;      // [channels]: of g
   float* product;  // [channels]: of g * (x - mean)
   int64_t channels;
@@ -63,12 +63,12 @@ struct BatchNormBackwardArgs {  // d_x = scale * g + slope * (x - mean) + offset
   int64_t channels;
 };
 
-// The largest of 3 x 3 pixels, stride 2, padding 1. One row: the pixels of one line of one image.
+// Max pooling over 3 x 3 pixels, stride 2, padding 1. One row: the pixels of one line of one image.
 template <class T>
 struct MaxPoolArgs {
   const T* x;       // [images, height, width, channels]
   T* y;             // [images, (height + 1) / 2, (width + 1) / 2, channels]
-  uint8_t* chosen;  // as y: 3 * line + column of the pixel within its square
+  uint8_t* chosen;  // shape of y: 3 * line + column of the largest pixel within its square
   int64_t height, width, channels;
 };
 template <class T>
@@ -79,8 +79,8 @@ struct MaxPoolBackwardArgs {
   int64_t height, width, channels;  // of d_x
 };
 
-// The weight of a convolution is kept as [outputs, inputs, taps] (taps: the pixels of its kernel)
-// and multiplied as [outputs, taps, inputs].
+// The weight of a convolution is stored as [outputs, inputs, taps] (taps: the pixels of its
+// kernel); products use it as [outputs, taps, inputs].
 template <class T>
 struct MoveTapsArgs {
   const T* from;
@@ -116,7 +116,7 @@ struct PixelKernels {
   // [begin, end) counts outputs.
   void (*move_taps)(const MoveTapsArgs<T>&, int64_t begin, int64_t end);
   void (*add_taps)(const AddTapsArgs<T>&, int64_t begin, int64_t end);
-  // [begin, end) counts lines of y, of d_x, or images.
+  // [begin, end) counts lines of y (max_pool), lines of d_x (max_pool_backward) or images.
   void (*max_pool)(const MaxPoolArgs<T>&, int64_t begin, int64_t end);
   void (*max_pool_backward)(const MaxPoolBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*average_pool)(const AveragePoolArgs<T>&, int64_t begin, int64_t end);

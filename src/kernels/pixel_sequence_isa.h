@@ -1,7 +1,7 @@
-// The pixels of all images as one sequence of places in which a tap of a convolution is a fixed
-// distance: for a kernel of 3 x 3 a column of zeros follows every line and a line of zeros every
-// image. With stride 2 the places are those of the result, and x is four such sequences, its
-// planes: the pixels of even and of odd lines and columns.
+// Treats the pixels of all images as one sequence of places, in which each tap of a convolution
+// lies at a fixed distance: for a kernel of 3 x 3, a column of zeros follows every line and a line
+// of zeros every image. With stride 2 the places are those of the result, and x is four such
+// sequences, its planes: the pixels of even and of odd lines and columns.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class Pixels {
 
   int64_t count() const { return count_; }
   int64_t planes() const { return stride_ * stride_; }
-  // In which plane a tap reads, and how far it is from the place of the result.
+  // plane() returns the plane that a tap reads, shift() how far it reads from
+  // the place of the result.
   int64_t plane(int64_t tap) const {
     return stride_ == 1 ? 0 : (tap / 3 == 1 ? 0 : 2) + (tap % 3 == 1 ? 0 : 1);
   }
@@ -43,8 +44,8 @@ class Pixels {
   }
   int64_t largest_shift() const { return border_ == 0 ? 0 : line_ + 1; }
 
-  // Calls f(i, pixel) for every place begin + i < end: the number of the result's pixel there, or
-  // -1 for zeros.
+  // Calls f(i, pixel) for every place begin + i < end, where `pixel` is the number of the result's
+  // pixel there, or -1 where the place holds zeros.
   template <class F>
   void walk(int64_t begin, int64_t end, const F& f) const {
     each(begin, end, [&](int64_t i, bool inside, int64_t image, int64_t line, int64_t column) {
@@ -52,7 +53,7 @@ class Pixels {
     });
   }
 
-  // The same with the numbers of the pixels of a plane of x.
+  // The same, with the numbers of x's pixels in one of its planes.
   template <class F>
   void walk_plane(int64_t plane, int64_t begin, int64_t end, const F& f) const {
     const int64_t down = plane / 2, right = plane % 2;

@@ -1,4 +1,5 @@
-// Max pool of 3 x 3 pixels with stride 2 and padding 1, and the mean over all pixels.
+// Computes max pooling over 3 x 3 pixels with stride 2 and padding 1, and average
+// pooling over all pixels.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -12,11 +13,11 @@ struct Span {
   int64_t begin, end;
 };
 
-// The pixels, within [0, size), of the square around pixel 2 * i.
+// Returns the lines or columns of the square around pixel 2 * i that are within [0, size).
 inline Span square(int64_t i, int64_t size) {
   return {i > 0 ? 2 * i - 1 : 0, smaller(2 * i + 2, size)};
 }
-// The squares that pixel i is in.
+// Returns the squares that contain pixel i.
 inline Span squares_of(int64_t i, int64_t count) {
   return {i / 2, smaller((i + 1) / 2 + 1, count)};
 }
@@ -53,7 +54,7 @@ void max_pool(const MaxPoolArgs<T>& a, int64_t begin, int64_t end) {
 #pragma omp simd
             for (int64_t j = 0; j < count; ++j) {
               const float v = to_float(x[j]);
-              const bool larger = v > largest[j] || v != v;  // a NaN wins, as libtorch's
+              const bool larger = v > largest[j] || v != v;  // a NaN wins, as in libtorch
               largest[j] = larger ? v : largest[j];
               chosen[j] = larger ? here : chosen[j];
             }

@@ -1,4 +1,4 @@
-// Products of small dense matrices in scratch memory, for attention over short sentences, where a
+// Multiplies small dense matrices in scratch memory, for attention over short sentences, where a
 // call into a BLAS costs more than the product.
 #pragma once
 
@@ -59,7 +59,8 @@ inline void product_rows(const SmallProduct& p, int64_t m, int64_t columns, int6
   if (n < columns) product_tile<kRows, 1>(p, m, n, depth);
 }
 
-// columns: a multiple of kPadding, what lies in the padding is computed too.
+// Multiplies. REQUIRES: columns is a multiple of kPadding; what lies in the
+// padding is computed too.
 inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64_t depth) {
   constexpr int kBlock = kLanes == 16 ? 6 : 4;  // the sums fill half of the registers or more
   int64_t m = 0;
@@ -68,7 +69,7 @@ inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64
   if (m < rows) product_rows<1>(p, m, columns, depth);
 }
 
-// a0 b0 a1 b1 ... of the lower halves of a and b, and of their upper halves.
+// These return a0 b0 a1 b1 ...: of the lower halves of a and b, and of their upper halves.
 template <int... kIndex>
 inline Lanes interleave_low(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
   return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kIndex / 2)...);
@@ -78,8 +79,8 @@ inline Lanes interleave_high(Lanes a, Lanes b, std::integer_sequence<int, kIndex
   return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kLanes / 2 + kIndex / 2)...);
 }
 
-// to[j, i] = from[i, j] for a square of kLanes: interleaving row i with row i + kLanes / 2 is a
-// rotation of the bits of the element numbers; log2(kLanes) of them exchange row and column.
+// to[j, i] = from[i, j] for a square of kLanes. Interleaving row i with row i + kLanes / 2 rotates
+// the bits of the element numbers; log2(kLanes) such rotations exchange row and column.
 inline void transpose_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
   constexpr std::make_integer_sequence<int, kLanes> kAll{};
   Lanes row[kLanes], next[kLanes];
@@ -94,7 +95,8 @@ inline void transpose_square(const float* from, int64_t from_row, float* to, int
   for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Lanes*>(to + i * to_row) = row[i];
 }
 
-// from [rows, columns] -> to [columns, rows], dense, both sides multiples of kPadding.
+// Transposes from [rows, columns] to `to` [columns, rows], both dense, both sides
+// multiples of kPadding.
 inline void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
   for (int64_t i = 0; i < rows; i += kLanes) {
     for (int64_t j = 0; j < columns; j += kLanes) {

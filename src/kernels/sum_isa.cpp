@@ -1,5 +1,4 @@
-// Sums of several arrays, element by element: what the ranks of one machine do with each other's
-// gradients.
+// Sums several arrays, element by element: so the ranks of one machine add up their gradients.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -7,11 +6,11 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-// Fits the first-level cache with the inputs' parts.
+// Elements of a block; it fits the L1 cache together with the inputs' parts.
 constexpr int64_t kBlock = 512;
 
 template <class T>
-struct Wide {  // what sums of T are kept in
+struct Wide {  // the type of sums of T
   using Type = T;
 };
 template <>
@@ -43,29 +42,29 @@ Fp16 narrow<Fp16>(float x) {
   return to_fp16(x);
 }
 
-// As to_bf16, in the upper half.
+// Rounds as to_bf16() does; the result is in the upper half.
 inline uint32_t rounded_bits(float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
   return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : rounded;
 }
 
-// int64_t wraps around, as tensors do.
+// int64_t wraps around, as in tensors.
 inline float sum_of(float a, float b) { return a + b; }
 inline double sum_of(double a, double b) { return a + b; }
 inline int64_t sum_of(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-// out = narrow(a + b), each converted to what its sums are kept in. `out` may be a or b.
+// out = narrow(a + b), after widening both to the type of sums. `out` may be a or b.
 template <class T, class A, class B>
 void add(const A* a, const B* b, T* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = narrow<T>(sum_of(widen(a[i]), widen(b[i])));
 }
 
-// Two at a time, in the halves of a word: without the shuffles between 16 and 32 bits this is twice
-// as fast.
+// Adds two numbers at a time, in the halves of a word: without the shuffles between 16 and 32 bits
+// this is twice as fast.
 template <>
 void add(const Bf16* a, const Bf16* b, Bf16* out, int64_t n) {
   typedef uint32_t __attribute__((may_alias, aligned(alignof(Bf16)))) Pair;

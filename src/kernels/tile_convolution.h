@@ -1,7 +1,7 @@
-// Convolution of single pixels, or of 3 x 3 with one pixel of zeros around, in bf16 with fp32 sums,
-// for pixels with their channels beside each other; and what a batch norm behind it needs to know
-// of the result. With stride 1 the same function makes the gradient of x: of d_y, with the weight
-// packed for it.
+// Declares convolution with kernels of one pixel, or of 3 x 3 with one pixel of zero padding, in
+// bf16 with fp32 sums, for images whose channels are innermost; also the sums that a batch norm
+// after it needs. With stride 1 the same function computes the gradient of x: it convolves d_y with
+// the weight packed for that.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace lockstep {
 struct TileWeightArgs {
   const void* weight;  // bf16 [rows, columns, taps]: outputs and inputs of the network's layer
   int64_t rows, columns, taps;
-  bool backward;  // for the gradient of x: its inputs are the rows, its outputs the columns
-  void* packed;   // bf16, as many; aligned to 64 bytes
+  bool backward;  // packs for the gradient of x: inputs are the rows, outputs the columns
+  void* packed;   // bf16, the same number of elements; aligned to 64 bytes
 };
 
 struct TileConvolutionArgs {
@@ -23,11 +23,11 @@ struct TileConvolutionArgs {
   int64_t stride;           // 1, or 2 with 9 taps
   const void* weight;       // packed
   void* y;                  // bf16 [images, lines, columns, outputs]
-  bool adds;                // to what is in y
-  // [chunks, outputs], or null, as with `adds`: of the pixels of a chunk the first one's values,
-  // and the sums of (y - first) and of its squares.
+  bool adds;                // adds to what is in y
+  // [chunks, outputs], or null, always null with `adds`: for each chunk the value y of its first
+  // pixel, and the sums of (y - first) and of its square over its pixels.
   float *first, *sum, *squares;
-  int64_t* pixels;  // [chunks]: how many there are, 0 possible; with the sums
+  int64_t* pixels;  // [chunks]: pixels in the chunk, possibly 0; set with the sums
 };
 
 struct TileConvolutionPart {
@@ -35,14 +35,15 @@ struct TileConvolutionPart {
   int64_t output_begin, output_end;  // multiples of 32
 };
 
-// A table without these functions (null) leaves the convolution to libtorch.
+// Where a table has no such functions (null), libtorch does the convolution.
 struct TileConvolutionKernels {
-  // [begin, end): of the outputs of the convolution that the weight is packed for, multiples of 16.
+  // [begin, end) counts outputs of the convolution that the weight is packed for, multiples of 16.
   void (*pack)(const TileWeightArgs&, int64_t begin, int64_t end) = nullptr;
-  // scratch: scratch_bytes(), aligned to 64 bytes, contents do not matter.
+  // `scratch` has scratch_bytes(), is aligned to 64 bytes and needs no initial contents.
   void (*convolve)(const TileConvolutionArgs&, const TileConvolutionPart&, void* scratch) = nullptr;
   int64_t (*scratch_bytes)(const TileConvolutionArgs&) = nullptr;
-  // The pixels are done in chunks, which depend on nothing but the shape.
+  // Returns the number of chunks into which the pixels are divided; it depends on
+  // nothing but the shape.
   int64_t (*chunks)(const TileConvolutionArgs&) = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// The kernels of tile_convolution.h. For 3 x 3 a chunk of the sequence of pixels, zeros included,
-// is copied to where it stays in the cache; then a tap is a shift along it, and the convolution a
-// product of [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
+// Implements the kernels of tile_convolution.h. For 3 x 3, a chunk of the sequence of pixels, zeros
+// included, is copied into a buffer that stays in the cache; a tap is then a shift along it, and
+// the convolution a product of [places, 9 * inputs], read nine times, and [9 * inputs, outputs].
 #include "kernels/tile_convolution.h"
 
 #include "kernels/isa_math.h"
@@ -12,17 +12,17 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kBlock = 32;          // places, and outputs, of a block of four tiles of sums
-constexpr int64_t kTileElements = 512;  // bf16 of a tile
+constexpr int64_t kBlock = 32;          // places, and outputs, of a block: four tiles of sums
+constexpr int64_t kTileElements = 512;  // bf16 in a tile
 
 typedef uint16_t Half __attribute__((may_alias));
 
-// The pairs of one tile of every tap: to [taps] tiles, `step` elements apart.
+// Packs the pairs of one tile of every tap to [taps] tiles, `step` elements apart.
 template <int kTaps>
 inline void pack_tiles(const TileWeightArgs& a, int64_t output, int64_t input, Half* to,
                        int64_t step) {
   const auto* weight = static_cast<const Half*>(a.weight);
-  // From one output to the next, and from one input to the next.
+  // Distances from one output to the next, and from one input to the next.
   const int64_t by_output = kTaps * (a.backward ? 1 : a.columns);
   const int64_t by_input = kTaps * (a.backward ? a.columns : 1);
   for (int64_t q = 0; q < kBlock / 2; ++q) {
@@ -39,7 +39,7 @@ inline void pack_tiles(const TileWeightArgs& a, int64_t output, int64_t input, H
   }
 }
 
-// packed: [outputs / 16, taps, inputs / 32] tiles of 16 pairs of inputs by 16 outputs.
+// Packs to [outputs / 16, taps, inputs / 32] tiles of 16 pairs of inputs by 16 outputs.
 template <int kTaps>
 void pack_as(const TileWeightArgs& a, int64_t begin, int64_t end) {
   const int64_t inputs = a.backward ? a.rows : a.columns;
@@ -62,7 +62,8 @@ Pixels sequence(const TileConvolutionArgs& a) {
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Places of a chunk: what fits half a mebibyte, and an even number of chunks like long.
+// Returns the places of a chunk: what fits half a mebibyte, rounded so that there is an even number
+// of chunks of equal length.
 int64_t chunk_of(const TileConvolutionArgs& a) {
   constexpr int64_t kBytes = 1 << 19;
   const Pixels pixels = sequence(a);
@@ -91,7 +92,7 @@ inline void clear_row(int64_t count, Half* to) {
   for (int64_t i = 0; i < count; i += 32) _mm512_store_si512(to + i, _mm512_setzero_si512());
 }
 
-// c [2, 2] tiles of sums: 32 places by 32 outputs.
+// The factors of c, [2, 2] tiles of sums: 32 places by 32 outputs.
 struct Sums {
   const Half* x;       // of the first place
   int64_t row_bytes;   // between places
@@ -127,7 +128,7 @@ inline void multiply(const Sums& s, float* c) {
   LOCKSTEP_STORE_TILE(3, c + 768);
 }
 
-// What is known of the values of 32 outputs.
+// Running moments of 32 outputs.
 struct Moments {
   __m512 first[2], sum[2], squares[2];
 };
@@ -138,9 +139,9 @@ inline __m512 widened(__m256i x) {
 
 enum class StoreUse { kStore, kMeasure, kAdd };
 
-// The sums of those of the 32 places that are pixels (others: -1), rounded; with kMeasure, what
-// they add to the moments; with kAdd, on top of what is there. `pixels` counts those before.
-// Returns those after.
+// Stores the rounded sums of those of the 32 places that are pixels (others: -1). With kMeasure it
+// also adds them to the moments; with kAdd it adds to what is in y. `pixels` is the number of
+// pixels before; returns the number after.
 template <StoreUse kUse>
 inline int64_t store(const float* c, const int64_t* pixel, Half* y, int64_t outputs,
                      Moments& moments, int64_t pixels) {
@@ -179,7 +180,7 @@ inline void save(const Moments& moments, const TileConvolutionArgs& a, int64_t a
   }
 }
 
-// A chunk as the products read it: rows of places, and the numbers of the pixels there.
+// A chunk as the products read it: rows of places, and the number of the pixel at each place.
 struct Chunk {
   const Half* rows;
   const int64_t* pixel;
@@ -228,7 +229,7 @@ void convolve_as(const TileConvolutionArgs& a, const TileConvolutionPart& part, 
     Chunk chunk{copy, number, round_up(left, kBlock), tap};
     pixels.walk(first, first + chunk.places,
                 [&](int64_t at, int64_t pixel) { number[at] = pixel; });
-    // Single pixels are read where they are, but for a last block that reaches beyond them.
+    // Single pixels are read where they are, unless the last block reaches beyond them.
     if (kTaps == 1 && left == chunk.places) {
       chunk.rows = x + first * a.inputs;
     } else {

@@ -1,5 +1,6 @@
-// The tile products of Intel's AMX: TDPBF16PS adds to c [16, 16] fp32 the product of a [16, 32] and
-// b [32, 16], both bf16, where row q of b's tile holds the pairs (b[2q, j], b[2q + 1, j]).
+// Wraps the tile products of Intel's AMX: TDPBF16PS adds to c [16, 16] fp32 the product of
+// a [16, 32] and b [32, 16], both bf16, where row q of b's tile holds the pairs
+// (b[2q, j], b[2q + 1, j]).
 #pragma once
 
 #include <immintrin.h>
@@ -10,7 +11,7 @@ namespace lockstep {
 namespace detail {
 namespace LOCKSTEP_ISA {
 
-// GCC's own macro for loads does not say that it reads memory.
+// GCC's own macro for loading a tile does not tell the compiler that it reads memory.
 #define LOCKSTEP_LOAD_TILE(tile, from, row_bytes)                                          \
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(int64_t{row_bytes}) \
                    : "memory")
@@ -20,7 +21,8 @@ namespace LOCKSTEP_ISA {
   __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::)
 #define LOCKSTEP_ZERO_TILE(tile) __asm__ volatile("tilezero %%tmm" #tile ::)
 
-// All eight tiles of full size, while it lives. Every thread has its own.
+// Configures all eight tiles at full size for as long as the object lives. Every
+// thread has its own tiles.
 class Tiles {
  public:
   Tiles() {

@@ -45,7 +45,8 @@ void check_range(int64_t begin, int64_t end) {
   TORCH_CHECK(begin >= 0 && begin <= end, "an update of [", begin, ", ", end, ")");
 }
 
-// Fixed blocks: vector loop and remainder fall on the same elements whoever takes the block.
+// Blocks are fixed, so that the same elements fall into the vector loop and its remainder whichever
+// thread takes the block.
 template <class F>
 void for_each_block(int64_t begin, int64_t end, const F& f) {
   constexpr int64_t kBlock = 8192;

@@ -1,4 +1,5 @@
-// One step of an optimizer over a flat range, and the sum of squares that clipping needs.
+// Takes an optimizer step over a flat range, and computes the sum of squares that
+// gradient clipping needs.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -6,7 +7,7 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-struct None {};  // no rounded copy of the weights
+struct None {};  // stands for no rounded copy of the weights
 
 inline None* low_of(const UpdateArgs&, None) { return nullptr; }
 inline Bf16* low_of(const UpdateArgs& u, Bf16) { return u.bf16; }
@@ -18,10 +19,10 @@ inline void store(Low* low, int64_t i, float w) {
   low[i] = from_float<Low>(w);
 }
 
-// step(i, gradient, value) -> new value; it may change arrays of its own.
+// step(i, gradient, value) returns the new value; it may change arrays of its own.
 template <class Low, bool kAverage, class Step>
 inline void update_range(const UpdateArgs& args, int64_t begin, int64_t end, const Step& step) {
-  const UpdateArgs u = args;  // by value: the stores below cannot change it
+  const UpdateArgs u = args;  // a copy, which the stores below cannot change
   float* __restrict value = u.value;
   float* __restrict gradient = u.gradient;
   float* __restrict average = u.average;

@@ -1,11 +1,11 @@
-// The kernels of weight_gradient.h with the tile products of Intel's AMX: TDPBF16PS adds to
-// c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile
+// Implements the kernels of weight_gradient.h with the tile products of Intel's AMX: TDPBF16PS adds
+// to c [16, 16] fp32 the product of a [16, 32] and b [32, 16], both bf16, where row q of b's tile
 // holds the pairs (b[2q, j], b[2q + 1, j]).
 //
-// a is d_y transposed, [outputs, pixels], b is x, [pixels, inputs], in pairs of neighbouring
-// pixels. A tap shifts the pixels of x: by an even number of them to another row of the pairs, by
-// an odd one to those of a second copy whose pairs begin at odd pixels. With stride 2 there are
-// these two copies of each plane of x (pixel_sequence_isa.h).
+// a is d_y transposed, [outputs, pixels]; b is x, [pixels, inputs], in pairs of neighbouring
+// pixels. A tap shifts the pixels of x: an even shift leads to another row of the pairs, an odd one
+// to a second copy, whose pairs begin at odd pixels. With stride 2 each plane of x
+// (pixel_sequence_isa.h) has these two copies.
 #include "kernels/weight_gradient.h"
 
 #include <immintrin.h>
@@ -21,15 +21,15 @@ namespace LOCKSTEP_ISA {
 namespace {
 
 constexpr int64_t kDepth = 32;  // pixels that one tile product sums over
-// Pixels for which both sides are packed, and inputs that are packed at a time: then they are in
-// L2.
+// Pixels for which both factors are packed at a time, and inputs that are packed at a time: so they
+// stay in L2.
 constexpr int64_t kChunk = 2048, kStridedChunk = 1024;
 constexpr int64_t kInputBlock = 128, kStridedInputBlock = 64;
-constexpr int64_t kTileWords = 256;  // 32-bit words of a tile, pairs of bf16
+constexpr int64_t kTileWords = 256;  // 32-bit words of a tile, each a pair of bf16
 
 typedef uint32_t Word __attribute__((may_alias));
 
-// Where the channels of each place of a chunk lie.
+// The address of the channels of each place of a chunk.
 struct Places {
   const uint16_t** row;
   int64_t count;
@@ -39,7 +39,7 @@ Pixels sequence(const WeightGradientArgs& a) {
   return Pixels({a.images, a.height, a.width, a.taps, a.stride});
 }
 
-// Writes where the channels lie; `zeros` for those places that are no pixels.
+// Writes the addresses of the channels; places that are no pixels get `zeros`.
 struct RowFinder {
   const uint16_t* base;
   int64_t channels;
@@ -50,14 +50,14 @@ struct RowFinder {
   }
 };
 
-// 16 pairs (a[j], b[j]).
+// Returns the 16 pairs (a[j], b[j]).
 inline __m512i pairs(const uint16_t* a, const uint16_t* b) {
   const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)a));
   const __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)b));
   return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-// Rows come from memory in pieces, which the processor does not foresee by itself.
+// Prefetches rows: they are scattered in memory, and the processor does not foresee them by itself.
 constexpr int64_t kAhead = 48;  // places
 inline void fetch(const Places& places, int64_t at, int64_t channel, int64_t channels) {
   const int64_t place = at + kAhead;
@@ -66,7 +66,8 @@ inline void fetch(const Places& places, int64_t at, int64_t channel, int64_t cha
   for (int64_t i = 0; i < channels; i += 32) __builtin_prefetch(row + i);
 }
 
-// to: [inputs / 16, places / 2, 16] pairs, of the places first, first + 2, ... each with the next.
+// Packs [inputs / 16, places / 2, 16] pairs; the places first, first + 2, ... are each paired with
+// the next one.
 struct PairBlock {
   int64_t input, inputs, rows;
 };
@@ -85,7 +86,7 @@ void pack_inputs(const Places& places, int64_t first, const PairBlock& block, Wo
   }
 }
 
-// to: [outputs / 16, places / 32] tiles of [16 outputs, 16 pairs of places].
+// Packs [outputs / 16, places / 32] tiles of [16 outputs, 16 pairs of places].
 void pack_outputs(const Places& places, int64_t output, int64_t outputs, Word* to) {
   const int64_t steps = places.count / kDepth;
   alignas(64) Word tile[kTileWords];
@@ -169,15 +170,15 @@ int64_t input_block(const Pixels& pixels) {
   return pixels.planes() == 1 ? kInputBlock : kStridedInputBlock;
 }
 
-// Even: a chunk's own pairs begin at an even place of what lies around it.
+// The reach is even, so that a chunk's own pairs begin at an even place of the sequence around it.
 int64_t reach_of(const Pixels& pixels) { return (pixels.largest_shift() + 1) / 2 * 2; }
 
-// The parts of the scratch memory.
+// The scratch memory, divided into its parts.
 struct Scratch {
-  const uint16_t** rows;  // of the places of a chunk, or of a plane's and those around
-  uint16_t* zeros;        // as many as there are channels
+  const uint16_t** rows;  // of the places of a chunk, or of a plane's and those around them
+  uint16_t* zeros;        // as many as the larger number of channels
   Word* outputs;          // d_y, packed
-  Word* inputs;           // x, packed: of each plane even pairs, then odd ones
+  Word* inputs;           // x, packed: of each plane the even pairs, then the odd ones
   float* sums;            // [taps, outputs, inputs]; with one tap the gradient itself
   int64_t bytes;
 
@@ -209,13 +210,13 @@ int64_t scratch_bytes(const WeightGradientArgs& a, const WeightGradientPart& par
   return Scratch(a, part, nullptr).bytes;
 }
 
-// What a chunk adds, for one block of inputs whose pairs are packed.
+// The part of the gradient that one chunk adds, for one block of inputs whose pairs are packed.
 struct PackedChunk {
-  const Word* outputs;  // of all outputs of the part
+  const Word* outputs;  // packed, all outputs of the part
   const Word* pairs;    // [planes, even and odd, inputs / 16, rows, 16]
   int64_t steps, rows, reach;
   int64_t count, inputs;              // outputs and inputs of the block
-  float* sums;                        // of its first output and input
+  float* sums;                        // where the sums of the block's first output and input are
   int64_t tap_stride, output_stride;  // of sums
   bool adds;
 };

@@ -1,5 +1,6 @@
-// The transformations of winograd.h, a vector of channels at a time. B^T of the patches is the same
-// for both filterings, G and A^T are Vandermonde's, G divided by the products of the distances.
+// Implements the transformations of winograd.h, on one vector of channels at a time. B^T of the
+// patches is the same for both filterings; G and A^T are Vandermonde matrices, G divided by the
+// products of the distances.
 #include "kernels/winograd.h"
 
 #include "kernels/isa_math.h"
@@ -12,12 +13,14 @@ namespace {
 
 constexpr int64_t kSquare = kWinogradSquare, kPatch = 6, kPanel = 64;
 
-// The points 0, a, -a, b, -b, infinity; and the products of the distances of 0, a and b to others.
+// The points 0, a, -a, b, -b, infinity, and the products of the distances of 0, a and b from the
+// other points.
 constexpr float kA = 0.625f, kB = 1.5f;
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 constexpr float kFrom0 = kA2 * kB2, kFromA = 2 * kA2 * (kA2 - kB2), kFromB = 2 * kB2 * (kB2 - kA2);
 
-// What 0, a and -a, b and -b, and infinity make; of a pair its parts of even and odd powers.
+// The values at 0, a and -a, b and -b, and infinity; a pair is kept as its parts
+// of even and odd powers.
 struct Pair {
   Lanes even, odd;
 };
@@ -109,7 +112,7 @@ inline Place place_of(const WinogradImages& shape, int64_t square) {
           square % columns * kSquare};
 }
 
-// The pixels of a square, from kBorder pixels before it on; zeros outside of the image.
+// Finds the pixels of a square, from kBorder pixels before it on; outside the image they are zeros.
 template <int kSide, int kBorder, class T>
 inline void find_pixels(const WinogradSquaresArgs<T>& a, int64_t square, const T** pixel) {
   const WinogradImages& s = a.shape;
@@ -136,7 +139,7 @@ inline void transform_pixels(const T* const* pixel, int64_t channel, Lanes* to) 
 template <class T>
 constexpr int kGroup = 4 / sizeof(T);
 
-// A number, or a group, of each lane.
+// Stores one number, or one group, for each lane.
 template <class T>
 inline void store_groups(const Lanes (&x)[1][kWinogradPlaces], int place, T* to) {
   store_lanes(x[0][place], to);
@@ -147,7 +150,7 @@ inline void store_groups(const Lanes (&x)[2][kWinogradPlaces], int place, Bf16* 
   *reinterpret_cast<WordLanes*>(to) = low | high << 16;
 }
 
-// kTogether squares make a group.
+// kTogether squares form a group.
 template <class T, class Matrix, int kBorder, int kTogether>
 void transform(const WinogradSquaresArgs<T>& a, int64_t begin, int64_t end) {
   constexpr int kSide = Matrix::kFrom;
@@ -264,7 +267,7 @@ void result(const WinogradResultArgs<T>& a, int64_t begin, int64_t end) {
                    : result_as<T, ResultUse::kStore>(a, begin, end);
 }
 
-// The outputs [begin, end).
+// Adds the gradients of the outputs [begin, end).
 void add_gradient(const WinogradGradientArgs& a, int64_t begin, int64_t end) {
   const int64_t step = a.outputs * a.inputs;
   for (int64_t o = begin; o < end; ++o) {

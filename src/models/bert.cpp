@@ -10,8 +10,8 @@ namespace {
 
 using torch::Tensor;
 
-// Places of dropout, numbered within a layer; site 0 is that of the embedded tokens, the one behind
-// the last layer's that of the pooled ones.
+// Places of dropout, numbered within a layer; site 0 is for the embedded tokens, the one after the
+// last layer's sites for the pooled tokens.
 enum LayerSite { kWeights, kOutput, kDown, kLayerSites };
 int64_t site_of(std::size_t layer, LayerSite site) {
   return 1 + static_cast<int64_t>(layer) * kLayerSites + site;
@@ -138,7 +138,7 @@ ResidualNorm Bert::embed_texts(const Pass& pass) const {
   const PackedTexts& texts = pass.texts;
   const Numerics& numerics = pass.how.numerics;
   const int64_t longest = texts.segments.longest, d = shape_.hidden_size;
-  // One table [types * longest, d] of what a word is added to.
+  // One table [types * longest, d] of the vectors that are added to a word's.
   const Tensor places =
       (types_->value.unsqueeze(1) + positions_->value.narrow(0, 0, longest).unsqueeze(0))
           .view({-1, d});

@@ -1,11 +1,12 @@
-// BERT (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
-// Understanding") with a classifier on the pooled first token: for single texts and pairs of any
-// length, and for numbers in place of classes (one label). Settings and names of weights are those
-// of transformers' BertForSequenceClassification, but for query, key and value, which are one
-// matrix: bert.encoder.layer.N.attention.self.qkv, [3 * hidden_size, hidden_size].
+// Defines BERT (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
+// Language Understanding") with a classifier on the pooled first token. It takes single texts and
+// pairs of any length, and with one label it predicts a number instead of a class. Settings and
+// names of weights are those of transformers' BertForSequenceClassification, except that query, key
+// and value are one matrix: bert.encoder.layer.N.attention.self.qkv, [3 * hidden_size,
+// hidden_size].
 //
-// Texts are packed without padding (nn/segments.h). Of the last layer only the first token of each
-// text is computed behind the attention: the pooler reads nothing else.
+// Texts are packed without padding (nn/segments.h). After the attention of the last layer only the
+// first token of each text is computed, because the pooler reads nothing else.
 #pragma once
 
 #include <torch/types.h>
@@ -23,7 +24,7 @@
 
 namespace lockstep {
 
-// By the names of config.json; the defaults are BERT-base's.
+// The settings, named as in config.json; the defaults are those of BERT-base.
 struct BertShape {
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
@@ -37,30 +38,30 @@ struct BertShape {
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   std::optional<double> classifier_dropout = {};  // absent: hidden_dropout_prob
-  int64_t num_labels = 2;                         // 1: a number is predicted
+  int64_t num_labels = 2;                         // 1: predicts a number
 };
 
-// What is wrong with it; else empty.
+// Returns what is wrong with the shape; empty when nothing is.
 std::string check_shape(const BertShape& shape);
 
-// Texts one behind the other: [CLS] words [SEP], or [CLS] words [SEP] words [SEP].
+// Texts stored one after the other: [CLS] words [SEP], or [CLS] words [SEP] words [SEP].
 struct PackedTexts {
   torch::Tensor tokens;     // int64 [tokens]
   torch::Tensor types;      // int64 [tokens]: 0, and 1 in the second text of a pair
   torch::Tensor positions;  // int64 [tokens], within the text
-  torch::Tensor rows;       // int64 [tokens], keys of dropout; undefined: nothing can be dropped
+  torch::Tensor rows;       // int64 [tokens], keys of dropout; undefined: no dropout is possible
   Segments segments;
 };
 
-// `tokens` and `types` as above, `lengths` of the texts (each at least 1); `keys`, int64 [texts],
-// say which text is which for dropout, whatever batch they are in, or are undefined.
+// `tokens` and `types` as above; `lengths` of the texts, each at least 1. `keys`, int64 [texts],
+// identify the texts for dropout, whatever batch they are in; may be undefined.
 PackedTexts pack_texts(const torch::Tensor& tokens, const torch::Tensor& types,
                        const std::vector<int32_t>& lengths, const torch::Tensor& keys = {});
 
 struct BertForward {
   Numerics numerics;
-  bool training = false;  // dropout on: `rows` of the texts are needed
-  uint64_t seed = 1;      // with `step`, of dropout
+  bool training = false;  // dropout on: the texts need `rows`
+  uint64_t seed = 1;      // seed of dropout, with `step`
   int64_t step = 0;
 };
 
@@ -73,14 +74,14 @@ struct BertLayer {
 
 class Bert {
  public:
-  // Adds, in the order of transformers: bert.embeddings, bert.encoder.layer.N, bert.pooler.dense,
-  // classifier. Initialised as there: matrices and tables normal(initializer_range), the vector of
-  // [PAD] 0, biases 0.
+  // Adds the weights in the order of transformers: bert.embeddings, bert.encoder.layer.N,
+  // bert.pooler.dense, classifier. They are initialised as in transformers: matrices and tables
+  // normal(initializer_range), the vector of [PAD] 0, biases 0.
   Bert(const BertShape& shape, Parameters& parameters);
   Bert(const Bert&) = delete;
   Bert& operator=(const Bert&) = delete;
 
-  // -> [texts, num_labels] in the compute type. TORCH_CHECK: a text longer than
+  // Returns [texts, num_labels] in the compute type. TORCH_CHECK fails for a text longer than
   // max_position_embeddings.
   torch::Tensor logits(const PackedTexts& texts, const BertForward& how) const;
 
@@ -89,9 +90,10 @@ class Bert {
  private:
   struct Pass;
 
-  // The stream in fp32 and in the compute type, [tokens, hidden_size] each.
+  // Returns the stream in fp32 and in the compute type, [tokens, hidden_size] each.
   ResidualNorm embed_texts(const Pass& pass) const;
-  // All of a layer behind the attention `mixed`, for all tokens or the first ones of texts alone.
+  // Computes a layer after its attention `mixed`, for all tokens or only for the
+  // first ones of the texts.
   ResidualNorm finish_layer(std::size_t index, const torch::Tensor& stream,
                             const torch::Tensor& mixed, const Pass& pass) const;
 

@@ -23,7 +23,7 @@ fs::path config_file(const fs::path& folder) {
   return fs::is_directory(folder) ? folder / "config.json" : folder;
 }
 
-// Numbers of a BERT that have no meaning for us, or whose other values mean another network.
+// Refuses settings of a BERT whose values mean a network that lockstep does not compute.
 void check_meaning(const Json& json, const fs::path& path) {
   auto expect = [&](const char* key, const Json& expected) {
     if (!json.contains(key) || json.at(key).is_null() || json.at(key) == expected) return;
@@ -106,13 +106,14 @@ BertConfig config_of(const Json& json, const fs::path& path) {
   return out;
 }
 
-// The tensors of a file by the names of bert_places().
+// The tensors of a file under the names of bert_places().
 struct NamedWeights {
   std::map<std::string, const TensorEntry*> tensors;
-  std::vector<std::string> order;  // of the names in the file
+  std::vector<std::string> order;  // the names in the order of the file
 };
 
-// What stands before "embeddings.word_embeddings.weight" in the file's names; nothing: not there.
+// Returns what precedes "embeddings.word_embeddings.weight" in the file's names; nothing when that
+// is absent.
 std::optional<std::string> prefix_of(const std::vector<TensorEntry>& entries) {
   for (const TensorEntry& entry : entries) {
     if (!entry.name.ends_with(kMarker)) continue;
@@ -123,7 +124,7 @@ std::optional<std::string> prefix_of(const std::vector<TensorEntry>& entries) {
   return std::nullopt;
 }
 
-// TensorFlow's names of a norm's weight and bias, which BERTs of 2018 and 2019 have.
+// Replaces TensorFlow's names of a norm's weight and bias, which BERTs of 2018 and 2019 have.
 std::string modern(std::string name) {
   for (const auto& [old, now] : {std::pair<std::string, std::string>{".gamma", ".weight"},
                                  std::pair<std::string, std::string>{".beta", ".bias"}}) {
@@ -139,7 +140,8 @@ NamedWeights name_weights(const WeightFiles& files) {
     if (!files.entries().empty()) error.set_cause("it holds " + files.entries().front().name);
     throw error;
   }
-  // "module.bert." -> outer "module."; what a model without a head lacks is put before its names.
+  // "module.bert." -> outer "module."; "bert.", which a model without a head lacks,
+  // is added to its names.
   const bool has_base = *prefix == "bert." || prefix->ends_with(".bert.");
   const std::string outer = has_base ? prefix->substr(0, prefix->size() - 5) : *prefix;
   NamedWeights out;
@@ -155,7 +157,7 @@ NamedWeights name_weights(const WeightFiles& files) {
   return out;
 }
 
-// Decides what is copied where before anything is.
+// Decides what is copied where before anything is copied.
 class BertReader {
  public:
   BertReader(const WeightFiles& files, const Parameters& parameters)
@@ -214,7 +216,7 @@ class BertReader {
     return true;
   }
 
-  // Another depth must not pass; heads for other work may.
+  // Refuses layers of another depth, which must not go unnoticed; notes heads for other tasks.
   void note_unused(const std::set<std::string>& known) {
     std::vector<std::string> unused;
     for (const std::string& name : named_.order) {

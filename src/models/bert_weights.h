@@ -1,4 +1,4 @@
-// BERTs as Hugging Face's transformers keeps them: config.json and weights, read and written
+// Reads and writes BERTs as Hugging Face's transformers stores them: config.json and weights
 // (docs/text.md).
 #pragma once
 
@@ -13,42 +13,43 @@
 
 namespace lockstep {
 
-// What config.json says.
+// The contents of config.json.
 struct BertConfig {
   BertShape shape;
-  // By label: id2label. "LABEL_0" and so on where the model was never fine-tuned.
+  // Names by label, from id2label; "LABEL_0" and so on where the model was never fine-tuned.
   std::vector<std::string> labels;
-  bool regression = false;  // problem_type, or one label
+  bool regression = false;  // by problem_type, or because there is one label
 };
-// True when it holds a config.json of a BERT.
+// Whether the folder has the config.json of a BERT.
 bool is_bert_folder(const fs::path& folder);
-// FOLDER/config.json, or that file. DataError: absent, damaged, of another model than BERT, or of a
-// BERT that computes something else (hidden_act, position_embedding_type, ...).
+// Reads FOLDER/config.json, or that file itself. Throws DataError when it is absent, damaged, of
+// another model than BERT, or of a BERT that computes something else (hidden_act,
+// position_embedding_type, ...).
 BertConfig read_bert_config(const fs::path& folder);
 void write_bert_config(const fs::path& file, const BertConfig& config,
                        const std::string& precision);
 
-// All of a network's weights by the names of BertForSequenceClassification.
+// Returns the places of all weights of a network in BertForSequenceClassification, by its names.
 std::vector<WeightPlace> bert_places(const Parameters& parameters);
 
 struct BertWeightsRead {
   fs::path file;
-  int64_t tensors = 0;             // of the file that were used
-  std::vector<std::string> notes;  // what a person should know, a line each: the head was replaced
+  int64_t tensors = 0;             // used tensors of the file
+  std::vector<std::string> notes;  // what the user should know, a line each: the head was replaced
 };
-// True when the file holds a BERT by names that read_bert_weights() knows, not those of our own
-// checkpoints.
+// Whether the file holds a BERT by names that read_bert_weights() knows, which those of our own
+// checkpoints are not.
 bool holds_bert_weights(const fs::path& file);
-// The weights of `file` (formats/weight_files.h) into `parameters`: with or without "bert." and
-// outer prefixes as "module.", norms by today's names or as gamma and beta. A classifier for
-// another number of labels, or none, and an absent pooler leave ours as initialised; heads for
-// other work are not read. DataError, before anything was changed, names the first tensor that is
-// missing, too many or of another shape.
+// Reads the weights of `file` (formats/weight_files.h) into `parameters`: with or without "bert."
+// and outer prefixes such as "module.", norms by current names or as gamma and beta. If the
+// classifier is absent or has another number of labels, or the pooler is absent, ours stay as
+// initialised. Heads for other tasks are not read. Throws DataError, before anything was changed,
+// that names the first tensor that is missing, unknown or of another shape.
 BertWeightsRead read_bert_weights(const fs::path& file, Parameters& parameters);
 
-// FOLDER/model.safetensors and, last, FOLDER/config.json; the folder is made where needed.
-// `precision` "fp32", or "bf16" for matrices. Returns the bytes of the weights. ConfigError: it
-// holds a model.
+// Writes FOLDER/model.safetensors and, last, FOLDER/config.json, creating the folder if needed.
+// `precision` is "fp32", or "bf16" for matrices. Returns the bytes of the weights. Throws
+// ConfigError when the folder holds a model.
 int64_t write_bert_folder(const fs::path& folder, const BertConfig& config,
                           const Parameters& parameters, const std::string& precision);
 

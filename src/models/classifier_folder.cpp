@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Calls `read` with the file's JSON; DataError, with the file's name, for what is damaged.
+// Calls `read` with the file's JSON. Throws DataError, with the file's name, when it is damaged.
 template <typename Read>
 void with_json(const fs::path& path, Read read) {
   try {
@@ -68,7 +68,7 @@ std::string resnet_name(const fs::path& folder, const Json& json) {
   refuse(folder, fmt::format("a ResNet of other depths ({})", json.at("depths").dump()));
 }
 
-// The shorter side of which the crop takes that share, as timm rounds it.
+// Returns the shorter side of which the crop takes that share, rounded as timm does.
 int64_t resized_side(int64_t crop, double share) {
   return static_cast<int64_t>(std::floor(static_cast<double>(crop) / share + 1e-6));
 }
@@ -93,8 +93,8 @@ void read_transformers(const fs::path& folder, const Json& json, ClassifierFolde
   if (json.value("torch_dtype", "float32") == "bfloat16") out.precision = "bf16";
 }
 
-// Processors of transformers: the shorter side and a centre crop; a square without a crop
-// (ViTImageProcessor); or a share of the side that the crop takes (ConvNextImageProcessor).
+// Reads the processors of transformers: the shorter side and a centre crop; a square without a crop
+// (ViTImageProcessor); or the share of the side that the crop takes (ConvNextImageProcessor).
 void read_processor(const Json& json, ClassifierFolder& out) {
   if (json.contains("image_mean")) out.mean = json.at("image_mean").get<std::vector<double>>();
   if (json.contains("image_std")) out.std = json.at("image_std").get<std::vector<double>>();

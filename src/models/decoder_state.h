@@ -1,5 +1,5 @@
-// The decoder that uses the operations of training, on any device: the reference of the one that
-// reads packed weights (models/packed_decoder.cpp).
+// Declares the decoder that uses the operations of training, on any device. It is the reference for
+// the one that reads packed weights (models/packed_decoder.cpp).
 #pragma once
 
 #include <torch/types.h>
@@ -13,32 +13,33 @@
 namespace lockstep {
 
 // The keys and values that attention reads while decoding. Row r of a step is one hypothesis;
-// hypotheses of one sentence are neighbours and equally many for all sentences.
+// hypotheses of one sentence are neighbours, and all sentences have equally many.
 class DecoderCache {
  public:
   virtual ~DecoderCache() = default;
-  // Adds the position of this step and attends to all so far: qkv [rows, 3 * d] -> [rows, d].
+  // Adds the position of this step and attends to all positions so far: qkv
+  // [rows, 3 * d] -> [rows, d].
   virtual torch::Tensor attend_self(std::size_t layer, const torch::Tensor& qkv) = 0;
-  // query [rows, d] to the encoder's output of the row's sentence -> [rows, d].
+  // Attends from query [rows, d] to the encoder's output of the row's sentence -> [rows, d].
   virtual torch::Tensor attend_memory(std::size_t layer, const torch::Tensor& query) = 0;
-  // See DecoderState::select.
+  // See Decoder::select.
   virtual void select(const std::vector<int32_t>& rows) = 0;
 };
 
-// What a cache is made from.
+// The input from which a cache is made.
 struct DecoderMemory {
   int64_t heads = 1;
   Segments source;
-  std::vector<torch::Tensor> key_value;  // of every layer: [source tokens, 2 * d], key | value
+  std::vector<torch::Tensor> key_value;  // for every layer: [source tokens, 2 * d], key | value
 };
 
-// With libtorch's operations on padded arrays, on any device.
+// Makes a cache that uses libtorch's operations on padded arrays, on any device.
 std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
 
 class DecoderState : public Decoder {
  public:
-  // Encodes `sources` (as TranslationInput's, not empty) and starts one row for each. Runs in
-  // inference mode; `model` must outlive the state. One thread at a time.
+  // Encodes `sources` (in the form of TranslationInput's, not empty) and starts one row for each.
+  // Runs in inference mode; `model` must outlive the state. Use it from one thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
                const Numerics& numerics);
 
@@ -55,7 +56,7 @@ class DecoderState : public Decoder {
   const Transformer& model_;
   Numerics numerics_;
   int64_t rows_ = 0, length_ = 0;
-  int64_t positions_ = 0;  // taken so far: length_, and one before with start = "zero"
+  int64_t positions_ = 0;  // used so far: length_, plus one with start = "zero"
   std::unique_ptr<DecoderCache> cache_;
 };
 

@@ -18,10 +18,10 @@ using Json = nlohmann::ordered_json;
 using torch::Tensor;
 
 constexpr int64_t kPositions = 1024;   // tokens that an exported model can read and write
-constexpr double kNeverLogit = -1e4;   // logit of an id that is not ours: e^-10000 is 0 in fp32
+constexpr double kNeverLogit = -1e4;   // logit of an id that we lack: e^-10000 is 0 in fp32
 constexpr double kNormEpsilon = 1e-5;  // of every layer norm in transformers
 
-// One tensor of theirs: `rows` rows of one of ours from `begin` on.
+// One tensor of theirs: `rows` rows, from `begin` on, of one of ours.
 struct Place {
   std::string theirs, ours;
   int64_t begin = 0, rows = 0;
@@ -34,7 +34,8 @@ void add_with_bias(const std::string& theirs, const std::string& ours, int64_t b
   }
 }
 
-// All but the table, positions and logits' biases; without attention biases too they are listed.
+// Returns all places except the table, positions and logits' biases. Attention biases are listed
+// even if there are none.
 std::vector<Place> places_of(const Parameters& parameters) {
   std::vector<Place> out;
   const int64_t d = parameters.find("embedding.weight")->shape[1];
@@ -73,7 +74,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Tensors on their way into a file: keeps them alive, in the type they are written in.
+// Tensors to be written to a file; keeps them alive, in the type in which they are written.
 class FileTensors {
  public:
   explicit FileTensors(std::string precision) : precision_(std::move(precision)) {}
@@ -83,7 +84,7 @@ class FileTensors {
                         name != "final_logits_bias";
     if (!matrix || precision_ == "fp32") return keep(name, value.contiguous(), DType::kF32);
     if (precision_ == "bf16") return keep(name, value.to(at::kBFloat16), DType::kBF16);
-    // Symmetric, a scale a row: the largest magnitude becomes 127.
+    // Symmetric, with a scale for each row: the largest magnitude becomes 127.
     const Tensor scale = value.abs().amax(1).div(127).clamp_min(1e-30);
     keep(name + ".int8", value.div(scale.unsqueeze(1)).round_().to(at::kChar), DType::kI8);
     keep(name + ".scale", scale, DType::kF32);
@@ -102,7 +103,7 @@ class FileTensors {
   std::vector<TensorEntry> entries_;
 };
 
-// A tensor of a file as fp32; its shape is checked.
+// Returns a tensor of a file as fp32 and checks its shape.
 Tensor as_fp32(const TensorFile& file, const std::string& name, const std::vector<int64_t>& shape) {
   auto load = [&](const TensorEntry& entry, DType dtype, at::ScalarType type,
                   const std::vector<int64_t>& expected) {
@@ -184,7 +185,7 @@ Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids
                          const std::string& precision) {
   check_exportable(config);
   const bool pre = config.pre_norm();
-  // transformers must not take an int8 file for one whose tensors are missing.
+  // transformers must not mistake an int8 file for one whose tensors are missing.
   const char* type = precision == "int8" ? "lockstep-int8" : pre ? "pegasus" : "marian";
   Json json = {{"architectures", {pre ? "PegasusForConditionalGeneration" : "MarianMTModel"}},
                {"model_type", type},
@@ -215,7 +216,7 @@ Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids
                {"decoder_start_token_id", ids.start},
                {"forced_eos_token_id", nullptr}};
   if (!pre) json["decoder_vocab_size"] = ids.vocabulary;
-  // What the keys above do not say; lockstep alone reads it.
+  // Holds what the keys above do not say; only lockstep reads it.
   json["lockstep"] = {{"version", LOCKSTEP_VERSION},
                       {"precision", precision},
                       {"vocabulary", pre ? ids.vocabulary : ids.vocabulary - 1},
@@ -270,7 +271,7 @@ void read_hugging_face_weights(const fs::path& folder, Parameters& parameters) {
   const TensorFile file(folder / "model.safetensors");
   const Parameter& table = *parameters.find("embedding.weight");
   std::vector<int64_t> table_shape = table.shape;
-  // One row more where <pad> is Marian's.
+  // There is one row more when Marian's <pad> is there.
   if (file.find("final_logits_bias") != nullptr) ++table_shape[0];
   table.value.detach().copy_(
       as_fp32(file, "model.shared.weight", table_shape).narrow(0, 0, table.shape[0]));

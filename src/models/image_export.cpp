@@ -95,7 +95,7 @@ Json hugging_face_config(const ImageModel& model, const Parameters& parameters,
   return json;
 }
 
-// The processor that does what evaluation does: shorter side, centre crop, normalise.
+// The processor that does what evaluation does: shorter side, centre crop, normalisation.
 Json preprocessor_config(const ImageExport& what) {
   return {{"image_processor_type", "BitImageProcessor"},
           {"do_resize", what.resize > 0},
@@ -111,8 +111,8 @@ Json preprocessor_config(const ImageExport& what) {
           {"image_std", what.std}};
 }
 
-// As timm's own files on Hugging Face's hub. torchvision has none; it says here what lockstep needs
-// to use the model (models/classifier_folder.h).
+// Written like timm's own files on Hugging Face's hub. torchvision has none; for it the file says
+// what lockstep needs to use the model (models/classifier_folder.h).
 Json timm_config(const ImageModel& model, const Parameters& parameters, const ImageExport& what) {
   Json json;
   const auto* vit = dynamic_cast<const Vit*>(&model);
@@ -134,7 +134,7 @@ Json timm_config(const ImageModel& model, const Parameters& parameters, const Im
   } else {
     const ResNetShape shape = resnet_shape(parameters);
     json["architecture"] = fmt::format("resnet{}", resnet_depth(shape));
-    if (!shape.imagenet_stem) json["stem"] = "cifar";  // only torchvision's format comes here
+    if (!shape.imagenet_stem) json["stem"] = "cifar";  // for torchvision only
     json["global_pool"] = "avg";
   }
   const double crop =

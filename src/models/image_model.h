@@ -1,4 +1,4 @@
-// Networks that classify images, by name. What a task sees of them.
+// Declares networks that classify images: their interface to tasks, and their catalogue by name.
 #pragma once
 
 #include <torch/types.h>
@@ -18,9 +18,9 @@ namespace lockstep {
 struct ImageForward {
   Numerics numerics;
   bool training = false;  // batch statistics, dropout and drop path on
-  uint64_t seed = 1;      // with `step`, of dropout and drop path
+  uint64_t seed = 1;      // seed of dropout and drop path, with `step`
   int64_t step = 0;
-  // Set: batch norms have the statistics of all ranks' images (nn/batch_norm.h).
+  // When set, batch norms use the statistics of all ranks' images (nn/batch_norm.h).
   std::function<void(torch::Tensor&)> sum_over_ranks;
   const torch::Tensor* rows = nullptr;  // int64 [n] keys of the images, for dropout and drop path
 };
@@ -28,8 +28,8 @@ struct ImageForward {
 class ImageModel {
  public:
   virtual ~ImageModel() = default;
-  // images [n, 3, height, width] of the compute type, channels last in memory -> [n, classes] of
-  // the compute type. Throws ConfigError for images the network cannot take.
+  // images [n, 3, height, width] in the compute type, channels last in memory -> [n, classes] in
+  // the compute type. Throws ConfigError for images that the network cannot take.
   virtual torch::Tensor logits(const torch::Tensor& images, const ImageForward& how) const = 0;
 };
 
@@ -76,7 +76,7 @@ using ImageModelMaker = std::unique_ptr<ImageModel> (*)(const ImageModelConfig&,
 const Catalogue<ImageModelMaker>& image_models();
 
 // Adds the network's weights to `parameters`; it can be used once parameters.allocate() has run.
-// Throws ConfigError, with the nearest name, when there is none of that name.
+// Throws ConfigError, with the nearest name, when there is no network of that name.
 std::unique_ptr<ImageModel> make_image_model(const ImageModelConfig& config, int64_t classes,
                                              int64_t size, Parameters& parameters);
 

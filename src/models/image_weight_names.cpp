@@ -18,12 +18,12 @@ constexpr std::array<FlavourRow, 3> kFlavours = {{{WeightFlavour::kTorchvision, 
                                                   {WeightFlavour::kTimm, "timm"},
                                                   {WeightFlavour::kHuggingFace, "huggingface"}}};
 
-// A name that every file of a family and flavour has.
+// A name that every file of a family and flavour contains.
 struct Marker {
   ImageFamily family;
   WeightFlavour flavour;
   std::string_view name;
-  std::string_view base;  // what transformers puts before all names but the head's
+  std::string_view base;  // what transformers puts before all names except the head's
 };
 constexpr std::array<Marker, 5> kMarkers = {{
     {ImageFamily::kVit, WeightFlavour::kHuggingFace,
@@ -35,7 +35,7 @@ constexpr std::array<Marker, 5> kMarkers = {{
     {ImageFamily::kResNet, WeightFlavour::kTorchvision, "layer1.0.conv1.weight", ""},
 }};
 
-// Our name with its last part taken off: "blocks.3.attn.qkv" and "weight".
+// Our name without its last part, and that part: "blocks.3.attn.qkv" and ".weight".
 struct Split {
   std::string stem, kind;
 };
@@ -72,7 +72,7 @@ std::string hugging_face_resnet(const std::string& stem) {
          fmt::format("layer.{}.{}", parts[2].back() - '1', norm ? "normalization" : "convolution");
 }
 
-// Of a ViT, outside and inside its blocks; the query, key and value of Hugging Face come apart.
+// Names in a ViT, outside and inside its blocks; Hugging Face has separate query, key and value.
 const Renames kTorchvisionVit = {
     {"cls_token", "class_token"},      {"pos_embed", "encoder.pos_embedding"},
     {"patch_embed.proj", "conv_proj"}, {"norm", "encoder.ln"},
@@ -94,7 +94,7 @@ const Renames kHuggingFaceBlock = {
     {"attn.proj", "attention.output.dense"}, {"norm2", "layernorm_after"},
     {"mlp.fc1", "intermediate.dense"},       {"mlp.fc2", "output.dense"}};
 
-// "blocks.3.attn.proj" -> theirs.
+// "blocks.3.attn.proj" -> the name in that flavour.
 std::string vit_name(WeightFlavour flavour, const std::string& stem) {
   if (flavour == WeightFlavour::kTimm) return stem;
   const bool torchvision = flavour == WeightFlavour::kTorchvision;
@@ -109,14 +109,14 @@ std::string vit_name(WeightFlavour flavour, const std::string& stem) {
              : fmt::format("vit.encoder.layer.{}.{}", number, renamed(inner, kHuggingFaceBlock));
 }
 
-// Pixels of a patch's side from the numbers of its three channels.
+// Returns the side of a patch in pixels, given the size of its three channels.
 int64_t patch_of(int64_t inputs) {
   int64_t patch = 1;
   while (3 * patch * patch < inputs) ++patch;
   return patch;
 }
 
-// Their shape of our tokens, positions and projection of patches.
+// Returns the shape that the others give to our tokens, positions and projection of patches.
 std::vector<int64_t> vit_shape(const std::string& name, const std::vector<int64_t>& shape) {
   if (name == "cls_token") return {1, 1, shape[0]};
   if (name == "pos_embed") return {1, shape[0], shape[1]};
@@ -167,7 +167,7 @@ std::optional<Found> find_marker(const TensorFile& file) {
   return std::nullopt;
 }
 
-// torchvision's names of before 0.13, which the files it offers still have.
+// Replaces torchvision's names from before 0.13, which the files that it offers still have.
 std::string without_numbers(std::string name) {
   const Renames renames = {{".mlp.linear_1.", ".mlp.0."}, {".mlp.linear_2.", ".mlp.3."}};
   for (const auto& [old, now] : renames) {
@@ -265,7 +265,7 @@ std::string describe_weights(const NamedTensors& named) {
   }
   const int64_t convolutions =
       count([](const std::string&, const TensorEntry& entry) { return entry.shape.size() == 4; });
-  // Convolutions in the branches and the stem, shortcuts and all.
+  // Convolutions in branches, stem and shortcuts together.
   for (const auto& [depth, expected] : {std::pair{18, 20}, std::pair{34, 36}, std::pair{50, 53},
                                         std::pair{101, 104}, std::pair{152, 155}}) {
     if (convolutions == expected) return fmt::format("a ResNet-{}", depth);

@@ -16,14 +16,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using torch::Tensor;
 
-// Of theirs that belong to no place and mean nothing for what a network computes.
+// Whether a tensor of theirs has no place here and does not affect what a network computes.
 bool is_ignored(const std::string& name) {
   return name.ends_with("num_batches_tracked") || name.starts_with("vit.pooler.") ||
          name.starts_with("fc.") || name.starts_with("head.") || name.starts_with("heads.") ||
          name.starts_with("classifier.") || name.ends_with("embeddings.mask_token");
 }
 
-// Decides what is copied where before anything is.
+// Decides what is copied where before anything is copied.
 class Reader {
  public:
   Reader(const TensorFile& file, const Parameters& parameters)
@@ -59,7 +59,8 @@ class Reader {
     Tensor to, from;
   };
 
-  // timm's name of the norm behind a mean, or of that before it: either serves as the other.
+  // Returns timm's other name of the last norm: after a mean or before it. Either norm serves as
+  // the other.
   static std::string other_norm(const std::string& name) {
     if (name.starts_with("fc_norm.")) return name.substr(3);
     if (name.starts_with("norm.")) return "fc_" + name;
@@ -88,7 +89,7 @@ class Reader {
     }
   }
 
-  // A head of other classes is replaced; one of another width is not of this network.
+  // A head for other classes is replaced; one of another width belongs to another network.
   bool keeps_own_head(const WeightPlace& place, const TensorEntry* entry) {
     if (entry != nullptr && (entry->shape == place.shape || entry->shape.empty())) return false;
     if (entry != nullptr && entry->shape.size() == 2 && entry->shape[1] != place.shape[1]) {
@@ -106,7 +107,7 @@ class Reader {
     return std::llround(std::sqrt(static_cast<double>(tokens - 1)));
   }
 
-  // theirs: [1, tokens, width] or [tokens, width]; both grids are squares behind a class token.
+  // theirs: [1, tokens, width] or [tokens, width]; both grids are squares after a class token.
   static bool is_other_grid(const TensorEntry& entry, const std::vector<int64_t>& own) {
     const std::size_t n = entry.shape.size();
     if (n < 2 || n > 3 || (n == 3 && entry.shape[0] != 1) || entry.shape[n - 1] != own[1]) {
@@ -138,7 +139,8 @@ class Reader {
   std::vector<Copy> copies_;
 };
 
-// What config.json says of a network of the same shapes that computes something else.
+// Checks that config.json does not describe a network of the same shapes that
+// computes something else.
 void check_config(const fs::path& path, const ImageModel& model, ImageWeightsRead& read) {
   auto expect = [&](const Json& json, const char* key, const Json& expected) {
     if (!json.contains(key) || json.at(key) == expected) return;

@@ -1,4 +1,4 @@
-// Weights of ResNets and ViTs by other programs' names, read to begin from
+// Reads weights of ResNets and ViTs, under other programs' names, as initial weights
 // (docs/images.md#beginning-with-other-weights).
 #pragma once
 
@@ -13,25 +13,25 @@
 
 namespace lockstep {
 
-// What came of reading; everything else of the network was read.
+// The result of reading. Everything of the network that the notes do not mention was read.
 struct ImageWeightsRead {
   fs::path file;
   WeightFlavour flavour = WeightFlavour::kTorchvision;
   std::string holds;               // "a ResNet-50"
-  int64_t tensors = 0;             // of the file that were used
-  std::vector<std::string> notes;  // what a person should know, a line each: the head was replaced
+  int64_t tensors = 0;             // used tensors of the file
+  std::vector<std::string> notes;  // what the user should know, a line each: the head was replaced
 };
 
-// The safetensors file of `source`, a file or a folder with model.safetensors. Empty when there is
-// none or it holds no weights of a ResNet or ViT by a known name.
+// Returns the safetensors file of `source`, which is a file or a folder with model.safetensors.
+// Empty when there is none, or it holds no weights of a ResNet or ViT by a known name.
 fs::path image_weights_file(const fs::path& source);
 
-// Weights and batch norm statistics from `source` (as above) into `parameters`, those of `model`;
-// the names say themselves whose they are. F32, F16, BF16 and F64 are read. A head for another
-// number of classes, or none, leaves ours as initialised; positions of another grid are
-// interpolated. DataError, before anything was changed, names the first tensor that is missing, too
-// many or of another shape; also for a config.json beside it that says of another network what
-// shapes do not show.
+// Reads weights and batch norm statistics from `source` (as above) into `parameters`, which are
+// those of `model`. The names tell whose weights they are. F32, F16, BF16 and F64 are read. If the
+// head is absent or has another number of classes, ours stays as initialised; positions of another
+// grid are interpolated. Throws DataError, before anything was changed, that names the first tensor
+// that is missing, unknown or of another shape; also when a config.json beside the file describes
+// another network whose shapes are the same.
 ImageWeightsRead read_image_weights(const fs::path& source, const ImageModel& model,
                                     Parameters& parameters);
 

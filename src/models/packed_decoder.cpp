@@ -1,7 +1,7 @@
-// Decoding with packed weights on the CPU. The cache never copies anything: the projections of
-// every step stay where their matrix product wrote them, a table says which row of which step each
-// hypothesis descends from, and reordering the beams only reorders that table. The hypotheses of a
-// sentence read the same keys and values of its source.
+// Decodes with packed weights on the CPU. The cache copies nothing: the projections of every step
+// stay where their matrix product wrote them, a table says which row of which step each hypothesis
+// descends from, and reordering the beams reorders only that table. The hypotheses of a sentence
+// read the same keys and values of its source.
 #include "models/packed_decoder.h"
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 
 using torch::Tensor;
 
-// The keys that every row attends to, as the kernel wants them.
+// The keys to which every row attends, in the form that the kernel takes.
 template <class T>
 struct GatheredKeys {
   std::vector<const T*> keys;
@@ -112,11 +112,11 @@ class PackedDecoder : public Decoder {
   std::vector<Tensor> memory_;       // [layer]: [source tokens, 2 * d], key | value
   std::vector<Tensor> memory_keys_;  // [layer]: the keys transposed (kernels/kernel_table.h)
   std::vector<Sentence> sentences_;
-  int64_t longest_ = 0;  // source tokens of a sentence
+  int64_t longest_ = 0;  // longest source, in tokens
   std::vector<int32_t> sentence_of_row_;
   std::vector<std::vector<Tensor>> steps_;       // [layer][step]: qkv [rows then, 3 * d]
-  std::vector<std::vector<int32_t>> ancestors_;  // [step][row now]: its row in that step
-  GatheredKeys<T> own_;                          // of the present call of attend_self
+  std::vector<std::vector<int32_t>> ancestors_;  // [step][current row]: its row in that step
+  GatheredKeys<T> own_;                          // for the current call of attend_self
 };
 
 template <class T>
@@ -141,7 +141,7 @@ void PackedDecoder<T>::remember_source(const Segments& source) {
   std::iota(sentence_of_row_.begin(), sentence_of_row_.end(), 0);
 }
 
-// Rows of one sentence are neighbours: they attend together.
+// Rows of one sentence are neighbours, so they attend together.
 template <class T>
 Tensor PackedDecoder<T>::attend_memory(std::size_t layer, const Tensor& query) const {
   const Tensor out = torch::empty_like(query);

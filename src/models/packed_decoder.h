@@ -1,4 +1,4 @@
-// The decoder that reads packed weights.
+// Makes the decoder that reads packed weights.
 #pragma once
 
 #include <memory>

@@ -85,7 +85,7 @@ void PackedTransformer::prepare_next(Stream& x, const Norms& norms) const {
 
 void PackedTransformer::finish_block(Stream& x, const Tensor& branch, const PackedLinear& out,
                                      const Norms& norms) const {
-  // Post-norm in fp32: what the branch was made from is the stream itself, but no longer read.
+  // With fp32 post-norm, `branch` was made from the stream itself, which is no longer read.
   out.add_to(x.sum, branch);
   prepare_next(x, norms);
 }

@@ -1,6 +1,6 @@
-// The weights of a Transformer made ready for inference on the CPU: every matrix, the output table
-// too, packed as fp32, bf16 or int8 (nn/packed_linear.h). Norms, biases, embeddings, softmax and
-// the residual stream are fp32 in all of them; activations are fp32 or, with bf16 weights, bf16.
+// Prepares a Transformer's weights for inference on the CPU: every matrix, including the output
+// table, is packed as fp32, bf16 or int8 (nn/packed_linear.h). Norms, biases, embeddings, softmax
+// and the residual stream are always fp32; activations are fp32 or, with bf16 weights, bf16.
 #pragma once
 
 #include <torch/types.h>
@@ -15,11 +15,11 @@ namespace lockstep {
 
 class PackedTransformer {
  public:
-  // Copies the matrices of `model`; refers to its norms and its table, so it must outlive this and
-  // not be trained on meanwhile.
+  // Copies the matrices of `model` and refers to its norms and its table, so `model` must outlive
+  // this and must not be trained meanwhile.
   PackedTransformer(const Transformer& model, WeightFormat format);
 
-  // -> the encoder's output [source tokens, d_model] in the activation type.
+  // Returns the encoder's output [source tokens, d_model] in the activation type.
   torch::Tensor encode(const PackedSentences& source) const;
 
   struct Attention {
@@ -30,7 +30,7 @@ class PackedTransformer {
     PackedLinear up, down;
   };
   struct Layer {
-    Attention self, cross;  // cross: the decoder's only
+    Attention self, cross;  // cross: in the decoder only
     FeedForward feed_forward;
   };
 
@@ -40,20 +40,22 @@ class PackedTransformer {
   at::ScalarType activations() const { return activation_type(format_); }
   int64_t bytes() const { return bytes_; }  // of the packed weights
 
-  // The stream and what the next block reads of it.
+  // The residual stream, and what the next block reads of it.
   struct Stream {
     torch::Tensor sum;     // fp32 [rows, d_model]
     torch::Tensor normed;  // [rows, d_model] in the activation type
   };
-  // table[tokens] * sqrt(d_model) + positions, and what the block with the norm `first` reads.
+  // Returns table[tokens] * sqrt(d_model) + positions, and what the block with
+  // the norm `first` reads.
   Stream begin(const torch::Tensor& tokens, const torch::Tensor& positions, int64_t longest,
                const LayerNorm& first) const;
-  // A block's own norm and that of the next one: which of them counts is the network's variant.
+  // A block's own norm and that of the next one; the network's variant decides
+  // which of them is used.
   struct Norms {
     const LayerNorm& own;
     const LayerNorm& next;
   };
-  // Adds out(branch) to the stream, in place, and prepares what the next block reads.
+  // Adds out(branch) to the stream in place, and prepares what the next block reads.
   void finish_block(Stream& x, const torch::Tensor& branch, const PackedLinear& out,
                     const Norms& norms) const;
   void feed_forward(Stream& x, const FeedForward& block, const Norms& norms) const;

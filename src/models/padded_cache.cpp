@@ -1,5 +1,5 @@
-// The decoder's cache as padded arrays and libtorch operations: the reference, and the way on
-// devices other than the CPU.
+// Implements the decoder's cache as padded arrays with libtorch operations. It is the reference,
+// and the implementation for devices other than the CPU.
 #include <algorithm>
 #include <utility>
 
@@ -50,7 +50,7 @@ class PaddedCache : public DecoderCache {
   Tensor attend_memory(std::size_t layer, const Tensor& query) override {
     const KeyValue& memory = memory_[layer];
     const int64_t sentences = memory.key.size(0);
-    // The rows of a sentence are its queries: its keys are not repeated for every hypothesis.
+    // The rows of a sentence are its queries, so its keys are not repeated for every hypothesis.
     const Tensor q = query.view({sentences, -1, heads_, memory.key.size(3)}).transpose(1, 2);
     const Tensor mixed = at::scaled_dot_product_attention(q, memory.key, memory.value, visible_);
     return mixed.transpose(1, 2).reshape({query.size(0), -1});
@@ -84,7 +84,7 @@ class PaddedCache : public DecoderCache {
   }
 
  private:
-  // Room for one more position: [rows, heads, capacity, head width].
+  // Makes room for one more position: [rows, heads, capacity, head width].
   static void reserve(KeyValue& past, int64_t length, const Tensor& like) {
     if (past.key.defined() && length < past.key.size(2)) return;
     for (Tensor* t : {&past.key, &past.value}) {

@@ -95,7 +95,7 @@ ResNet::ResNet(const ImageModelConfig& config, int layers, int64_t classes,
       channels = blocks_.back().parts.back().convolution.outputs();
     }
   }
-  // As torch.nn.Linear: weight and bias uniform in 1 / sqrt(inputs).
+  // As in torch.nn.Linear, weight and bias are uniform within 1 / sqrt(inputs).
   const double bound = 1 / std::sqrt(static_cast<double>(channels));
   head_.weight = parameters.add("fc.weight", {classes, channels}, uniform(bound));
   head_.bias = parameters.add("fc.bias", {classes}, uniform(bound));
@@ -108,7 +108,7 @@ torch::Tensor ResNet::features(const torch::Tensor& images, const ImageForward& 
   torch::Tensor x = conv_norm(images, stem_.convolution, stem_.norm, {}, mode);
   if (pools_) x = max_pool(x, how.numerics);
   for (const ResNetBlock& block : blocks_) {
-    const auto gradient = std::make_shared<GradientSum>(2);  // of x: both ways read it
+    const auto gradient = std::make_shared<GradientSum>(2);  // of x: branch and shortcut read it
     torch::Tensor residual = x;
     for (const ResNetBlock::Part& part : block.shortcut) {
       const ConvNormEnd end{.relu = false, .x_gradient = gradient};

@@ -1,5 +1,5 @@
-// ResNets (He et al. 2016, "Deep residual learning for image recognition", table 1) in the form
-// called v1.5: bottlenecks have their stride in the 3 x 3 convolution, not in the first 1 x 1.
+// Defines ResNets (He et al. 2016, "Deep residual learning for image recognition", table 1) in the
+// form called v1.5: bottlenecks have their stride in the 3 x 3 convolution, not in the first 1 x 1.
 // Names, order and initialisation of the weights are torchvision's.
 #pragma once
 
@@ -17,7 +17,7 @@ struct ResNetBlock {
     Convolution convolution;
     BatchNorm norm;
   };
-  std::vector<Part> parts;     // two 3 x 3, or 1 x 1, 3 x 3, 1 x 1 with four times the channels
+  std::vector<Part> parts;     // two 3 x 3, or 1 x 1, 3 x 3, 1 x 1 with fourfold channels
   std::vector<Part> shortcut;  // one 1 x 1 where the shape changes, else empty
 };
 
@@ -31,7 +31,7 @@ class ResNet : public ImageModel {
 
   torch::Tensor logits(const torch::Tensor& images, const ImageForward& how) const override;
 
-  // images -> fp32 or compute type [n, width]: what the last layer reads.
+  // Returns what the last layer reads: fp32 or compute type [n, width].
   torch::Tensor features(const torch::Tensor& images, const ImageForward& how) const;
 
  private:

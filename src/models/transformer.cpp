@@ -244,7 +244,7 @@ Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const
 Tensor Transformer::positions(int64_t count) const {
   std::lock_guard lock(positions_mutex_);
   if (!positions_.defined() || positions_.size(0) < count) {
-    // Outside inference mode: the table outlives a translation and is read in training as well.
+    // Not in inference mode: the table outlives a translation and is read in training as well.
     c10::InferenceMode off(false);
     const int64_t prepared = positions_.defined() ? 2 * positions_.size(0) : config_.longest;
     const PositionLayout layout =

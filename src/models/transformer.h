@@ -1,11 +1,12 @@
-// The Transformer (Vaswani et al. 2017), by default with layer normalisation first ("pre-norm"):
-// every block is x + dropout(f(norm(x))), and each stack ends in a norm of its own. With
-// norm = "post", as in the paper, a block is norm(x + dropout(f(x))) and no norm follows a stack.
+// Defines the Transformer (Vaswani et al. 2017), by default with layer normalisation first
+// ("pre-norm"): every block is x + dropout(f(norm(x))), and each stack ends in a norm of its own.
+// With norm = "post", as in the paper, a block is norm(x + dropout(f(x))) and no norm follows a
+// stack.
 //
-// Differs from the paper: norm = "pre" is the default; the attention projections have biases unless
-// told otherwise; dropout on attention weights and after the ReLU exists but is off unless asked
-// for. As in the paper, one table serves source, target and output (section 3.4), scaled by
-// sqrt(d_model) on the way in, and the output has no bias.
+// Differences from the paper: norm = "pre" is the default; the attention projections have biases
+// unless attention_bias is false; dropout on attention weights and after the ReLU exists but is off
+// by default. As in the paper, one table serves source, target and output (section 3.4), scaled by
+// sqrt(d_model) at the input, and the output has no bias.
 //
 // Sentences are packed (nn/segments.h): nothing is computed for padding, and the table has no row
 // that is never trained.
@@ -34,7 +35,7 @@ struct TransformerConfig {
   int64_t encoder_layers = 3;
   int64_t decoder_layers = 3;
   int64_t feed_forward = 1024;
-  double dropout = 0.1;  // of embeddings and of every block before it is added (section 5.4)
+  double dropout = 0.1;  // of embeddings, and of each block before the sum (section 5.4)
   double attention_dropout = 0;
   double relu_dropout = 0;
   int64_t longest = 256;
@@ -81,7 +82,7 @@ struct PackedSentences {
   torch::Tensor tokens;     // int64 [tokens]
   torch::Tensor positions;  // int64 [tokens], from 0 in every sentence
   Segments segments;
-  torch::Tensor rows;  // int64 [tokens]: keys of dropout (nn/dropout.h); only read in training
+  torch::Tensor rows;  // int64 [tokens]: keys of dropout (nn/dropout.h); read in training only
 };
 
 // Packs sentences of at least one token each; `rows` stays undefined.
@@ -97,11 +98,11 @@ struct TranslationInput {
 struct ForwardContext {
   bool training = false;  // dropout on
   Numerics numerics;
-  uint64_t seed = 0;  // with `step`, of the dropout masks
+  uint64_t seed = 0;  // seed of the dropout masks, with `step`
   int64_t step = 0;
 };
 
-// The blocks. Sites number the places of dropout in order of construction.
+// The blocks. Sites number the places of dropout in the order of construction.
 struct SelfAttentionBlock {
   LayerNorm norm;
   Linear qkv;  // [3 * d_model, d_model]: query | key | value
@@ -141,31 +142,31 @@ class Transformer {
   //   decoder.N.norm2, .cross.query, .cross.memory, .cross.out
   //   decoder.N.norm3, .feed_forward.up, .feed_forward.down
   //   decoder.norm                                        with norm = "pre" only
-  // In all vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
+  // In total there are vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
   //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward;
   //   4 d less for every attention without biases, 4 d less with norm = "post".
-  // `vocabulary` is the number of `pieces` rounded up to config.vocabulary_multiple: the softmax of
-  // the loss is over all of these (as OpenSeq2Seq's), what is produced only over the pieces.
+  // `vocabulary` is the number of `pieces` rounded up to config.vocabulary_multiple. The loss takes
+  // its softmax over all of these (as OpenSeq2Seq does); decoding produces only the pieces.
   // The network can be used once parameters.allocate() has run. Throws ConfigError (check()).
   Transformer(const TransformerConfig& config, int64_t pieces, Parameters& parameters);
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
-  // -> the decoder's output, in the compute type [target tokens, d_model].
+  // Returns the decoder's output, [target tokens, d_model] in the compute type.
   torch::Tensor forward(const TranslationInput& input, const ForwardContext& context) const;
 
-  // -> the encoder's output, in the compute type [source tokens, d_model].
+  // Returns the encoder's output, [source tokens, d_model] in the compute type.
   torch::Tensor encode(const PackedSentences& source, const ForwardContext& context) const;
 
   // hidden [rows, d_model] in the compute type -> [rows, pieces] in the compute type.
   torch::Tensor logits(const torch::Tensor& hidden, const Numerics& numerics) const;
 
-  // fp32 [at least `count`, d_model] on the device of the weights. Any thread.
+  // Returns fp32 [at least `count`, d_model] on the device of the weights. Thread-safe.
   torch::Tensor positions(int64_t count) const;
 
   const TransformerConfig& config() const { return config_; }
   int64_t vocabulary() const { return table_->shape[0]; }  // rows of the table
-  int64_t pieces() const { return pieces_; }               // those that stand for a piece
+  int64_t pieces() const { return pieces_; }               // rows that stand for a piece
   const Parameter& table() const { return *table_; }       // [vocabulary, d_model]
   const std::vector<EncoderLayer>& encoder() const { return encoder_; }
   const LayerNorm& encoder_norm() const { return encoder_norm_; }
@@ -173,18 +174,18 @@ class Transformer {
   const LayerNorm& decoder_norm() const { return decoder_norm_; }  // null weights with post-norm
   torch::Device device() const { return table_->value.device(); }
 
-  // The norm of the block that follows; after the last layer the stack's own.
+  // Returns the norm of the block that follows; after the last layer, the stack's own norm.
   const LayerNorm& norm_after_decoder_layer(std::size_t layer) const;
 
-  // What the first block of a stack reads of embedded tokens, fp32 [tokens, d_model]; `first` is
-  // that block's norm.
+  // Returns what the first block of a stack reads of embedded tokens, fp32 [tokens, d_model];
+  // `first` is that block's norm.
   ResidualNorm begin_stack(torch::Tensor embedded, const LayerNorm& first,
                            const Numerics& numerics) const;
 
-  // The end of a block: the stream + dropout(out(branch)) and what the next block reads: pre-norm,
-  // the `next` block's norm of it; post-norm, the stream itself, which is this block's `own` norm
-  // of that sum. `rows` are keys of dropout, or undefined outside training. branch: [tokens, out's
-  // input].
+  // Ends a block: computes stream + dropout(out(branch)) and what the next block reads. With
+  // pre-norm that is the `next` block's norm of the sum; with post-norm it is the stream itself,
+  // which is this block's `own` norm of the sum. `rows` are keys of dropout, undefined outside
+  // training. branch: [tokens, out's input].
   struct BlockEnd {
     const Linear& out;
     int64_t residual_site;
@@ -194,7 +195,7 @@ class Transformer {
   ResidualNorm finish_block(const ResidualNorm& x, const torch::Tensor& branch, const BlockEnd& end,
                             const torch::Tensor& rows, const ForwardContext& context) const;
 
-  // down(dropout(activation(up(x.normed)))) as a block of its own.
+  // Runs down(dropout(activation(up(x.normed)))) as a block of its own.
   struct FeedForwardEnd {
     const FeedForwardBlock& block;
     const LayerNorm& next;
@@ -204,7 +205,8 @@ class Transformer {
 
  private:
   LayerNorm add_norm(const std::string& name, Parameters& parameters) const;
-  // Without a bias unless config.attention_bias; `parts` matrices [d, d] one below the other.
+  // Adds a projection of `parts` matrices [d, d], one below the other, without a bias unless
+  // config.attention_bias.
   Linear add_projection(const std::string& name, int64_t parts, Parameters& parameters) const;
   SelfAttentionBlock add_self_attention(const std::string& layer, Parameters& parameters);
   CrossAttentionBlock add_cross_attention(const std::string& layer, Parameters& parameters);

@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-// Places of dropout, numbered within a block; site 0 is that of the embedded tokens.
+// Places of dropout, numbered within a block; site 0 is for the embedded tokens.
 enum BlockSite { kWeights, kProjection, kProjectionPath, kInner, kDown, kDownPath, kBlockSites };
 int64_t site_of(std::size_t block, BlockSite site) {
   return 1 + static_cast<int64_t>(block) * kBlockSites + site;
@@ -56,8 +56,8 @@ struct Vit::Pass {
     return {p, dropout_key(how.seed, how.step, site), class_only ? class_rows : rows};
   }
 
-  // Dropout of a branch's elements, and of whole branches with probability `path` (Huang et al.
-  // 2016, "Deep networks with stochastic depth"; kept ones are scaled by 1 / (1 - path)).
+  // Returns dropout of a branch's elements, and of whole branches with probability `path` (Huang et
+  // al. 2016, "Deep networks with stochastic depth"; kept ones are scaled by 1 / (1 - path)).
   BranchDropout branch(int64_t site, double p, double path, bool class_only) const {
     BranchDropout out = dropout(site, p, class_only);
     if (!rows.defined() || path == 0) return out;
@@ -166,7 +166,7 @@ ResidualNorm Vit::finish_block(std::size_t index, const ResidualNorm& x, const T
   const VitBlock& block = blocks_[index];
   const Numerics& numerics = pass.how.numerics;
   const bool class_only = mixed.size(0) != pass.images * pass.tokens;
-  // Deeper blocks are dropped more often (section 3 of the paper of stochastic depth).
+  // Deeper blocks are dropped more often (section 3 of the paper on stochastic depth).
   const double depth = blocks_.size() == 1
                            ? 0
                            : static_cast<double>(index) / static_cast<double>(blocks_.size() - 1);
@@ -195,7 +195,7 @@ Tensor Vit::finish_class_tokens(const ResidualNorm& x, const Pass& pass) const {
 }
 
 Tensor Vit::finish_mean(const ResidualNorm& x, const Pass& pass) const {
-  // The norm comes after the mean: that of the tokens is not used.
+  // The norm comes after the mean, so that of the tokens is not used.
   const Tensor stream = run_block(blocks_.size() - 1, x, norm_, pass).stream;
   const Tensor mean =
       stream.view({pass.images, pass.tokens, shape_.width}).narrow(1, 1, pass.tokens - 1).mean(1);

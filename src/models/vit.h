@@ -1,15 +1,15 @@
-// The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"): an image is
-// cut into square patches; their projections, a class token before them, and learned positions are
-// the tokens of a pre-norm encoder. Names of the weights are timm's; patch_embed.proj.weight is
-// kept as the matrix [width, 3 * patch * patch], pos_embed as [tokens, width], cls_token as
-// [width].
+// Defines the Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"): an
+// image is cut into square patches; their projections, preceded by a class token, plus learned
+// positions are the tokens of a pre-norm encoder. The weights have timm's names;
+// patch_embed.proj.weight is stored as the matrix [width, 3 * patch * patch], pos_embed as [tokens,
+// width], cls_token as [width].
 //
-// Initialisation as timm's: matrices (the head's as well) and positions normal(0.02), biases 0,
-// class token normal(1e-6), the projection of patches as torch.nn.Conv2d. (timm cuts its normal at
-// 2, which is 100 standard deviations.)
+// Initialisation is timm's: matrices (including the head's) and positions normal(0.02), biases 0,
+// class token normal(1e-6), the projection of patches as in torch.nn.Conv2d. (timm truncates its
+// normal at 2, which is 100 standard deviations.)
 //
-// Any image whose sides are multiples of the patch is taken: for another grid than that of training
-// the positions are interpolated (section 3.2), bicubically.
+// Any image whose sides are multiples of the patch is accepted: for another grid than that of
+// training the positions are interpolated (section 3.2), bicubically.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@
 
 namespace lockstep {
 
-// Table 1 of the paper; S and Ti are those of Touvron et al. 2021 (DeiT), table 1.
+// Sizes of table 1 of the paper; S and Ti are those of Touvron et al. 2021 (DeiT), table 1.
 struct VitShape {
   int64_t width = 768;
   int64_t layers = 12;
   int64_t heads = 12;
-  int64_t inner = 3072;  // of the feed-forward blocks
-  int64_t patch = 16;    // pixels of a side
+  int64_t inner = 3072;  // width inside the feed-forward blocks
+  int64_t patch = 16;    // side in pixels
 };
 inline constexpr VitShape kVitTiny{192, 12, 3, 768, 16};
 inline constexpr VitShape kVitSmall{384, 12, 6, 1536, 16};
@@ -46,10 +46,10 @@ struct VitBlock {
 
 class Vit : public ImageModel {
  public:
-  // Of `config` what describe() says is for ViTs; config.patch, when set, goes before the shape's.
-  // Adds, in this order: cls_token, pos_embed, patch_embed.proj; blocks.N.norm1, .attn.qkv,
-  // .attn.proj, .norm2, .mlp.fc1, .mlp.fc2; norm, or fc_norm with pool = "mean"; head. Throws
-  // ConfigError when `size` is no multiple of the patch.
+  // Reads the keys of `config` that describe() says are for ViTs; config.patch, when set, overrides
+  // the shape's. Adds, in this order: cls_token, pos_embed, patch_embed.proj; blocks.N.norm1,
+  // .attn.qkv, .attn.proj, .norm2, .mlp.fc1, .mlp.fc2; norm, or fc_norm with pool = "mean"; head.
+  // Throws ConfigError when `size` is no multiple of the patch.
   Vit(const ImageModelConfig& config, const VitShape& shape, const ImageModelShape& images,
       Parameters& parameters);
   Vit(const Vit&) = delete;
@@ -60,19 +60,19 @@ class Vit : public ImageModel {
 
   const VitShape& shape() const { return shape_; }
   const ImageModelConfig& config() const { return config_; }
-  int64_t grid() const { return grid_; }  // patches of a side in training
+  int64_t grid() const { return grid_; }  // patches per side in training
 
  private:
-  struct Pass;  // of one batch: segments, keys
+  struct Pass;  // for one batch: segments, keys
 
-  // -> fp32 [n * (patches + 1), width]: patches, class token and positions.
+  // Returns patches, class token and positions, fp32 [n * (patches + 1), width].
   torch::Tensor embed(const torch::Tensor& images, const Pass& pass) const;
   torch::Tensor positions(int64_t height, int64_t width) const;  // fp32 [1 + height * width, d]
-  // Both residual branches of a block, for all tokens; `next` is the norm of what follows.
+  // Runs both residual branches of a block, for all tokens; `next` is the norm of what follows.
   ResidualNorm run_block(std::size_t index, const ResidualNorm& x, const LayerNorm& next,
                          const Pass& pass) const;
-  // The last block and the norm after it for the class tokens alone, since nothing else of it is
-  // read -> [n, width] in the compute type.
+  // Runs the last block and the norm after it for the class tokens only, since nothing else of the
+  // block is read. Returns [n, width] in the compute type.
   torch::Tensor finish_class_tokens(const ResidualNorm& x, const Pass& pass) const;
   torch::Tensor finish_mean(const ResidualNorm& x, const Pass& pass) const;
   ResidualNorm finish_block(std::size_t index, const ResidualNorm& x, const torch::Tensor& mixed,
@@ -88,9 +88,9 @@ class Vit : public ImageModel {
   Linear head_;
 };
 
-// fp32 [grid * grid, d], the rows of a square grid -> [height * width, d]; bicubic, corners of the
-// pictures' outer pixels aligned (align_corners = false), as transformers'
-// interpolate_pos_encoding.
+// Resizes the rows of a square grid, fp32 [grid * grid, d], to [height * width, d], bicubically,
+// with the outer corners of the corner pixels aligned (align_corners = false), as transformers'
+// interpolate_pos_encoding does.
 torch::Tensor resize_grid(const torch::Tensor& rows, int64_t grid, int64_t height, int64_t width);
 
 template <const VitShape& kShape>

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// What one attention reads: views into the inputs, both sides with as many sentences.
+// The input of one attention: views, with the same number of sentences on both sides.
 struct AttentionInput {
   torch::Tensor query;       // [target tokens, width]
   torch::Tensor key, value;  // [source tokens, width]
@@ -26,7 +26,7 @@ torch::Tensor split_heads(const torch::Tensor& x, const Segments& segments, int6
   return padded.view({padded.size(0), padded.size(1), heads, -1}).transpose(1, 2);
 }
 
-// bool [sentences, heads, target longest, source longest]: the weights that dropout keeps.
+// Returns bool [sentences, heads, target longest, source longest]: the weights that dropout keeps.
 torch::Tensor attention_dropout_mask(const AttentionInput& in, const AttentionOptions& options) {
   torch::Tensor head = torch::arange(options.heads, options.dropout.rows.options());
   Dropout dropout = options.dropout;
@@ -40,14 +40,14 @@ torch::Tensor plain_attention(const AttentionInput& in, const AttentionOptions& 
   torch::Tensor q = split_heads(in.query, in.target, options.heads);
   torch::Tensor k = split_heads(in.key, in.source, options.heads);
   torch::Tensor v = split_heads(in.value, in.source, options.heads);
-  // Every query sees at least one key: sentences have a token, and padding comes after them.
+  // Every query sees at least one key: each sentence has a token, and padding comes after it.
   torch::Tensor visible = segment_mask(in.source, q.device()).unsqueeze(1).unsqueeze(1);
   if (options.causal) {
     visible = visible & torch::ones({q.size(2), k.size(2)}, visible.options()).tril();
   }
   torch::Tensor mixed;
   if (options.dropout.active()) {
-    // scaled_dot_product_attention draws its own mask, so the product is spelled out here.
+    // scaled_dot_product_attention would draw its own mask, so the product is spelled out here.
     torch::Tensor scores =
         q.matmul(k.transpose(-2, -1)).to(torch::kFloat) / std::sqrt(static_cast<double>(q.size(3)));
     scores = scores.masked_fill(visible.logical_not(), -std::numeric_limits<float>::infinity());
@@ -64,8 +64,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Sentences, or single heads where there are few, are taken by the threads as they come: each head
-// is a computation of its own, so the result does not depend on who took it.
+// Threads take whole sentences, or single heads where sentences are few, as they become free. Each
+// head is an independent computation, so the result does not depend on the thread that takes it.
 template <class F>
 void for_each_task(const Segments& target, const Segments& source, int64_t heads, const F& f) {
   const int64_t threads = at::get_num_threads(), tasks = target.sentences() * heads;
@@ -84,7 +84,7 @@ void for_each_task(const Segments& target, const Segments& source, int64_t heads
   });
 }
 
-// A thread's working memory, kept from call to call.
+// Returns the thread's working memory, which is kept from call to call.
 float* scratch(int64_t longest_key, int64_t head_width) {
   static thread_local torch::Tensor memory;
   const int64_t floats = kernels().attention_scratch(longest_key, head_width);
@@ -95,7 +95,7 @@ float* scratch(int64_t longest_key, int64_t head_width) {
 struct Layout {  // where query, key and value lie in the two tensors, in elements
   int64_t width;
   torch::Tensor query, memory;  // [target tokens, query.size(1)], [source tokens, memory.size(1)]
-  int64_t key_offset;           // of the key in a row of memory; the value follows at + width
+  int64_t key_offset;           // of the key in a row of memory; the value is `width` further
 };
 
 template <class T>
@@ -115,7 +115,7 @@ AttentionArgs<T> make_args(const Layout& in, const AttentionOptions& options,
   return args;
 }
 
-// -> out [target tokens, width] and log_sum fp32 [target tokens, heads].
+// Returns out [target tokens, width] and log_sum fp32 [target tokens, heads].
 std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, const Segments& target,
                                                           const Segments& source,
                                                           const AttentionOptions& options) {
@@ -138,7 +138,7 @@ std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, cons
 
 struct BackwardInput {
   Layout in;
-  Layout gradients;  // shaped as `in`, every element is written
+  Layout gradients;  // shapes of `in`; every element is written
   torch::Tensor log_sum, d_out;
 };
 
@@ -163,7 +163,7 @@ void attention_backward(const BackwardInput& b, const Segments& target, const Se
   });
 }
 
-// What autograd keeps of segments and options between forward and backward.
+// These keep segments and options for autograd between forward and backward pass.
 void save_offsets(AutogradContext* ctx, const char* name, const Segments& segments) {
   ctx->saved_data[name] = torch::tensor(segments.offsets, torch::kInt32);
 }
@@ -241,7 +241,7 @@ struct FusedCrossAttention : Function<FusedCrossAttention> {
   }
 };
 
-// One token a sentence.
+// Returns segments of one token per sentence.
 Segments single_tokens(int64_t sentences) {
   Segments out;
   out.offsets.resize(static_cast<std::size_t>(sentences) + 1);
@@ -250,7 +250,7 @@ Segments single_tokens(int64_t sentences) {
   return out;
 }
 
-// int64 [sentences]: where they begin.
+// Returns int64 [sentences]: the rows where they begin.
 torch::Tensor first_rows(const Segments& segments, torch::Device device) {
   const torch::Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
   return offsets.narrow(0, 0, segments.sentences()).to(device);

@@ -32,8 +32,8 @@ struct KeptSum : torch::CustomClassHolder {
   SumOverRanks sum;
 };
 
-// The sum over ranks of a tensor. Each rank's own tensor is in every rank's result, so its gradient
-// is the sum of theirs.
+// The sum of a tensor over the ranks. Each rank's own tensor is in every rank's result, so its
+// gradient is the sum of theirs.
 struct RankSum : Function<RankSum> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& own,
                                const SumOverRanks& sum) {
@@ -52,8 +52,8 @@ struct RankSum : Function<RankSum> {
 
 torch::Tensor a_channel(const torch::Tensor& t) { return t.view({1, -1, 1, 1}); }
 
-// With statistics of all ranks' images: count, sums and sums of squares of this rank's, in fp64
-// (of which the difference of mean square and squared mean is precise enough), summed.
+// Normalises with statistics of all ranks' images: sums this rank's count, sums and sums of squares
+// in fp64 (precise enough for the difference of mean square and squared mean) over the ranks.
 torch::Tensor synchronised(const torch::Tensor& x, const BatchNorm& norm,
                            const BatchNormMode& mode) {
   const torch::Tensor wide = x.to(at::kDouble);

@@ -7,11 +7,11 @@
 namespace lockstep::detail {
 namespace {
 
-constexpr int64_t kBlockRows = 256;  // of sums; they are fp32 within a block, fp64 over blocks
+constexpr int64_t kBlockRows = 256;  // sums are fp32 within a block, fp64 over blocks
 
 int64_t blocks_of(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
-// f(block, begin, end) for every block of rows, on the threads.
+// Calls f(block, begin, end) for every block of rows, in parallel.
 template <class F>
 void for_blocks(int64_t rows, int64_t width, const F& f) {
   parallel_rows(blocks_of(rows), kBlockRows * width, [&](int64_t first, int64_t last) {
@@ -21,7 +21,7 @@ void for_blocks(int64_t rows, int64_t width, const F& f) {
   });
 }
 
-// Sums of the values of each channel and of their squares around the mean, this rank's: fp64.
+// The mean of each channel's values and the sum of their squares around it, on this rank, in fp64.
 struct Moments {
   std::vector<double> mean, squares;
 };
@@ -46,7 +46,7 @@ PixelSums measure(const torch::Tensor& x) {
   return out;
 }
 
-// Blocks are joined one after the other (Chan, Golub and LeVeque 1979).
+// Merges the blocks one after the other (Chan, Golub and LeVeque 1979).
 Moments joined(const PixelSums& sums) {
   const int64_t blocks = sums.values.size(1), channels = sums.values.size(2);
   Moments all{std::vector<double>(channels), std::vector<double>(channels)};
@@ -69,7 +69,7 @@ Moments joined(const PixelSums& sums) {
   return all;
 }
 
-// The sum over ranks of numbers of channels and one count.
+// Replaces the values by their sums over the ranks.
 void sum_over(const BatchNormMode& mode, std::vector<double>& values) {
   torch::Tensor t = torch::from_blob(values.data(), {static_cast<int64_t>(values.size())},
                                      torch::TensorOptions().dtype(at::kDouble))
@@ -78,7 +78,7 @@ void sum_over(const BatchNormMode& mode, std::vector<double>& values) {
   std::copy_n(t.const_data_ptr<double>(), values.size(), values.begin());
 }
 
-// Joins the ranks' moments; returns the count of all.
+// Merges the ranks' moments into `own`; returns the count over all ranks.
 double join_ranks(Moments& own, double count, const BatchNormMode& mode) {
   const std::size_t channels = own.mean.size();
   std::vector<double> sums(2 * channels + 1);
@@ -228,8 +228,8 @@ BatchNormGradients batch_norm_backward(const BatchNormBackward& in, const BatchN
   RECORD_FUNCTION("lockstep::batch_norm_backward", {});
   const int64_t channels = in.x.size(1);
   BatchNormGradients out;
-  // Without a ReLU the residual's gradient is d_y itself; with one it is g, and that is then read
-  // in place of d_y and y.
+  // Without a ReLU the residual's gradient is d_y itself. With one it is g, which is then read
+  // instead of d_y and y.
   const bool writes_g = in.wants_residual && in.relu;
   if (in.wants_residual) out.d_residual = writes_g ? torch::empty_like(in.d_y) : in.d_y;
   ChannelSums sums = backward_sums(in, state, norm, writes_g ? out.d_residual : torch::Tensor());

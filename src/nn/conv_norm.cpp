@@ -25,19 +25,19 @@ torch::Tensor plain_conv_norm(const torch::Tensor& x, const Convolution& convolu
   return (end.relu ? y.relu() : y).to(compute);
 }
 
-// What a forward pass leaves to its backward pass beside the tensors that autograd keeps.
+// What a forward pass keeps for its backward pass besides the tensors that autograd keeps.
 struct Kept : torch::CustomClassHolder {
   Convolution convolution;
   BatchNorm norm;
   BatchNormMode mode;
   detail::BatchNormState state;
   torch::Tensor used;       // weight_for_use()
-  torch::Tensor convolved;  // [n * height' * width', out], what the batch norm read
+  torch::Tensor convolved;  // [n * height' * width', out], the input of the batch norm
   bool relu = true, residual = false;
   std::shared_ptr<GradientSum> x_gradient, residual_gradient;
 };
 
-// What goes to autograd where `shared`, unless null, gathers the gradients of several readers.
+// Returns what autograd gets; `shared`, unless null, gathers the gradients of several readers.
 torch::Tensor given(const std::shared_ptr<GradientSum>& shared, const torch::Tensor& gradient) {
   return shared == nullptr ? gradient : shared->give(gradient);
 }

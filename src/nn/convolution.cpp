@@ -20,7 +20,7 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
               ", expected ", compute, " [n, ", convolution.inputs(), ", height, width]");
   const torch::Tensor weight = detail::plain_weight(*convolution.weight, compute);
   const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
-  if (compute == at::kHalf && x.is_cpu()) {  // no CPU of today is fast in fp16: see nn/product.cpp
+  if (compute == at::kHalf && x.is_cpu()) {  // slow in fp16: see widens()
     return at::conv2d(x.to(at::kFloat), weight.to(at::kFloat), {}, stride, padding).to(compute);
   }
   return at::conv2d(x, weight, {}, stride, padding);
@@ -38,7 +38,7 @@ torch::Tensor matrix(const torch::Tensor& weight) {
   return weight.view({weight.size(0), weight.size(1)});
 }
 
-// The gradients of x and of the weight, where asked for, from libtorch.
+// Returns libtorch's gradients of x and of the weight, where wanted.
 std::tuple<torch::Tensor, torch::Tensor> backward(const torch::Tensor& d_y, const torch::Tensor& x,
                                                   const torch::Tensor& used,
                                                   const Convolution& convolution,
@@ -64,7 +64,7 @@ torch::Tensor image_of_rows(const torch::Tensor& rows, int64_t n, int64_t height
 
 namespace {
 
-// A 1 x 1 convolution with a stride is one without, of the pixels that it reads.
+// A 1 x 1 convolution with a stride equals one without, over the pixels that it reads.
 bool skips_pixels(const Convolution& convolution) {
   return convolution.kernel() == 1 && convolution.stride > 1 && convolution.padding == 0;
 }
@@ -94,7 +94,7 @@ void* first_aligned(const torch::Tensor& memory) {
   return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-// Chunks, and where they are fewer than the threads also the outputs, one part after the other.
+// Runs the chunks and, where they are fewer than the threads, splits the outputs too.
 void run_parts(const TileConvolutionArgs& args) {
   const TileConvolutionKernels& kernel = kernels().tile_convolution;
   const int64_t chunks = kernel.chunks(args), units = args.outputs / 32;
@@ -113,11 +113,11 @@ void run_parts(const TileConvolutionArgs& args) {
 
 struct TileUse {
   int64_t stride;
-  bool backward;       // of d_y, to the gradient of x; stride 1 only
-  torch::Tensor into;  // where defined, += the result
+  bool backward;       // convolves d_y to the gradient of x; stride 1 only
+  torch::Tensor into;  // if defined, the result is added to it
 };
 
-// The convolution of x [n, in, height, width] with the weight.
+// Convolves x [n, in, height, width] with the weight.
 torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, TileUse use,
                              PixelSums* sums) {
   const int64_t inputs = x.size(1), outputs = weight.size(use.backward ? 1 : 0);
@@ -159,8 +159,8 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
   return image_of_rows(y, x.size(0), height, width);
 }
 
-// What each pixel of y is made of, into rows [n * height * width of y, kernel * kernel * in]:
-// pixels of x [n, in, height, width], tap by tap, zeros around.
+// Gathers what each pixel of y is made of into rows [n * height * width of y, kernel * kernel *
+// in]: pixels of x [n, in, height, width], tap by tap, with zeros outside the image.
 void gather_taps(const torch::Tensor& x, const Convolution& convolution, torch::Tensor rows) {
   const int64_t kernel = convolution.kernel(), lines = x.size(2), columns = x.size(3);
   const int64_t height = convolution.size_after(lines), width = convolution.size_after(columns);
@@ -188,7 +188,8 @@ void gather_taps(const torch::Tensor& x, const Convolution& convolution, torch::
   });
 }
 
-// gradient [out, in, kernel, kernel] += d_weight [out, kernel, kernel, in] as it lies in memory.
+// gradient [out, in, kernel, kernel] += d_weight, which lies in memory as
+// [out, kernel, kernel, in].
 void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
   const int64_t taps = gradient.size(2) * gradient.size(3), inputs = gradient.size(1);
   with_type(d_weight.scalar_type(), [&](auto zero) {
@@ -200,15 +201,15 @@ void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
   });
 }
 
-// Whether products with gathered taps were measured to be faster than libtorch's gradient.
+// Whether products over gathered taps were measured to be faster than libtorch's gradient.
 bool gathers_pixels(const Convolution& convolution, const torch::Tensor& x) {
   constexpr int64_t kFewInputs = 32;
   return x.scalar_type() == at::kBFloat16 && own_products_pay(x.scalar_type()) &&
          convolution.inputs() >= kFewInputs && convolution.inputs() % 2 == 0 && x.numel() > 0;
 }
 
-// gradient += that of the weight, a few images at a time: gathered taps are up to kernel^2 times as
-// large as x.
+// Adds the weight's gradient to `gradient`, a few images at a time: gathered taps are up to
+// kernel^2 times as large as x.
 void add_gathered_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                            const torch::Tensor& x, const Convolution& convolution) {
   constexpr int64_t kBytes = int64_t{32} << 20;
@@ -258,7 +259,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     return convolve_tiles(x, used, {convolution.stride, false, {}}, sums);
   }
   if (takes_winograd(convolution, x)) {
-    return winograd_convolve(x, used.contiguous(), sums);  // a copy of widened fp16 only
+    return winograd_convolve(x, used.contiguous(), sums);  // a copy only for widened fp16
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
@@ -302,7 +303,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
     return convolve_backward(detail::wide(d_y), detail::wide(used), sizes, convolution)
         .to(at::kHalf);
   }
-  // Of x only the shape is read, and how it lies in memory.
+  // Only the shape and memory format of x are read.
   const torch::Tensor x =
       torch::empty(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
   return detail::channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
@@ -334,7 +335,7 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
   }
   if (detail::widens(x))
     return add_convolution_gradient(gradient, detail::wide(d_y), detail::wide(x), convolution);
-  // Of the weight only the shape is read, and how it lies in memory.
+  // Only the shape and memory format of the weight are read.
   const torch::Tensor used =
       torch::empty(gradient.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
   add_taps(gradient,

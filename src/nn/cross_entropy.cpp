@@ -38,7 +38,7 @@ void check_targets(const torch::Tensor& targets, int64_t rows, int64_t vocabular
   }
 }
 
-struct LossRows {           // one entry a token
+struct LossRows {           // one entry per token
   torch::Tensor loss, nll;  // fp32
   torch::Tensor correct;    // uint8
 };
@@ -49,8 +49,8 @@ struct LossOptions {
   float scale = 1;  // of the gradient
 };
 
-// Losses of the rows from `first` on, whose logits are given; these become their gradients when
-// `gradient`.
+// Computes the losses of the rows from `first` on, given their logits, which become their gradients
+// if `gradient`.
 void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const LossRows& out,
                    int64_t first, const LossOptions& options) {
   RECORD_FUNCTION("lockstep::cross_entropy", {});
@@ -71,8 +71,8 @@ void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const Lo
   });
 }
 
-// Rows whose logits are made at once: so many that the products run at speed and the addition of
-// the table's gradient is rare, and no more than 16 million of them.
+// Returns how many rows of logits are computed at once: enough for the products to be fast and
+// additions to the table's gradient to be rare, but no more than 16 million logits.
 int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
   constexpr int64_t kLogits = 16 << 20;
   const int64_t most = std::max<int64_t>(64, kLogits / vocabulary);
@@ -81,7 +81,7 @@ int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
 }
 
 struct FusedCrossEntropy : Function<FusedCrossEntropy> {
-  // `value` is the table's fp32 value, `used` the one of the compute type.
+  // `value` is the table's fp32 value, `used` the one in the compute type.
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& input,
                                const torch::Tensor& value, const torch::Tensor& used,
                                const torch::Tensor& targets, const LossOptions& options) {
@@ -108,7 +108,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
     }
     if (gradient) ctx->saved_data["d_hidden"] = d_hidden;
     ctx->saved_data["scale"] = static_cast<double>(options.scale);
-    // In double: a sum over tens of thousands of tokens keeps the digits that tests compare.
+    // Summed in double: a sum over tens of thousands of tokens keeps the digits that tests compare.
     torch::Tensor loss = out.loss.sum(at::kDouble).to(at::kFloat);
     torch::Tensor nll = out.nll.sum(at::kDouble).to(at::kFloat);
     torch::Tensor correct = out.correct.sum(at::kLong);
@@ -130,7 +130,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
 LabelSmoothing label_smoothing(double share, int64_t vocabulary, const SmoothingRule& rule) {
   const double entries = static_cast<double>(vocabulary);
   LabelSmoothing out;
-  // Spread over all entries, the target gets share / entries of it back.
+  // When the share is spread over all entries, the target gets share / entries of it back.
   out.share = rule.over_others && vocabulary > 1 ? share * entries / (entries - 1) : share;
   if (!rule.subtract_entropy || out.share == 0) return out;
   const double other = out.share / entries, target = 1 - out.share + other;

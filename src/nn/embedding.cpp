@@ -28,7 +28,7 @@ double scale_of(const EmbeddingInput& input, int64_t width) {
 // d_table[index] += dropout'(d_out) * scale.
 void add_to_rows(const torch::Tensor& d_table, const torch::Tensor& index,
                  const torch::Tensor& d_out, float scale, const Dropout& dropout) {
-  constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even as the kernel asks
+  constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even, as the kernel requires
   const int64_t rows = d_out.size(0), width = d_out.size(1);
   const EmbeddingBackwardArgs args{
       index.const_data_ptr<int64_t>(),    rows,  detail::pointer<float>(d_out),
@@ -81,7 +81,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
       add_to_rows(detail::gradient_of(saved[0]), saved[1], d_out, scale, dropout);
     }
     torch::Tensor d_positions;
-    if (ctx->needs_input_grad(1)) {  // counts tensors alone: table, positions
+    if (ctx->needs_input_grad(1)) {  // numbers tensor arguments only: table, positions
       d_positions =
           torch::zeros({ctx->saved_data["positions"].toInt(), d_out.size(1)}, d_out.options());
       add_to_rows(d_positions, saved[2], d_out, 1, dropout);
@@ -90,7 +90,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
   }
 };
 
-// The kernel of a residual branch, with no residual.
+// Uses the kernel of a residual branch, with a residual of zeros.
 struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
                                const Dropout& dropout) {
@@ -133,7 +133,8 @@ torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device
   torch::NoGradGuard no_grad;
   const bool halves = layout == PositionLayout::kHalves;
   const int64_t waves = (width + 1) / 2;
-  // In double: the angles grow to the length of the longest sentence, fp32 would lose digits there.
+  // Computed in double: the angles grow to the length of the longest sentence, where fp32 would
+  // lose digits.
   const double step =
       halves ? 1.0 / static_cast<double>(waves - 1) : 2.0 / static_cast<double>(width);
   torch::Tensor exponent = torch::arange(waves, torch::kDouble) * step;
@@ -151,7 +152,7 @@ torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
     return FusedEmbedding::apply(table.value, input, positions, dropout);
   }
   const double scale = scale_of(input, table.shape[1]);
-  // [tokens, 1]: 0 for the tokens that stand for zeros.
+  // [tokens, 1]: 0 for tokens that stand for zeros.
   torch::Tensor scales = (input.tokens >= 0).to(torch::kFloat).mul_(scale).unsqueeze(1);
   torch::Tensor sum = at::embedding(table.value, input.tokens.clamp_min(0)) * scales +
                       positions.index_select(0, input.position);

@@ -1,4 +1,4 @@
-// Token embedding with sinusoidal (Vaswani et al. 2017, sections 3.4 and 3.5) or learned positions.
+// Embeds tokens, with sinusoidal (Vaswani et al. 2017, sections 3.4 and 3.5) or learned positions.
 #pragma once
 
 #include <torch/types.h>
@@ -11,25 +11,24 @@
 
 namespace lockstep {
 
-// How sines and cosines of a position share its vector.
+// How the sines and cosines of a position are arranged in its vector.
 enum class PositionLayout {
   // PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): section 3.5.
   kInterleaved,
-  // PE(pos, i) = sin(pos / 10000^(i/(width/2 - 1))) for i < width/2, the cosines behind them: as
-  // Tensor2Tensor, so OpenSeq2Seq. REQUIRES an even width of at least 4.
+  // PE(pos, i) = sin(pos / 10000^(i/(width/2 - 1))) for i < width/2, then the cosines, as in
+  // Tensor2Tensor and thus OpenSeq2Seq. REQUIRES an even width of at least 4.
   kHalves,
 };
 
-// fp32 [longest, width].
+// Returns fp32 [longest, width].
 torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,
                                    PositionLayout layout = PositionLayout::kInterleaved);
 
-// dropout(table[tokens] * scale + positions[position]) -> fp32 [tokens, width].
-// tokens, position int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width],
-// which get a gradient where they require one. The token kZeroToken has a vector of zeros in place
-// of the table's. Reads the fp32 table always. The fused path adds its gradient in place, touching
-// only the rows of the tokens that occur, in an order that does not depend on the number of
-// threads.
+// dropout(table[tokens] * scale + positions[position]) -> fp32 [tokens, width]. tokens, position
+// int64 [tokens]; table [vocabulary, width]; positions fp32 [longest, width], which get a gradient
+// if they require one. The token kZeroToken has a vector of zeros instead of a row of the table.
+// Always reads the fp32 table. The fused path adds its gradient in place, touching only the rows of
+// the tokens that occur, in an order that does not depend on the number of threads.
 inline constexpr int64_t kZeroToken = -1;
 struct EmbeddingInput {
   torch::Tensor tokens, position;
@@ -39,7 +38,7 @@ torch::Tensor embed(const EmbeddingInput& input, const Parameter& table,
                     const torch::Tensor& positions, const Dropout& dropout,
                     const Numerics& numerics);
 
-// dropout(x), x fp32 [tokens, width]: where a norm stands between the sum and the dropout.
+// dropout(x) for x fp32 [tokens, width], used when a norm comes between the sum and the dropout.
 torch::Tensor embedding_dropout(const torch::Tensor& x, const Dropout& dropout,
                                 const Numerics& numerics);
 

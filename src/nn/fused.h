@@ -1,4 +1,4 @@
-// From tensors to the kernels: pointers, types, threads. For the fused paths of nn/ only.
+// Connects tensors with the kernels: pointers, types, threads. Only the fused paths of nn/ use it.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -37,8 +37,8 @@ T* pointer(const torch::Tensor& t) {
   return static_cast<T*>(t.data_ptr());
 }
 
-// Splits n rows of `width` elements between threads; small work stays in one. f(begin, end) must
-// not depend on where it is cut.
+// Splits n rows of `width` elements between threads; small work stays in one thread. The result of
+// f(begin, end) must not depend on where the rows are cut.
 template <class F>
 void parallel_rows(int64_t n, int64_t width, const F& f) {
   constexpr int64_t kElements = 16384;  // microseconds: several times what waking a thread costs
@@ -60,7 +60,7 @@ inline DropoutRows dropout_rows(const Dropout& dropout, int64_t rows) {
   return view;
 }
 
-// A Dropout kept between forward and backward.
+// These keep a Dropout between forward and backward pass.
 inline void save_dropout(torch::autograd::AutogradContext* ctx, const Dropout& dropout) {
   ctx->saved_data["p"] = dropout.p;
   if (!dropout.active()) return;
@@ -76,7 +76,8 @@ inline Dropout saved_dropout(torch::autograd::AutogradContext* ctx) {
   return dropout;
 }
 
-// The gradient of a weight that a backward pass adds into; an error when it was never made.
+// Returns the gradient tensor of a weight, to which a backward pass adds. TORCH_CHECK fails when it
+// was never allocated.
 inline torch::Tensor gradient_of(const torch::Tensor& value) {
   torch::Tensor gradient = value.grad();
   TORCH_CHECK(
@@ -85,38 +86,38 @@ inline torch::Tensor gradient_of(const torch::Tensor& value) {
   return gradient;
 }
 
-// gradient [out, in] += d_y^T x, for d_y [rows, out] and x [rows, in] of the compute type.
+// gradient [out, in] += d_y^T x, for d_y [rows, out] and x [rows, in] in the compute type.
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x);
 // gradient [width] += sum over the rows of x [rows, width].
 void add_column_sums(torch::Tensor gradient, const torch::Tensor& x);
 
 // What a product x W^T + b reads: weight and bias in the compute type; the bias may be undefined.
-// Autograd does not know these: it is given the fp32 values, into whose gradients backward adds.
+// Autograd does not see these tensors but the fp32 values, to whose gradients backward adds.
 struct LinearTensors {
   torch::Tensor used, used_bias;
 };
 LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute);
 
-// From d_y, and the saved x, used weight, weight and bias (the first four of `saved`): adds the
-// gradients of weight and bias, returns d_x, undefined unless `wants_x`.
+// Given d_y, and x, used weight, weight and bias (the first four of `saved`): adds the gradients of
+// weight and bias to theirs and returns d_x, which is undefined unless `wants_x`.
 torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch::Tensor>& saved,
                               bool wants_x);
 
 struct NormBackward {
   torch::Tensor d_y;  // in the compute type
   torch::Tensor x, weight, bias, mean, rstd;
-  torch::Tensor d_residual;  // what is added to d_x; may be undefined
-  torch::Tensor d_x;         // out, fp32
+  torch::Tensor d_residual;  // is added to d_x; may be undefined
+  torch::Tensor d_x;         // the result, fp32
 };
 
 struct NoRows {
   void operator()(int64_t, int64_t) const {}
 };
 
-// Adds the gradients of weight and bias. Calls prepare(begin, end) for the rows whose d_y is about
-// to be read (it may be d_x itself), finish(begin, end) for those whose d_x was just written. Each
-// block of rows sums the weights' gradients for itself; the blocks are then added in order. The
-// blocks do not depend on the number of threads, so neither does the result.
+// Adds the gradients of weight and bias to theirs. Calls prepare(begin, end) for the rows whose d_y
+// is about to be read (d_y may be d_x itself) and finish(begin, end) for those whose d_x was just
+// written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
+// order. The blocks do not depend on the number of threads, so neither does the result.
 template <class T, class Finish, class Prepare = NoRows>
 void layer_norm_backward(const NormBackward& norm, const Finish& finish,
                          const Prepare& prepare = {}) {

@@ -39,8 +39,6 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    // Each block of rows sums the weights' gradients for itself; the blocks are then added in
-    // order. The blocks do not depend on the number of threads, so neither does the result.
     RECORD_FUNCTION("lockstep::layer_norm_backward", {});
     const variable_list saved = ctx->get_saved_variables();
     const torch::Tensor d_x = torch::empty_like(saved[0]);

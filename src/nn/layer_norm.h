@@ -1,4 +1,4 @@
-// Layer normalisation (Ba, Kiros, Hinton 2016), statistics and weights in fp32.
+// Computes layer normalisation (Ba, Kiros, Hinton 2016), with statistics and weights in fp32.
 #pragma once
 
 #include <torch/types.h>

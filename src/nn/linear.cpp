@@ -29,8 +29,8 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
       add_weight_gradient_packed(gradient, d_y, x, {x.size(0), 1, 1})) {
     return;
   }
-  // The product has fp32 sums inside and is rounded once; one more pass adds it. (MKL's product
-  // of bfloat16 into fp32 takes twice as long as oneDNN's on CPUs other than Intel's.)
+  // at::mm has fp32 sums inside and rounds once; one more pass adds its result. (MKL's product of
+  // bfloat16 into fp32 takes twice as long as oneDNN's on CPUs other than Intel's.)
   const torch::Tensor product = at::mm(d_y.t(), x).contiguous();
   const Bf16* from = pointer<Bf16>(product);
   float* to = pointer<float>(gradient);
@@ -105,7 +105,7 @@ struct FusedLinear : Function<FusedLinear> {
   }
 
  private:
-  // In a pass of its own: at::addmm copies the bias into the result first and adds to that.
+  // A pass of its own, because at::addmm first copies the bias into the result and then adds to it.
   static void add_bias(const torch::Tensor& y, const torch::Tensor& bias) {
     RECORD_FUNCTION("lockstep::add_bias", {});
     detail::with_type(y.scalar_type(), [&](auto zero) {

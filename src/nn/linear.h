@@ -1,4 +1,4 @@
-// y = x W^T + b.
+// Computes linear layers: y = x W^T + b.
 #pragma once
 
 #include <torch/types.h>
@@ -14,7 +14,7 @@ struct Linear {
 };
 
 // x [tokens, in] -> [tokens, out], both in the compute type. The fused path adds the gradients of
-// weight and bias straight into value.grad() and hands autograd undefined ones (the hooks of their
+// weight and bias straight to value.grad() and hands autograd undefined ones (the hooks of their
 // accumulators still run).
 torch::Tensor linear(const torch::Tensor& x, const Linear& layer, const Numerics& numerics);
 

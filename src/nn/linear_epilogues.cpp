@@ -53,7 +53,7 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
   }
 };
 
-// Without `keeps_slope` no backward pass can follow.
+// Without `keeps_slope` no backward pass is possible.
 torch::Tensor gelu_rows(const torch::Tensor& product, const torch::Tensor& bias,
                         const Dropout& dropout, bool keeps_slope) {
   RECORD_FUNCTION("lockstep::gelu_dropout", {});
@@ -99,14 +99,14 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
   }
 };
 
-// What autograd need not know of a residual block.
+// The parts of a residual block that autograd need not know.
 struct ResidualBlock {
   detail::LinearTensors layer;
   BranchDropout dropout;
   double epsilon;
-  at::ScalarType norm_type;  // of the norm that is handed back
-  // The norm is handed back in place of the stream, and once more rounded to bf16 in place of the
-  // norm: what follows a norm after the sum reads both. The norm's type is fp32 then.
+  at::ScalarType norm_type;  // type of the returned norm
+  // Returns the norm in place of the stream, and a copy rounded to bf16 in place of the norm,
+  // because the block after a post-norm reads both. norm_type is then fp32.
   bool rounds = false;
 };
 
@@ -117,8 +117,8 @@ const float* row_scale(const BranchDropout& dropout, int64_t rows) {
   return detail::pointer<float>(scale);
 }
 
-// Forward and backward go over the rows in blocks: what one kernel leaves in the cache the next
-// one takes up.
+// Forward and backward go over the rows in blocks, so that each kernel finds in the cache what the
+// previous one left there.
 struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& residual_input,
                                const torch::Tensor& x, const torch::Tensor& weight,
@@ -179,8 +179,9 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
     return {stream, normed};
   }
 
-  // d_sum = what comes back to the norm after the sum, exact and rounded: its rows are made just
-  // before they are replaced by what goes on to the sum.
+  // d_sum first receives the gradient of the post-norm's result, summed over its exact and its
+  // rounded copy. Its rows are written block by block just before the norm's backward replaces them
+  // by the gradient of the residual sum.
   template <class T>
   static void post_norm_backward(const variable_list& grads, const variable_list& saved,
                                  const torch::Tensor& d_sum,
@@ -261,7 +262,8 @@ struct ResidualSum {
   const LayerNorm& norm;
 };
 
-// The stream, and its norm in `norm_type`; `rounds` as ResidualBlock's, of the fused path alone.
+// Returns the stream, and its norm in `norm_type`; `rounds` is ResidualBlock::rounds, for the fused
+// path only.
 ResidualNorm residual_norm(const ResidualSum& sum, const Numerics& numerics,
                            at::ScalarType norm_type, bool rounds = false) {
   const auto& [residual, x, layer, dropout, norm] = sum;
@@ -325,7 +327,8 @@ ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Te
 ResidualNorm linear_residual_post_norm(const torch::Tensor& residual, const torch::Tensor& x,
                                        const Linear& layer, const BranchDropout& dropout,
                                        const LayerNorm& norm, const Numerics& numerics) {
-  // In fp32: it is the residual stream of the next block. One rounding makes what that one reads.
+  // The norm is fp32, because it is the residual stream of the next block; one rounding makes what
+  // that block reads.
   if (numerics.compute == at::kBFloat16 &&
       detail::runs_fused(numerics, FusedOperation::kLinearResidualNorm, x)) {
     return residual_norm({residual, x, layer, dropout, norm}, numerics, at::kFloat, true);

@@ -1,4 +1,4 @@
-// How the operations of nn/ compute: number format and which implementation.
+// Selects the numerics of the operations in nn/: the number format, and which implementation runs.
 #pragma once
 
 #include <torch/types.h>
@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// The operations with kernels of lockstep's own; their names are what run.plain_operations lists.
+// The operations that have kernels of lockstep's own, with the names that
+// run.plain_operations lists.
 enum class FusedOperation {
   kLinear,
   kLinearRelu,
@@ -28,16 +29,16 @@ inline constexpr std::array<std::string_view, 10> kFusedOperationNames = {
     "pooling",   "linear_gelu"};
 
 struct Numerics {
-  // Activations between layers and matrix products: kFloat, kBFloat16 or kHalf. The residual
-  // stream, normalisation statistics, softmax and losses are fp32 always.
+  // Type of activations between layers and of matrix products: kFloat, kBFloat16 or kHalf. The
+  // residual stream, normalisation statistics, softmax and losses are always fp32.
   at::ScalarType compute = at::kFloat;
-  // True: lockstep's own kernels where there is one for the device. False: plain libtorch
+  // True: uses lockstep's own kernels where there is one for the device. False: uses plain libtorch
   // operations and autograd, the reference that tests compare with.
   bool fused = true;
-  // The factor of the gradients: backward() is started with it, and a loss that makes its gradient
+  // The factor of the gradients: backward() starts with it, and a loss that computes its gradient
   // in the forward pass applies it there. fp16 needs one (optim/loss_scaler.h).
   float loss_scale = 1;
-  uint32_t plain = 0;  // bits of the FusedOperations that run plain though the others are fused
+  uint32_t plain = 0;  // bits of the FusedOperations that run plain although `fused` is set
 
   bool is_fused(FusedOperation operation) const {
     return fused && (plain >> static_cast<int>(operation) & 1u) == 0;
@@ -46,8 +47,9 @@ struct Numerics {
 
 namespace detail {
 
-// No CPU of today multiplies fp16 fast through libtorch (ten times slower than fp32 on one without
-// AVX512-FP16): the products are fp32, and rounded as a product with fp32 sums inside would be.
+// No current CPU multiplies fp16 fast through libtorch (ten times slower than fp32 on one without
+// AVX512-FP16), so products are computed in fp32 and rounded, as a product with fp32 sums inside
+// would be.
 inline bool widens(const torch::Tensor& x) { return x.scalar_type() == at::kHalf && x.is_cpu(); }
 inline torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
 

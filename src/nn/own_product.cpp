@@ -7,7 +7,7 @@
 namespace lockstep::detail {
 namespace {
 
-constexpr int64_t kFewRows = 32;  // of a thread: fewer are cut by outputs
+constexpr int64_t kFewRows = 32;  // of one thread; with fewer, outputs are divided
 
 bool is_amd() {
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ bool is_amd() {
 
 int64_t panels_of(int64_t outputs) { return (outputs + kPanelOutputs - 1) / kPanelOutputs; }
 
-// The inputs of one group of 4 bytes.
+// Returns the number of inputs in one group of 4 bytes.
 int64_t inputs_in_group(at::ScalarType type) { return type == at::kFloat ? 1 : 2; }
 int64_t groups_of(int64_t inputs, at::ScalarType type) {
   const int64_t group = inputs_in_group(type);
@@ -41,7 +41,7 @@ torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type) {
                       at::kByte);
 }
 
-// x [rows, inputs] times what `weight` tells -> [rows, outputs], or on top of `into`.
+// Returns x [rows, inputs] times what `weight` describes: [rows, outputs], or added to `into`.
 torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torch::Tensor& into) {
   const at::ScalarType type = x.scalar_type();
   const int64_t rows = x.size(0), groups = groups_of(weight.inputs, type);
@@ -77,14 +77,14 @@ torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torc
   return y;
 }
 
-// d_y and x of a gradient, and the part of it that one thread computes.
+// d_y and x of a gradient, and the part of the gradient that one thread computes.
 struct GradientPart {
   const torch::Tensor &gradient, &d_y, &x;
   int64_t output_begin, output_end;
   int64_t input_begin, input_end;
 };
 
-// The columns [begin, begin + count) of the rows [first, first + rows) of t as panels.
+// Packs the columns [begin, begin + count) of the rows [first, first + rows) of t into panels.
 void pack_columns(const torch::Tensor& t, int64_t first, int64_t rows, int64_t begin,
                   PackPanelsArgs args) {
   const int64_t width = t.size(1);
@@ -96,7 +96,7 @@ void pack_columns(const torch::Tensor& t, int64_t first, int64_t rows, int64_t b
   packing_of(t.scalar_type())(args, 0, panels_of(args.outputs));
 }
 
-constexpr int64_t kCachedBytes = 1 << 18;  // of either side: both stay in the cache
+constexpr int64_t kCachedBytes = 1 << 18;  // of each factor, so that both stay in the cache
 
 struct PackedChunk {
   at::ScalarType type;
@@ -105,7 +105,7 @@ struct PackedChunk {
   float* gradient;
 };
 
-// As many panels of d_y as stay in the cache meet all those of x, one after the other.
+// Multiplies as many panels of d_y as stay in the cache by each panel of x in turn.
 void multiply_panels(PackedProductArgs args, const PackedChunk& chunk) {
   const int64_t panel_bytes = chunk.groups * kPanelOutputs * 4;
   const int64_t block = std::max<int64_t>(1, kCachedBytes / panel_bytes) * kPanelOutputs;
@@ -123,7 +123,7 @@ void multiply_panels(PackedProductArgs args, const PackedChunk& chunk) {
   }
 }
 
-// The rows are done in chunks, of which a panel of x stays in the cache.
+// Works in chunks of rows, of which a panel of x stays in the cache.
 void add_part(const GradientPart& part) {
   const at::ScalarType type = part.x.scalar_type();
   const int64_t rows = part.x.size(0), inputs_of_row = part.x.size(1);
@@ -171,7 +171,7 @@ bool own_products_pay(at::ScalarType type) {
 }
 
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight) {
-  // bf16 sums over 64 inputs are so short that writing them is most of the work.
+  // With only 64 inputs, bf16 sums are so short that writing them is most of the work.
   if (x.scalar_type() == at::kBFloat16 && x.size(1) <= 64 && weight.numel() > 64 * 64) return false;
   return takes_own_weight_gradient(x, weight);
 }
@@ -201,7 +201,7 @@ torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight,
       into);
 }
 
-// Cut along the longer side of the gradient, in halves of panels.
+// The work is divided along the longer side of the gradient, in half panels.
 void add_own_weight_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                              const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::weight_product", (std::vector<c10::IValue>{d_y, x}));

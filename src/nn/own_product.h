@@ -1,5 +1,6 @@
-// Matrix products by the kernels of kernels/packed_product.h: a weight, or for its gradient both
-// sides, is packed at each product. A row's bits do not depend on the number of threads.
+// Computes matrix products by the kernels of kernels/packed_product.h: each product
+// packs its weight, or for a weight's gradient both factors. A row's bits do not depend
+// on the number of threads.
 #pragma once
 
 #include <torch/types.h>
@@ -7,26 +8,27 @@
 namespace lockstep::detail {
 
 // Whether these kernels were measured to be faster here than libtorch's
-// (benchmarks/notes/2026-11-image-steps.md): in fp32 on AMD's CPUs with AVX-512, in bf16 on those
-// with its dot products.
+// (benchmarks/notes/2026-11-image-steps.md): in fp32 on AMD's CPUs with AVX-512, in bf16 on AMD's
+// CPUs with its dot products.
 bool own_products_pay(at::ScalarType type);
 
-// The products below take dense matrices, alike fp32 or bf16. They do not pay for a few rows, which
-// are not worth the packing, nor for weights that leave the cache between two rows: output tables.
-// A bf16 product over an odd number of inputs would need a copy.
+// Whether the products below are worth using. They take dense matrices, all fp32 or all bf16.
+// They do not pay for a few rows, which do not repay the packing, nor for weights that leave
+// the cache between two rows, such as output tables. A bf16 product over an odd number of
+// inputs would need a copy.
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
 bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient);
 
-// x W^T: x [rows, in], weight [out, in] -> [rows, out].
+// Returns x W^T: x [rows, in], weight [out, in] -> [rows, out].
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight);
 
-// d_y W: d_y [rows, out], weight [out, in] -> [rows, in]; `into`, where defined, += that, and is
-// returned.
+// Returns d_y W: d_y [rows, out], weight [out, in] -> [rows, in]. If `into` is defined, adds the
+// product to it and returns it.
 torch::Tensor own_product(const torch::Tensor& d_y, const torch::Tensor& weight,
                           const torch::Tensor& into = {});
 
-// gradient [out, in], fp32, += d_y^T x: d_y [rows, out], x [rows, in]. Sums are fp32 up to the
-// gradient.
+// gradient [out, in], fp32, += d_y^T x for d_y [rows, out], x [rows, in]. The
+// sums are fp32 throughout.
 void add_own_weight_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                              const torch::Tensor& x);
 

@@ -15,7 +15,7 @@ int64_t inputs_in_group(WeightFormat format) {
   return format == WeightFormat::kFp32 ? 1 : format == WeightFormat::kBf16 ? 2 : 4;
 }
 
-// [padded outputs], zeros behind `values`.
+// Returns [padded outputs]: `values`, then zeros.
 Tensor padded_row(const Tensor& values, int64_t padded) {
   Tensor out = torch::zeros({padded}, torch::kFloat);
   if (values.defined()) out.narrow(0, 0, values.size(0)).copy_(values);
@@ -31,7 +31,8 @@ void pack_panel(const T* weight, int64_t inputs, int64_t rows, int64_t group, T*
   }
 }
 
-// weight [outputs, inputs] of elements T -> panels in bytes, zeros where there is no weight.
+// Packs weight [outputs, inputs] of elements T into panels of bytes, with zeros
+// where there is no weight.
 template <class T>
 Tensor pack(const Tensor& weight, int64_t group) {
   const int64_t outputs = weight.size(0), inputs = weight.size(1);
@@ -62,7 +63,7 @@ PackedLinear::PackedLinear(const Tensor& weight_given, const Tensor& bias, Weigh
   if (format == WeightFormat::kFp32) panels_ = pack<float>(weight, group);
   if (format == WeightFormat::kBf16) panels_ = pack<uint16_t>(weight.to(at::kBFloat16), group);
   if (format != WeightFormat::kInt8) return;
-  // 255 * 127 * inputs is the largest magnitude of a sum.
+  // The largest magnitude of a sum is 255 * 127 * inputs.
   TORCH_CHECK(inputs_ < 65536, "an int8 product of ", inputs_, " inputs overflows");
   const Tensor largest = weight.abs().amax(1);
   const Tensor scale = at::where(largest > 0, largest / 127, torch::ones_like(largest));
@@ -125,7 +126,7 @@ void PackedLinear::store_part(const PackedInput& x, int64_t first, int64_t count
 
 void PackedLinear::multiply(const PackedInput& x, const Tensor& out, ProductEnd end,
                             Part part) const {
-  constexpr int64_t kWorthAThread = 1 << 21;  // products: at least 10 us
+  constexpr int64_t kWorthAThread = 1 << 21;  // multiplications: at least 10 us
   const bool low = out.scalar_type() == at::kBFloat16;
   const PackedProductArgs args{x.x.const_data_ptr(),
                                static_cast<int64_t>(x.x.size(1) * x.x.element_size()),

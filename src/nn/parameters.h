@@ -1,8 +1,8 @@
-// The weights of a network in one flat array, their gradients in a second of the same layout and,
-// in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are at
-// once the tensors that the operations see, the buckets that ranks exchange and what the optimizer
-// walks over: nothing is ever copied between them. Buffers, which are not trained, have a flat
-// array of their own.
+// Keeps the weights of a network in one flat array, their gradients in a second of the same layout
+// and, in mixed precision, the weights rounded to 16 bits in a third. Slices of the flat arrays are
+// at once the tensors that the operations see, the buckets that ranks exchange and what the
+// optimizer updates: nothing is ever copied between them. Buffers, which are not trained, have a
+// flat array of their own.
 #pragma once
 
 #include <torch/types.h>
@@ -15,23 +15,23 @@
 
 namespace lockstep {
 
-// One weight. Handles (ParameterRef) are given out before the arrays exist; the tensors are
-// defined once Parameters::allocate has run.
+// One weight. Handles (ParameterRef) are given out before the arrays exist; the tensors are defined
+// once Parameters::allocate has run.
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
   int64_t offset = 0;  // of its first element in the flat arrays; a multiple of kParameterAlignment
   int64_t numel = 0;
-  torch::Tensor value;    // fp32 [shape], a leaf that requires grad; value.grad() is a view as well
+  torch::Tensor value;    // fp32 [shape], a leaf that requires grad; value.grad() is a view too
   torch::Tensor low;      // bf16 or fp16 [shape], value rounded; undefined in fp32 training
-  bool is_table = false;  // rows are looked up: one without a gradient was not used in a step
+  bool is_table = false;  // rows are looked up; one without a gradient was not used in a step
 
-  // The tensor that an operation computing in `dtype` reads.
+  // Returns the tensor that an operation computing in `dtype` reads.
   const torch::Tensor& as(at::ScalarType dtype) const { return dtype == at::kFloat ? value : low; }
 };
 using ParameterRef = std::shared_ptr<const Parameter>;
 
-// State that a forward pass in training changes and that is saved, but not trained: the running
+// State that a forward pass in training changes and that is saved but not trained: the running
 // statistics of batch norms. `value` is defined once Parameters::allocate has run.
 struct Buffer {
   std::string name;
@@ -50,25 +50,26 @@ class Parameters {
   // Fills the fp32 [shape] tensor it is given, on the CPU, with numbers from the generator.
   using Initializer = std::function<void(torch::Tensor&, at::Generator&)>;
 
-  // Registration order is the order of the flat arrays. Names are unique (TORCH_CHECK).
+  // Adds a weight. The order of the calls is the order in the flat arrays. Names
+  // are unique (TORCH_CHECK).
   ParameterRef add(std::string name, std::vector<int64_t> shape, Initializer initializer);
-  // The same for a lookup table [entries, width], as an embedding.
+  // Adds a lookup table [entries, width], such as an embedding.
   ParameterRef add_table(std::string name, std::vector<int64_t> shape, Initializer initializer);
 
-  // A buffer whose elements start as `initial`. Names are unique, also among parameters.
+  // Adds a buffer whose elements start as `initial`. Names are unique, also among parameters.
   BufferRef add_buffer(std::string name, std::vector<int64_t> shape, float initial);
 
-  // Makes the arrays on `device`, initialises every weight from `seed` (equal on every rank) and
-  // sets gradients to zero. A `compute` of 16 bits adds a copy of the weights in that type. Call
-  // once, after the last add.
+  // Allocates the arrays on `device`, initialises every weight from `seed` (equal on every rank)
+  // and sets gradients to zero. If `compute` has 16 bits, also makes a copy of the weights in that
+  // type. Call once, after the last add.
   void allocate(torch::Device device, at::ScalarType compute, uint64_t seed);
 
-  // Flat arrays [total]: padding between parameters stays zero in all of them.
+  // Flat arrays [total]; padding between parameters stays zero in all of them.
   const torch::Tensor& values() const { return values_; }
   const torch::Tensor& gradients() const { return gradients_; }
   const torch::Tensor& low() const { return low_; }  // undefined in fp32
 
-  // All buffers, fp32 [total] with zeros between them; empty (0 elements) when there are none.
+  // Returns all buffers, fp32 [total] with zeros between them; 0 elements when there are none.
   const torch::Tensor& buffers() const { return buffers_; }
   const std::vector<BufferRef>& buffer_list() const { return buffer_list_; }
   const Buffer* find_buffer(const std::string& name) const;  // null when there is none
@@ -94,7 +95,6 @@ class Parameters {
   torch::Tensor buffers_;
 };
 
-// Initializers.
 Parameters::Initializer zeros();
 Parameters::Initializer ones();
 Parameters::Initializer normal(double standard_deviation);

@@ -1,5 +1,5 @@
-// What the operations of nn/ share: which implementation runs, and the plain (libtorch, autograd)
-// pieces that are the reference of the fused ones.
+// Declares what the operations of nn/ share: the choice of implementation, and the plain (libtorch,
+// autograd) parts that are the reference for the fused ones.
 #pragma once
 
 #include <torch/types.h>
@@ -10,7 +10,7 @@
 
 namespace lockstep::detail {
 
-// The fused kernels are for the CPU and the three compute types; all else is plain.
+// The fused kernels are for the CPU and the three compute types; everything else runs plain.
 inline bool runs_fused(const Numerics& numerics, FusedOperation operation, const torch::Tensor& x) {
   return numerics.is_fused(operation) && x.device().is_cpu();
 }
@@ -20,11 +20,12 @@ inline torch::Tensor plain_weight(const Parameter& parameter, at::ScalarType com
   return parameter.value.to(compute);
 }
 
-// The probability that dropout really uses, and the threshold on 16 random bits that makes it.
+// The threshold on 16 random bits below which an element is dropped, and the
+// scale of kept elements.
 uint32_t dropout_threshold(double p);
 float dropout_scale(double p);  // 1 / (1 - threshold / 65536)
 
-// x * mask * scale, computed in fp32 -> type of x; x itself when dropout is off.
+// Returns x * mask * scale in the type of x, computed in fp32; x itself when dropout is off.
 torch::Tensor plain_dropout(const torch::Tensor& x, const Dropout& dropout);
 
 }  // namespace lockstep::detail

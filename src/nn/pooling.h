@@ -1,4 +1,5 @@
-// Pooling over pixels. x [n, channels, height, width] of the compute type, channels last in memory.
+// Computes pooling over pixels of x [n, channels, height, width] in the compute type,
+// channels last in memory.
 #pragma once
 
 #include <torch/types.h>
@@ -7,12 +8,12 @@
 
 namespace lockstep {
 
-// The largest of 3 x 3 pixels, stride 2, one pixel of padding that never wins (He et al. 2016,
-// after the first convolution) -> [n, channels, (height + 1) / 2, (width + 1) / 2]. The gradient
-// goes to the first of equal pixels.
+// Max pooling over 3 x 3 pixels with stride 2 and one pixel of padding that never wins (He et al.
+// 2016, after the first convolution) -> [n, channels, (height + 1) / 2, (width + 1) / 2]. The
+// gradient goes to the first of equal pixels.
 torch::Tensor max_pool(const torch::Tensor& x, const Numerics& numerics);
 
-// The mean over all pixels, summed in fp32 -> [n, channels] of the compute type.
+// The mean over all pixels, summed in fp32 -> [n, channels] in the compute type.
 torch::Tensor average_pool(const torch::Tensor& x, const Numerics& numerics);
 
 }  // namespace lockstep

@@ -7,9 +7,9 @@
 namespace lockstep::detail {
 namespace {
 
-// In fp32 libtorch takes MKL, which reaches two thirds of the peak on AMD's CPUs; oneDNN, behind
-// the operation that torch.compile uses, nine tenths
-// (benchmarks/notes/2026-11-transformer-step.md). In bf16 at::mm is oneDNN.
+// In fp32 libtorch uses MKL, which reaches two thirds of the peak on AMD's CPUs; oneDNN, used by
+// the operation that torch.compile calls, reaches nine tenths
+// (benchmarks/notes/2026-11-transformer-step.md). In bf16 at::mm uses oneDNN.
 bool prefers_onednn(const torch::Tensor& x) {
 #if defined(__x86_64__)
   static const bool is_amd = __builtin_cpu_is("amd") != 0;

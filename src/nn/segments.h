@@ -1,4 +1,4 @@
-// Sentences of different lengths laid one after the other, without padding: row r of a
+// Describes sentences of different lengths stored one after the other, without padding: row r of a
 // [tokens, width] tensor belongs to sentence s when offsets[s] <= r < offsets[s + 1].
 #pragma once
 
@@ -10,21 +10,21 @@ namespace lockstep {
 
 struct Segments {
   std::vector<int32_t> offsets{0};  // [sentences + 1], first 0, last the number of tokens
-  torch::Tensor padded_rows;        // int64 [tokens] on the device: row in the padded
-                                    // [sentences * longest] layout; for the plain operations
+  torch::Tensor padded_rows;        // int64 [tokens] on the device: row in the padded layout
+                                    // [sentences * longest], for plain operations
   int64_t longest = 0;              // tokens of the longest sentence
 
   int64_t sentences() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t tokens() const { return offsets.back(); }
 };
 
-// From the lengths (each at least 1); padded_rows is made on `device`.
+// Makes the segments from the lengths (each at least 1), with padded_rows on `device`.
 Segments make_segments(const std::vector<int32_t>& lengths, torch::Device device);
 
-// [tokens, ...] -> [sentences, longest, ...] with zeros in the padding, and back.
+// Converts [tokens, ...] to [sentences, longest, ...] with zeros in the padding, and back.
 torch::Tensor pad_segments(const torch::Tensor& packed, const Segments& segments);
 torch::Tensor pack_segments(const torch::Tensor& padded, const Segments& segments);
-// bool [sentences, longest], true on tokens.
+// Returns bool [sentences, longest], true on tokens.
 torch::Tensor segment_mask(const Segments& segments, torch::Device device);
 
 }  // namespace lockstep

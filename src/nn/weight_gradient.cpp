@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kUnit = 32;  // outputs or inputs
 
-constexpr int64_t kOutputs = 512;  // of a call: what of them is packed then fits the cache
+constexpr int64_t kOutputs = 512;  // of a call: their packed data then fits the cache
 
 void add_part(const WeightGradientArgs& args, const WeightGradientPart& part) {
   constexpr int64_t kAlignment = 64;
@@ -18,7 +18,7 @@ void add_part(const WeightGradientArgs& args, const WeightGradientPart& part) {
   kernels().weight_gradient.add(args, part, reinterpret_cast<void*>(address));
 }
 
-// The units [begin, end) of the outputs or of the inputs, whichever are more.
+// Adds the units [begin, end) of the outputs or of the inputs, whichever are more.
 void add_units(const WeightGradientArgs& args, int64_t begin, int64_t end) {
   WeightGradientPart all{0, args.outputs, 0, args.inputs};
   const bool by_outputs = args.outputs >= args.inputs;

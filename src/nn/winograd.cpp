@@ -7,10 +7,10 @@ namespace lockstep::detail {
 namespace {
 
 constexpr int64_t kPanel = kPanelOutputs;
-constexpr int64_t kPad = 32;  // numbers: places must not all fall upon the same lines of a cache
+constexpr int64_t kPad = 32;  // numbers: keeps the places off the same cache lines
 
 template <class T>
-constexpr int64_t kGroup = 4 / sizeof(T);  // of packed_product.h
+constexpr int64_t kGroup = 4 / sizeof(T);  // as in packed_product.h
 
 const WinogradKernels<float>& winograd_kernels(float) { return kernels().winograd_fp32; }
 const WinogradKernels<Bf16>& winograd_kernels(Bf16) { return kernels().winograd_bf16; }
@@ -35,8 +35,8 @@ WinogradImages images_of(const torch::Tensor& x) {
   return {x.size(0), x.size(2), x.size(3), x.size(1)};
 }
 
-// Squares of a block: what they are transformed to stays in the cache, but for many channels, whose
-// weight would otherwise be read too often.
+// Returns the squares of a block: few enough for their transforms to stay in the cache, except with
+// many channels, whose weight would otherwise be read too often.
 template <class T>
 int64_t block_squares(int64_t channels) {
   constexpr int64_t kBytes = 1 << 19, kMost = 64, kLeast = 24;
@@ -50,7 +50,7 @@ struct Block {
   int64_t panel_begin, panel_end;  // of outputs
 };
 
-struct Memory {  // of a block, [36, ...]
+struct Memory {  // for one block, [36, ...]
   torch::Tensor patches, products;
 };
 
@@ -108,7 +108,7 @@ struct Forward {
   }
 };
 
-// Pixels of the squares [begin, end).
+// Returns the number of pixels in the squares [begin, end).
 int64_t pixels_of(const WinogradImages& shape, int64_t begin, int64_t end) {
   int64_t pixels = 0;
   for (int64_t i = begin; i < end; ++i) {
@@ -120,8 +120,7 @@ int64_t pixels_of(const WinogradImages& shape, int64_t begin, int64_t end) {
   return pixels;
 }
 
-// Blocks of squares, and where they are fewer than the threads also the outputs, one part after the
-// other.
+// Runs the blocks of squares and, where they are fewer than the threads, splits the outputs too.
 template <class T>
 void run_blocks(const Forward<T>& forward) {
   const int64_t all = forward.to.squares(), size = forward.size();
@@ -139,13 +138,14 @@ void run_blocks(const Forward<T>& forward) {
   });
 }
 
-// A block of squares after the other: first they are transformed, cut by squares, then multiplied,
-// cut by places. So no sum depends on the number of threads.
+// Computes the weight's gradient one block of squares after the other. A block is first
+// transformed, in parallel over squares, then multiplied, in parallel over places, so no sum
+// depends on the number of threads.
 template <class T>
 struct Gradient {
   const T* d_y;
   const T* x;
-  const T* zeros;  // as many as either has channels
+  const T* zeros;  // as many as the larger number of channels
   WinogradImages from, to;
   float* gradient;
 
@@ -177,8 +177,8 @@ struct Gradient {
 
   static int64_t groups_of(int64_t squares) { return (squares + kGroup<T> - 1) / kGroup<T>; }
 
-  // Squares of a block: their transformed numbers are then about as many as the sums, which each
-  // block reads and writes.
+  // Returns the squares of a block: enough for about as many transformed numbers as there are sums,
+  // which each block reads and writes.
   static int64_t block_of(int64_t inputs, int64_t outputs) {
     constexpr int64_t kLeast = 128, kMost = 256;
     const int64_t alike = inputs * outputs / (inputs + outputs) / kLeast * kLeast;
@@ -241,7 +241,7 @@ bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
       !own_products_pay(at::kFloat) || !own_products_pay(x.scalar_type())) {
     return false;
   }
-  // A direct bf16 product is fast: few pixels do not repay the transformation of the weight.
+  // A direct bf16 product is fast, so few pixels do not repay the transformation of the weight.
   constexpr int64_t kFew = 64, kManyWeights = 256 * 256;
   return x.scalar_type() == at::kFloat ||
          convolution.inputs() * convolution.outputs() <= kManyWeights ||
@@ -250,7 +250,7 @@ bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
 
 namespace {
 
-// `into`: see winograd_convolve_backward.
+// `into` is that of winograd_convolve_backward.
 torch::Tensor convolve_squares(const torch::Tensor& x, const torch::Tensor& weight, bool backward,
                                PixelSums* sums, const torch::Tensor& into) {
   check_weight(weight);

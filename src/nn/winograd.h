@@ -1,4 +1,4 @@
-// Convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
+// Computes convolutions of 3 x 3 by the kernels of kernels/winograd.h. Their products are those of
 // kernels/packed_product.h in the type of x.
 #pragma once
 
@@ -8,22 +8,23 @@
 
 namespace lockstep::detail {
 
-// Whether there are kernels for this convolution of x [n, in, height, width]: 3 x 3, stride 1, one
-// pixel of zeros around, channels in multiples of 64, fp32 or bf16; and whether they were measured
-// to be faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md).
+// Whether there are kernels for this convolution of x [n, in, height, width] (3 x 3, stride 1, one
+// pixel of zero padding, channels in multiples of 64, fp32 or bf16) and they were measured to be
+// faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md).
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
-// The convolution of x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense.
-// `sums`, unless null, is filled.
+// Convolves x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense. `sums` is
+// filled unless null.
 torch::Tensor winograd_convolve(const torch::Tensor& x, const torch::Tensor& weight,
                                 PixelSums* sums);
 
-// From d_y [n, out, height, width] to the gradient of x [n, in, height, width]; `into`, where
-// defined, += that, and is returned.
+// Returns the gradient of x [n, in, height, width] for d_y [n, out, height, width]. If `into` is
+// defined, adds the gradient to it and returns it.
 torch::Tensor winograd_convolve_backward(const torch::Tensor& d_y, const torch::Tensor& weight,
                                          const torch::Tensor& into);
 
-// gradient [out, in, 3, 3], fp32 and dense, += that of the weight; d_y and x with channels last.
+// Adds the weight's gradient to `gradient` [out, in, 3, 3], fp32 and dense; d_y
+// and x have channels last.
 void add_winograd_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                            const torch::Tensor& x);
 

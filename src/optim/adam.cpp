@@ -98,7 +98,7 @@ void Adam::lazy_step(const AdamStep& dense, const StepSize& size) {
   }
 }
 
-// The same with libtorch operations, for devices without the fused pass.
+// The same step with libtorch operations, for devices without the fused pass.
 void Adam::plain_step(const AdamStep& step, detail::PlainSlice s) const {
   const auto count = static_cast<double>(step.step);
   const double correction1 = 1 - std::pow(step.beta1, count);
@@ -113,7 +113,7 @@ void Adam::plain_step(const AdamStep& step, detail::PlainSlice s) const {
   s.end(step);
 }
 
-// A dense step, and then the unused rows get back what they had.
+// Takes a dense step, then restores the unused rows.
 void Adam::plain_table_step(const AdamStep& step, const LayerSlice& layer) const {
   const detail::PlainSlice slice(arrays_, first_moment_, second_moment_, {layer.begin, layer.end});
   const torch::Tensor used = layer.gradient.view({-1, layer.row_width})

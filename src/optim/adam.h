@@ -1,5 +1,6 @@
-// Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019), as torch.optim computes them, and
-// Adam that leaves unused rows of lookup tables alone (tf.contrib.opt.LazyAdamOptimizer).
+// Implements Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019) as torch.optim
+// computes them, and LazyAdam, which skips unused rows of lookup tables
+// (tf.contrib.opt.LazyAdamOptimizer).
 #pragma once
 
 #include <memory>
@@ -30,12 +31,13 @@ std::unique_ptr<OptimizerConfig> make_adam_config();
 std::unique_ptr<OptimizerConfig> make_adamw_config();
 std::unique_ptr<OptimizerConfig> make_lazy_adam_config();
 
-// arrays are shared with the caller. On the CPU one fused pass, elsewhere libtorch operations.
+// The arrays are shared with the caller. On the CPU a step is one fused pass,
+// elsewhere libtorch operations.
 //
-// Lazy: a row of a lookup table whose gradient is zero throughout was not used in the step. It
-// keeps value and moments: no decay of the moments, no step from the momentum that is left, no
-// weight decay; its average goes on. All other weights move as with Adam. Where the table is also
-// the output layer, the softmax gives every row a gradient, and LazyAdam is Adam.
+// LazyAdam: a row of a lookup table whose gradient is all zero was not used in the step. It keeps
+// value and moments: no decay of the moments, no step from the remaining momentum, no weight decay;
+// only its average is updated. All other weights move as with Adam. Where the table is also the
+// output layer, the softmax gives every row a gradient, and LazyAdam is Adam.
 class Adam : public Optimizer {
  public:
   Adam(const AdamConfig& config, const FlatArrays& arrays);

@@ -1,4 +1,4 @@
-// The optimizers by name: `lockstep list optimizers` prints this.
+// Holds the catalogue of optimizers by name; `lockstep list optimizers` prints it.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// LARC (You et al. 2017, "Large Batch Training of Convolutional Networks", as NVIDIA's OpenSeq2Seq
-// has it): each layer's gradient is scaled so that its update is at most, or about, a share `eta`
-// of the layer's norm.
+// Implements LARC (You et al. 2017, "Large Batch Training of Convolutional Networks") as in
+// NVIDIA's OpenSeq2Seq: each layer's gradient is scaled so that its update is at most, or about, a
+// share `eta` of the layer's norm.
 #pragma once
 
 #include <string>
@@ -20,11 +20,11 @@ struct LarcConfig {
   void describe(Fields& f);
 };
 
-// The factor of each layer's gradient, given |w| and |g| of the mean gradient (gradient_scale times
-// what the arrays hold):
+// Returns the factor for each layer's gradient, given |w| and |g| of the mean gradient
+// (gradient_scale times what the arrays hold):
 //   clip   min(1, max(min_update, eta * |w| / (lr * (|g| + epsilon)))): steps never grow
 //   scale  max(min_update, eta * |w| / (|g| + epsilon)): lr times this is the layer's rate
-// A layer of zeros (a bias at the start) moves by min_update of its gradient only, as there.
+// A layer of zeros (a bias at the start) gets the factor min_update, as in OpenSeq2Seq.
 std::vector<double> larc_scales(const std::vector<LayerSlice>& layers, const LarcConfig& config,
                                 double lr, double gradient_scale);
 

@@ -14,7 +14,7 @@ struct Policy {
 };
 
 const double kNone = std::numeric_limits<double>::max();
-const double kSmallest = std::ldexp(1.0, -24);  // under it every fp16 gradient is gone
+const double kSmallest = std::ldexp(1.0, -24);  // below it every fp16 gradient is 0
 const Policy kPolicies[] = {
     {"backoff", 16384, 1, 16384},       {"apex", 65536, kSmallest, 16777216},
     {"torch", 65536, kSmallest, kNone}, {"log_max", 1, 1, 16384},
@@ -75,8 +75,8 @@ bool LossScaler::update(bool overflowed, double largest) {
   return true;
 }
 
-// At an overflow the gradient times the scale was 2^16 or more. Differs from the source: there an
-// overflow counts as log2 = 2^16, a number that the means would not forget.
+// At an overflow the gradient times the scale was 2^16 or more; it is taken as 2^(log_max + 1). In
+// the source an overflow counts as log2 = 2^16 instead, a number that the means would not forget.
 void LossScaler::follow_largest(bool overflowed, double largest) {
   const double x = overflowed ? config_.log_max - std::log2(scale_) + 1
                               : std::log2(std::max(largest, std::ldexp(1.0, -126)));
@@ -89,7 +89,7 @@ void LossScaler::follow_largest(bool overflowed, double largest) {
   const double deviation = std::sqrt(std::max(0.0, square_ / (1 - lack_slow_) - slow * slow));
   const double highest = mean + config_.overflow_deviations * deviation;
   double scale = std::exp2(config_.log_max - highest);
-  if (overflowed) scale = std::min(scale, scale_ / config_.factor);  // or it may stay where it is
+  if (overflowed) scale = std::min(scale, scale_ / config_.factor);  // else it might not fall
   scale_ = std::clamp(scale, config_.minimum, config_.maximum);
 }
 

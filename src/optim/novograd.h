@@ -1,5 +1,5 @@
-// NovoGrad (Ginsburg et al. 2019, "Stochastic Gradient Methods with Layer-wise Adaptive Moments"),
-// in OpenSeq2Seq's form: one second moment a layer, of its gradient's norm.
+// Implements NovoGrad (Ginsburg et al. 2019, "Stochastic Gradient Methods with Layer-wise Adaptive
+// Moments"), in OpenSeq2Seq's form: one second moment per layer, of its gradient's norm.
 #pragma once
 
 #include <memory>
@@ -24,10 +24,10 @@ struct NovoGradConfig : OptimizerConfig {
 
 std::unique_ptr<OptimizerConfig> make_novograd_config();
 
-// For each layer: v = |g|^2 in its first step, then beta2 * v + (1 - beta2) * |g|^2;
-// m = beta1 * m + (g / sqrt(v + epsilon) + weight_decay * w), the bracket times 1 - beta1 with
-// gradient averaging; w -= lr * m. A "layer" is a parameter, as in the sources.
-// arrays are shared with the caller; arrays.layers must be set.
+// For each layer: v = |g|^2 in the first step, then beta2 * v + (1 - beta2) * |g|^2;
+// m = beta1 * m + (g / sqrt(v + epsilon) + weight_decay * w), where gradient averaging multiplies
+// the bracket by 1 - beta1; w -= lr * m. A "layer" is a parameter, as in the sources.
+// The arrays are shared with the caller; arrays.layers must be set.
 class NovoGrad : public Optimizer {
  public:
   NovoGrad(const NovoGradConfig& config, const FlatArrays& arrays);

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 struct Phase {
-  double last_step;  // of torch's steps, which count from 0; not a whole number
+  double last_step;  // in torch's steps, which count from 0; may be fractional
   double lr_from, lr_to, momentum_from, momentum_to;
 };
 

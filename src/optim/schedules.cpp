@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// 1/w, 2/w, ... 1, 1, 1; a warm-up of 0 steps is none.
+// Returns 1/w, 2/w, ... 1, 1, 1; warmup_steps = 0 means no warm-up.
 double warm_up(int64_t step, const ScheduleConfig& config) {
   if (config.warmup_steps == 0) return 1;
   return std::min(1.0, static_cast<double>(step) / static_cast<double>(config.warmup_steps));
@@ -24,7 +24,7 @@ struct Decay {
   int64_t begin, steps;
 };
 
-// `warms_up`: the decay waits for the warm-up.
+// `warms_up`: the decay begins after the warm-up.
 Decay decay_of(const ScheduleConfig& config, const ScheduleContext& context, bool warms_up) {
   const int64_t begin =
       std::max(warms_up ? config.warmup_steps : int64_t{0}, config.begin_decay_at);
@@ -32,7 +32,7 @@ Decay decay_of(const ScheduleConfig& config, const ScheduleContext& context, boo
   return {begin, config.decay_steps > 0 ? config.decay_steps : left};
 }
 
-// Share of the decay that is behind: 0 at the end of the warm-up, 1 at the last step.
+// Returns the share of the decay that is done: 0 at the end of the warm-up, 1 at the last step.
 double progress(int64_t step, const ScheduleConfig& config, const ScheduleContext& context) {
   const Decay decay = decay_of(config, context, true);
   const double behind = static_cast<double>(step - decay.begin) / static_cast<double>(decay.steps);
@@ -118,7 +118,7 @@ double inverse_polynomial(int64_t step, const ScheduleConfig& config,
 
 bool uses(const ScheduleConfig& config, const char* key) {
   const Schedule* schedule = schedules().find(config.name);
-  if (schedule == nullptr) return true;  // an error of its own; all keys count as known
+  if (schedule == nullptr) return true;  // reported elsewhere; here all keys count as known
   return std::find(schedule->keys.begin(), schedule->keys.end(), key) != schedule->keys.end();
 }
 

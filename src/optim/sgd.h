@@ -1,4 +1,4 @@
-// Stochastic gradient descent with momentum, as torch.optim.SGD computes it.
+// Implements stochastic gradient descent with momentum as torch.optim.SGD computes it.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ struct SgdConfig : OptimizerConfig {
 
 std::unique_ptr<OptimizerConfig> make_sgd_config();
 
-// g = gradient + weight_decay * value; m = momentum * m + (1 - dampening) * g, in the first step
-// m = g; value -= lr * (nesterov ? g + momentum * m : m). Without momentum, value -= lr * g and no
-// state. arrays are shared with the caller.
+// g = gradient + weight_decay * value; m = momentum * m + (1 - dampening) * g, but m = g in the
+// first step; value -= lr * (nesterov ? g + momentum * m : m). Without momentum, value -= lr * g,
+// and there is no state. The arrays are shared with the caller.
 class Sgd : public Optimizer {
  public:
   Sgd(const SgdConfig& config, const FlatArrays& arrays);
@@ -38,7 +38,7 @@ class Sgd : public Optimizer {
 };
 
 namespace detail {
-// momentum_step() on any device; the momentum may be undefined.
+// Does momentum_step() on any device; the momentum may be undefined.
 void momentum_update(const FlatArrays& arrays, const torch::Tensor& momentum,
                      const MomentumStep& step, std::pair<int64_t, int64_t> range);
 }  // namespace detail

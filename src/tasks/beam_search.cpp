@@ -14,8 +14,8 @@ using torch::Tensor;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// One token of a hypothesis; the tokens before it are found by following `parent`, an index into
-// the links of the batch.
+// One token of a hypothesis; `parent` leads to the tokens before it. It is an index into the links
+// of the batch.
 struct Link {
   int32_t token = 0;
   int32_t parent = -1;
@@ -37,15 +37,15 @@ struct Continuation {
   int32_t beam = 0, token = 0;
 };
 
-// A sentence that is being decoded.
+// The search for one sentence.
 struct Search {
-  std::size_t source = 0;  // its place in the caller's list
+  std::size_t source = 0;  // index in the caller's list
   int64_t max_length = 0;
   std::vector<Live> live;
-  std::vector<Finished> finished;  // the beam_size best, best first
+  std::vector<Finished> finished;  // the beam_size best ones, best first
 };
 
-// Searches for the sentences of one batch together.
+// Searches for the translations of one batch of sentences together.
 class BatchSearch {
  public:
   BatchSearch(const DecodingModel& model, const SpecialIds& special, const BeamOptions& options,
@@ -56,7 +56,7 @@ class BatchSearch {
         n_best_(static_cast<std::size_t>(n_best)),
         looks_at_all_(options.stop == "t2t") {}
 
-  // sources[i], each not empty, for i in `batch`; writes out[i].
+  // Decodes sources[i], each not empty, for i in `batch`, and writes out[i].
   void run(const std::vector<std::vector<int32_t>>& sources, const std::vector<std::size_t>& batch,
            std::vector<std::vector<Hypothesis>>& out);
 
@@ -73,10 +73,10 @@ class BatchSearch {
   SpecialIds special_;
   BeamOptions options_;
   std::size_t n_best_;
-  bool looks_at_all_;   // of the 2k continuations for ends
+  bool looks_at_all_;   // whether all 2k continuations may end
   int64_t length_ = 0;  // tokens of every live hypothesis
   std::vector<Link> links_;
-  std::vector<int64_t> tokens_;  // newest of every row
+  std::vector<int64_t> tokens_;  // the newest token of every row
 };
 
 void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
@@ -123,7 +123,7 @@ void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
 }
 
 Candidates BatchSearch::candidates(Decoder& decoder) const {
-  // One more than live on: at most one continuation of a row is </s>. Where all ends among the 2k
+  // One more than stay live: at most one continuation of a row is </s>. Where all ends among the 2k
   // best count, their ranks must be right too.
   const int64_t per_row = looks_at_all_ ? 2 * options_.beam_size : options_.beam_size + 1;
   const std::vector<int32_t> excluded = excluded_ids(special_, length_ < options_.min_length);
@@ -132,7 +132,8 @@ Candidates BatchSearch::candidates(Decoder& decoder) const {
   return decoder.best(decoder.step(tokens), per_row, excluded);
 }
 
-// The 2 * beam_size best continuations, best first; of equal ones that of the better hypothesis.
+// Returns the 2 * beam_size best continuations, best first; of equal ones, that of the better
+// hypothesis comes first.
 std::vector<Continuation> BatchSearch::continuations(const Search& search,
                                                      const Candidates& candidates,
                                                      int64_t first_row) const {
@@ -156,8 +157,8 @@ std::vector<Continuation> BatchSearch::continuations(const Search& search,
   return all;
 }
 
-// Takes `best` into the finished and live hypotheses of the sentence; beams[i] becomes the former
-// number of live hypothesis i.
+// Moves `best` into the finished and live hypotheses of the sentence; beams[i] becomes the former
+// index of live hypothesis i.
 void BatchSearch::advance(Search& search, const std::vector<Continuation>& best,
                           std::vector<int32_t>& beams) {
   const std::size_t k = static_cast<std::size_t>(options_.beam_size);
@@ -177,7 +178,8 @@ void BatchSearch::advance(Search& search, const std::vector<Continuation>& best,
     next.push_back({c.log_probability, static_cast<int32_t>(links_.size()) - 1});
     beams.push_back(c.beam);
   }
-  // A vocabulary of few tokens may not fill the beam: repeat the last one, never to be continued.
+  // A vocabulary of few tokens may not fill the beam: then the last one is
+  // repeated and never continued.
   while (!next.empty() && next.size() < k) {
     next.push_back({kNever, next.back().link});
     beams.push_back(beams.back());

@@ -1,4 +1,4 @@
-// The tasks by name: `lockstep list tasks` prints this.
+// Holds the catalogue of tasks by name; `lockstep list tasks` prints it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace lockstep {
 using TaskMaker = std::unique_ptr<Task> (*)();
 const Catalogue<TaskMaker>& tasks();
 
-// For a program that brings a task of its own, before the first configuration is read.
+// For a program with a task of its own: adds it. Call before the first configuration is read.
 void add_task(const std::string& name, TaskMaker maker, const std::string& help);
 
 }  // namespace lockstep

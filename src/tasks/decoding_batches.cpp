@@ -8,7 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Longest first: those batches take longest, and threads that share them out end at the same time.
+// Makes batches, the longest first: they take the most time, and so threads that share them end at
+// about the same time.
 std::vector<std::vector<std::size_t>> make_batches(const std::vector<std::vector<int32_t>>& sources,
                                                    std::size_t batch_tokens) {
   std::vector<std::size_t> order;

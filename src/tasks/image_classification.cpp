@@ -38,7 +38,7 @@ struct ImageLossSection {
   }
 };
 
-// Of a run, or of an exported model.
+// Reads the classes of a run, or of an exported model.
 std::vector<std::string> saved_classes(const fs::path& folder) {
   const fs::path file = folder / kClassesFile;
   if (!fs::exists(file) && is_classifier_folder(folder)) {
@@ -107,7 +107,7 @@ void ImageClassification::open(const TaskContext& context) {
   check_sizes();
 }
 
-// The data to train on, and that what it will be evaluated on fits them.
+// Opens the training data, and checks that the data to evaluate on fits it.
 void ImageClassification::open_data() {
   train_ = open_image_set(config_.images.data, config_.images.train_split);
   classes_ = train_->classes();
@@ -145,7 +145,7 @@ bool ImageClassification::load_foreign_weights(const fs::path& file) {
   return true;
 }
 
-// Sizes that training will come to only after hours are tried now.
+// Tries now the sizes that training will reach only after hours.
 void ImageClassification::check_sizes() const {
   const ResolutionConfig& r = config_.resolution;
   std::vector<int64_t> sizes;
@@ -158,7 +158,7 @@ void ImageClassification::check_sizes() const {
   }
 }
 
-// Lines that a person can compare: classes that differ are named.
+// Lines that a person can compare: differing classes are named.
 std::string ImageClassification::data_identity() const {
   std::string text;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
@@ -182,8 +182,8 @@ int64_t ImageClassification::images_in_step(int64_t step_in_epoch) const {
   return std::min(each, train_->size() - step_in_epoch * each);
 }
 
-// A last step that is not full is left out where it was asked for and, where batch norms share
-// statistics, when it has not an image for every part: all ranks must take part.
+// A last step that is not full is left out if drop_last is set or, when batch norms share
+// statistics, if it lacks an image for some part: all ranks must take part.
 int64_t ImageClassification::steps_in_epoch(int64_t) {
   const int64_t full = train_->size() / config_.batch.images;
   const int64_t rest = train_->size() % config_.batch.images;
@@ -242,7 +242,7 @@ void ImageClassification::name_broken(const ImageSet& set, std::span<const int64
   std::lock_guard lock(mutex_);
   for (int64_t index : wanted) {
     if (kept != end && *kept == index) {
-      ++kept;  // what is left is in the order asked for
+      ++kept;  // the kept ones are in the wanted order
     } else if (broken_.insert(set.name(index)).second) {
       log_warning("{} cannot be decoded and is left out", set.name(index));
     }
@@ -251,7 +251,7 @@ void ImageClassification::name_broken(const ImageSet& set, std::span<const int64
 
 int64_t ImageClassification::largest_step_load() { return images_in_step(0); }
 
-// What the pixels are plays no part in what a step takes.
+// The contents of the pixels do not affect the memory that a step takes.
 std::unique_ptr<Batch> ImageClassification::make_probe(int64_t load, ProbeItems) {
   auto batch = std::make_unique<ImageBatch>();
   const int64_t size = std::max(config_.images.size, config_.resolution.start);
@@ -275,7 +275,7 @@ LossParts ImageClassification::loss(const Batch& batch, int64_t step) {
                    .step = step,
                    .rows = &images.rows};
   if (!images.is_probe) how.sum_over_ranks = sum_over_ranks_;  // ranks probe different sizes
-  // Made for the run's number format; a repeated step computes in fp32.
+  // The pixels are in the run's number format; a repeated step computes in fp32.
   const torch::Tensor pixels = tensors.images.to(context_.numerics.compute);
   return classification_loss(model_->logits(pixels, how),
                              {tensors.labels, tensors.other_labels, tensors.weights},

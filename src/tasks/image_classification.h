@@ -1,5 +1,5 @@
-// Classification of images: a folder or shards of images, a network, cross entropy, Acc@1 and
-// Acc@5.
+// Defines the task of classifying images: a folder or shards of images, a network, cross-entropy,
+// Acc@1 and Acc@5.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 namespace lockstep {
 
 struct ImageBatchConfig {  // section [batch]
-  int64_t images = 256;    // of one optimizer step, over all ranks
+  int64_t images = 256;    // in one optimizer step, over all ranks
   int64_t accumulate = 1;
   bool drop_last = false;
   int64_t evaluation_images = 64;
@@ -28,7 +28,7 @@ struct ImageBatchConfig {  // section [batch]
   void describe(Fields& f);
 };
 
-// How many pixels the network sees by epoch (section [resolution]): progressive resizing as FFCV's
+// The image size in pixels by epoch (section [resolution]): progressive resizing as in FFCV's
 // ImageNet recipe (Leclerc et al. 2022), and evaluation at another size than training (Touvron et
 // al. 2019, "Fixing the train-test resolution discrepancy").
 struct ResolutionConfig {
@@ -38,8 +38,8 @@ struct ResolutionConfig {
   int64_t evaluation = 0;
 
   void describe(Fields& f);
-  // Pixels of a side in training in that epoch, when `size` is the largest: on the line from
-  // `start` at start_epoch to `size` at end_epoch, rounded to a multiple.
+  // Returns the side in pixels for training in that epoch, where `size` is the largest: on the line
+  // from `start` at start_epoch to `size` at end_epoch, rounded to a multiple.
   int64_t training_size(int64_t epoch, int64_t size) const;
 };
 
@@ -68,7 +68,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   int64_t accumulate() const override { return config_.batch.accumulate; }
   const char* unit() const override { return "img"; }
   const char* mlperf_benchmark() const override { return "resnet"; }
-  int64_t shown_samples() const override { return 9; }  // a square of them
+  int64_t shown_samples() const override { return 9; }  // a square of images
   const char* log_style() const override { return "imagenet"; }
   bool computes_together() const override { return config_.sync_batch_norm; }
   bool counts_top5() const override { return true; }
@@ -107,11 +107,11 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   const ImageClassificationConfig& config() const { return config_; }
   const std::vector<std::string>& classes() const { return classes_; }
   const ImageModel& model() const { return *model_; }
-  // Pixels of a side in evaluation.
+  // Returns the side of the images in evaluation, in pixels.
   int64_t evaluation_size() const;
 
  private:
-  // What is evaluated on.
+  // A split for evaluation.
   struct Split {
     std::unique_ptr<ImageSet> set;
     std::unique_ptr<ImageLoader> loader;  // uses the set
@@ -119,15 +119,15 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
 
   void open_data();
   void check_sizes() const;
-  Split& split(const std::string& name);  // opens it when it is new
+  Split& split(const std::string& name);  // opens it at the first call
   const std::vector<int32_t>& order(int64_t epoch);
   int64_t images_in_step(int64_t step_in_epoch) const;
-  // Warns of images that were left out, each once in the life of this process.
+  // Warns of images that were left out, once for each in this process.
   void name_broken(const ImageSet& set, std::span<const int64_t> wanted, const ImageTensors& made);
-  // What the image was taken for, with its picture if asked for.
+  // Describes what the image was taken for, with its picture if wanted.
   Sample sample(const ImageSet& set, int64_t index, int64_t taken_for, bool picture) const;
   int64_t loader_threads() const;
-  Numerics use_numerics() const;  // of evaluation and classifying
+  Numerics use_numerics() const;  // for evaluation and classifying
   torch::Tensor evaluated_logits(const torch::Tensor& images) const;  // fp32 [n, classes]
 
   ImageClassificationConfig config_;
@@ -135,12 +135,12 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   Parameters parameters_;
   std::unique_ptr<ImageModel> model_;
   std::vector<std::string> classes_;  // by label
-  std::unique_ptr<ImageSet> train_;   // absent when the model is only used
+  std::unique_ptr<ImageSet> train_;   // null when the model is only used
   std::unique_ptr<ImageLoader> train_loader_;
-  std::map<std::string, Split> splits_;                 // that were evaluated
-  std::function<void(torch::Tensor&)> sum_over_ranks_;  // where batch norms share statistics
+  std::map<std::string, Split> splits_;                 // splits that were evaluated
+  std::function<void(torch::Tensor&)> sum_over_ranks_;  // set where batch norms share statistics
   std::mutex mutex_;              // the prefetch thread and the trainer both ask for orders
-  std::set<std::string> broken_;  // images that were warned of; under mutex_
+  std::set<std::string> broken_;  // images already warned of; guarded by mutex_
   int64_t ordered_epoch_ = -1;
   std::vector<int32_t> order_;  // of ordered_epoch_
 };

@@ -1,4 +1,4 @@
-// An image classifier as a folder that others use: torchvision, timm, transformers
+// Exports and imports an image classifier as a folder for torchvision, timm or transformers
 // (docs/export.md).
 #include <fmt/ranges.h>
 
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// With the classes' names and what evaluation does to an image.
+// The folder includes the classes' names and what evaluation does to an image.
 int64_t ImageClassification::write_folder(const ModelFolderOptions& options) {
   if (options.precision == "int8") {
     throw ConfigError("--precision int8: for translation only; expected fp32 or bf16");

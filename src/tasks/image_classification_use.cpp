@@ -1,4 +1,4 @@
-// What a network that classifies images is used for: evaluations, and classifying files.
+// Implements the uses of a network that classifies images: evaluation, and classifying files.
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
@@ -16,10 +16,11 @@ namespace lockstep {
 
 namespace {
 
-// What a batch of images adds to an evaluation.
+// The sums that a batch of images adds to an evaluation.
 enum Sum { kLoss, kNll, kCorrect, kTop5, kImages, kBroken, kSums };
 
-// `items` numbers of [0, total), spread evenly: neighbours in a split are of one class.
+// Returns `items` numbers of [0, total), evenly spread, because neighbours in a
+// split are of one class.
 std::vector<int64_t> spread(int64_t items, int64_t total) {
   std::vector<int64_t> out(static_cast<std::size_t>(items));
   for (int64_t i = 0; i < items; ++i) out[i] = i * total / items;
@@ -33,17 +34,17 @@ void count_confusion(const torch::Tensor& logits, const torch::Tensor& labels, C
   for (int64_t i = 0; i < taken.numel(); ++i) ++out.at(label[i], taken_for[i]);
 }
 
-// What some of the evaluated images were taken for.
+// Collects what some of the evaluated images were taken for.
 class SampleAnswers {
  public:
-  // `wanted` of the images at most, spread evenly.
+  // Selects at most `wanted` of the images, evenly spread.
   SampleAnswers(int64_t wanted, const std::vector<int64_t>& images) {
     const int64_t total = std::ssize(images);
     for (int64_t place : spread(std::min(wanted, total), total)) images_.push_back(images[place]);
     taken_.resize(images_.size());
   }
 
-  // A batch: `indices` int64 [n] on the CPU, logits [n, classes].
+  // Notes a batch: `indices` int64 [n] on the CPU, logits [n, classes].
   void note(const torch::Tensor& indices, const torch::Tensor& logits) {
     const auto* first = indices.const_data_ptr<int64_t>();
     const auto* end = first + indices.numel();
@@ -54,12 +55,12 @@ class SampleAnswers {
     }
   }
 
-  // Collective: each image was seen by one rank.
+  // Combines the ranks' answers, as each image was seen by one rank. Collective.
   void share(World& world) {
     if (!taken_.empty()) world.all_reduce_sum(std::span<double>(taken_));
   }
 
-  // Calls f(image, class it was taken for) for each that could be decoded.
+  // Calls f(image, class that it was taken for) for each image that could be decoded.
   template <typename F>
   void for_each(const F& f) const {
     for (std::size_t k = 0; k < images_.size(); ++k) {
@@ -69,10 +70,10 @@ class SampleAnswers {
 
  private:
   std::vector<int64_t> images_;
-  std::vector<double> taken_;  // by image: 1 + the class, 0 where none is known
+  std::vector<double> taken_;  // by image: 1 + the class, 0 if none is known
 };
 
-// REQUIRES: there were images.
+// REQUIRES that there were images.
 Evaluation figures_of(const std::array<double, kSums>& sums, const std::string& split) {
   Evaluation out;
   out.metrics["acc1"] = 100 * sums[kCorrect] / sums[kImages];
@@ -88,7 +89,7 @@ Evaluation figures_of(const std::array<double, kSums>& sums, const std::string& 
   return out;
 }
 
-// Ranks add up whole numbers, which doubles hold exactly.
+// Sums over the ranks in doubles, which hold whole numbers exactly.
 void sum_confusion(World& world, Confusion& confusion) {
   std::vector<double> counts(confusion.counts.begin(), confusion.counts.end());
   world.all_reduce_sum(std::span<double>(counts));
@@ -111,7 +112,7 @@ int64_t ImageClassification::evaluation_size() const {
   return config_.resolution.evaluation > 0 ? config_.resolution.evaluation : config_.images.size;
 }
 
-// CPUs compute fp16 by way of fp32; where nothing is learned the exact weights serve as well.
+// CPUs compute fp16 through fp32; where nothing is trained, the exact weights serve as well.
 Numerics ImageClassification::use_numerics() const {
   Numerics numerics = context_.numerics;
   if (numerics.compute == at::kHalf && context_.device.is_cpu()) numerics.compute = at::kFloat;
@@ -161,7 +162,8 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   const std::vector<int64_t> indices = spread(items, total);
   const int64_t each = config_.batch.evaluation_images;
   const int64_t batches = (items + each - 1) / each;
-  // Images of the b-th batch; batches do not depend on the ranks, each takes every size-th.
+  // Images of the b-th batch. Batches do not depend on the ranks; each rank
+  // takes every size-th one.
   auto batch = [&](int64_t b) {
     return std::span(indices).subspan(b * each, std::min(each, items - b * each));
   };
@@ -179,7 +181,8 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   std::optional<Confusion> confusion;
   if (request.confusion) confusion.emplace(classes_);
   SampleAnswers answers(request.samples, indices);
-  // Added up in the order of the batches below: whoever made them, the result has the same bits.
+  // These sums are added in the order of the batches, so the result has the same bits whichever
+  // rank made them.
   std::vector<double> parts(static_cast<std::size_t>(kSums * batches));
   for (int64_t b = world.rank(); b < batches; b += world.size()) {
     const ImageTensors images = decoded.next();

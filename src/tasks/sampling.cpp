@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-// The tokens that may come, as (id, logit); the most likely first when only some of them may.
+// A token that may be drawn. The list starts with the most likely ones when only some of them may.
 struct Choice {
   int32_t id;
   float logit;
@@ -21,7 +21,7 @@ bool more_likely(const Choice& a, const Choice& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-// Where the running sum of `weights` passes `share` of all; never behind the last.
+// Returns where the running sum of `weights` passes `share` of the total; at most the last index.
 std::size_t place_of(const std::vector<double>& weights, double share) {
   const double wanted = share * std::accumulate(weights.begin(), weights.end(), 0.0);
   double sum = 0;
@@ -61,7 +61,8 @@ class BatchSampling {
                 const SamplingOptions& sampling)
       : model_(model), special_(special), options_(options), sampling_(sampling) {}
 
-  // sources[i], each not empty, for i in `batch`; writes `count` samples to each out[i].
+  // Samples from sources[i], each not empty, for i in `batch`, and writes `count`
+  // samples to each out[i].
   void run(const std::vector<std::vector<int32_t>>& sources, const std::vector<std::size_t>& batch,
            std::size_t count, std::vector<std::vector<Hypothesis>>& out);
 

@@ -1,6 +1,6 @@
-// Translations drawn at random from the network's distribution, token by token, instead of searched
-// for: temperature, the top_k most likely tokens (Fan et al. 2018), and the top_p nucleus (Holtzman
-// et al. 2020).
+// Samples translations at random from the network's distribution, token by token, instead of
+// searching for them, with temperature, the top_k most likely tokens (Fan et al. 2018) and the
+// top_p nucleus (Holtzman et al. 2020).
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,16 @@ struct SamplingOptions {
   }
 };
 
-// One token out of logits [vocabulary], of which `excluded` never come. uniform in [0, 1) decides.
+// Picks one token by logits [vocabulary], never one of `excluded`. `uniform` in
+// [0, 1) determines which.
 int32_t sample_token(const float* logits, int64_t vocabulary, const SamplingOptions& options,
                      const std::vector<int32_t>& excluded, double uniform);
 
-// `count` samples of every source, in the order drawn; as beam_search() in all else (of `options`
-// the lengths, penalty and batch size count). The k-th sample of a sentence depends on the seed, k
-// and the sentence itself alone: neither on the other sentences, nor their order, the batches, the
-// threads or the ranks. (Equal sentences have equal samples.) Log-probabilities are the network's,
-// without temperature or truncation.
+// Returns `count` samples of every source, in the order drawn; all else is as in beam_search() (of
+// `options` only the lengths, penalty and batch size matter). The k-th sample of a sentence depends
+// only on the seed, k and the sentence itself, and not on the other sentences, their order, the
+// batches, the threads or the ranks. (Equal sentences have equal samples.) Log-probabilities are
+// the network's, without temperature or truncation.
 std::vector<std::vector<Hypothesis>> sample_translations(
     const DecodingModel& model, const std::vector<std::vector<int32_t>>& sources,
     const SpecialIds& special, const BeamOptions& options, const SamplingOptions& sampling,

@@ -10,9 +10,9 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::size_t kBatchTokens = 1024;  // whose logits are held at a time
+constexpr std::size_t kBatchTokens = 1024;  // tokens whose logits are held at a time
 
-// Pairs of like length together.
+// Batches pairs of similar length together.
 std::vector<std::vector<std::size_t>> make_batches(const std::vector<PairIds>& pairs) {
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -41,7 +41,7 @@ std::vector<std::vector<float>> score_pairs(const Transformer& model,
   std::vector<std::vector<float>> out(pairs.size());
   ForwardContext context;
   context.numerics = numerics;
-  // With the start from zero, <s> is predicted first and its probability left out here.
+  // With start = "zero", <s> is predicted first, and its probability is left out here.
   const bool zero = model.config().starts_with_zero();
   const std::vector<int32_t> start =
       zero ? std::vector<int32_t>{static_cast<int32_t>(kZeroToken), special.bos}
@@ -62,7 +62,7 @@ std::vector<std::vector<float>> score_pairs(const Transformer& model,
     }
     const TranslationInput input{pack_sentences(sources, model.device()),
                                  pack_sentences(targets_in, model.device())};
-    // Over all rows of the table, as the loss is.
+    // The softmax goes over all rows of the table, as in the loss.
     const Tensor logits =
         at::linear(model.forward(input, context), model.table().as(numerics.compute))
             .to(torch::kFloat);

@@ -1,4 +1,4 @@
-// How probable given translations are under the network ("forced decoding").
+// Computes how probable given translations are under the network ("forced decoding").
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ struct PairIds {
   std::vector<int32_t> source, target;  // pieces without special ids; either may be empty
 };
 
-// For every pair log p(token | source, tokens before), natural, of the target's pieces and of </s>:
-// target.size() + 1 numbers. Teacher-forced with the operations of training, dropout off, so their
-// mean over a corpus is the evaluation's `nll` with its sign changed.
+// Returns, for every pair, the natural log p(token | source, tokens before) of the target's pieces
+// and of </s>: target.size() + 1 numbers. Teacher-forced with the operations of training, without
+// dropout, so that their mean over a corpus is the evaluation's `nll` with its sign changed.
 std::vector<std::vector<float>> score_pairs(const Transformer& model,
                                             const std::vector<PairIds>& pairs,
                                             const SpecialIds& special, const Numerics& numerics);

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-// In a run folder; config.json is what marks an exported model.
+// In a run folder; config.json would mark an exported model.
 const char* const kNetworkFile = "bert.json";
 
 struct TextLossSection {
@@ -76,7 +76,7 @@ void TextClassification::open(const TaskContext& context) {
                           bert_.shape.vocab_size);
   }
   check_metrics(context.evaluated_metrics);
-  positive_class();  // throws for a name that is none
+  positive_class();  // throws for an unknown name
   model_ = std::make_unique<Bert>(bert_.shape, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
   if (!weights.empty()) begin_with(find_weight_file(weights));
@@ -105,7 +105,7 @@ fs::path TextClassification::choose_network() {
   fs::path source;
   const fs::path own = context_.resumed_folder / kNetworkFile;
   if (!context_.resumed_folder.empty() && fs::exists(own)) {
-    shape = read_bert_config(own).shape;  // its weights are the checkpoint's
+    shape = read_bert_config(own).shape;  // its weights are in the checkpoint
   } else if (m.source.empty()) {
     shape.vocab_size = tokenizer_->identity().vocab_size;
     shape.hidden_size = m.hidden_size;
@@ -163,7 +163,7 @@ void TextClassification::check_lengths(const TextLoader& loader, const TextSet& 
   throw error;
 }
 
-// What evaluations are asked for must be measured of such labels.
+// Checks that the requested metrics can be measured for such labels.
 void TextClassification::check_metrics(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const bool of_values = name == "pearson" || name == "spearman" || name == "mse";

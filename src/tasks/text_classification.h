@@ -1,5 +1,5 @@
-// Classification of texts and pairs of texts with a BERT, or regression: prepared texts, a network
-// to begin from, cross entropy or squared error, and scikit-learn's figures.
+// Defines the task of classifying texts and pairs of texts with a BERT, or regression: prepared
+// texts, initial weights, cross-entropy or squared error, and scikit-learn's metrics.
 #pragma once
 
 #include <map>
@@ -26,8 +26,8 @@ struct TextsConfig {  // section [texts]
   void describe(Fields& f);
 };
 
-// Names as in config.json of transformers. A `source` brings its own; what is below 0 is left to
-// it.
+// Keys are named as in config.json of transformers. A `source` brings its own values; those below 0
+// are left to it.
 struct TextModelConfig {  // section [model]
   std::string source;
   int64_t hidden_size = 768;
@@ -101,25 +101,25 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   const BertTokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  // What is evaluated on.
+  // A split for evaluation.
   struct Split {
     std::unique_ptr<TextSet> set;
     std::unique_ptr<TextLoader> loader;  // uses the set
   };
-  // What came of each item of a split, in its order, equal on all ranks.
+  // The network's answers for the items of a split, in their order, equal on all ranks.
   struct Answers {
-    std::vector<double> output;     // the class taken, or the value
-    std::vector<double> loss, nll;  // of the item
+    std::vector<double> output;     // the predicted class, or the value
+    std::vector<double> loss, nll;  // of each item
   };
 
   void open_data();
-  void begin_with(const fs::path& weights);  // of transformers; says what came of it
-  fs::path choose_network();                 // -> the folder of weights to begin with; empty: none
+  void begin_with(const fs::path& weights);  // weights of transformers; logs the result
+  fs::path choose_network();                 // returns the folder of initial weights; empty: none
   void check_lengths(const TextLoader& loader, const TextSet& set) const;
   void check_metrics(const std::vector<std::string>& names) const;
-  Split& split(const std::string& name);  // opens it when it is new
+  Split& split(const std::string& name);  // opens it at the first call
   std::unique_ptr<TextBatch> pack(TextTensors tensors) const;
-  Numerics use_numerics() const;  // of evaluation and classifying
+  Numerics use_numerics() const;  // for evaluation and classifying
   LossParts loss_of(const torch::Tensor& logits, const torch::Tensor& labels) const;
   Answers answer(World& world, const Split& from, const std::vector<int32_t>& items) const;
   void measure_classes(const Split& from, const std::vector<int32_t>& items, const Answers& answers,
@@ -133,9 +133,9 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   BertConfig bert_;
   std::unique_ptr<Bert> model_;
   std::optional<BertTokenizer> tokenizer_;
-  std::unique_ptr<TextSet> train_;  // absent when the model is only used
+  std::unique_ptr<TextSet> train_;  // null when the model is only used
   std::unique_ptr<TextLoader> train_loader_;
-  std::map<std::string, Split> splits_;  // that were evaluated
+  std::map<std::string, Split> splits_;  // splits that were evaluated
 };
 
 std::unique_ptr<Task> make_text_classification();

@@ -1,4 +1,5 @@
-// A BERT as a folder of Hugging Face's transformers, tokenizer and all (docs/export.md).
+// Exports and imports a BERT as a folder of Hugging Face's transformers, including its tokenizer
+// (docs/export.md).
 #include "base/error.h"
 #include "formats/weight_files.h"
 #include "models/bert_weights.h"

@@ -1,4 +1,4 @@
-// What a network that classifies texts is used for: evaluations, and classifying.
+// Implements the uses of a network that classifies texts: evaluation, and classifying.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-// `items` of the numbers from 0 up to `total`, evenly spread.
+// Returns `items` of the numbers from 0 up to `total`, evenly spread.
 std::vector<int32_t> spread_indices(int64_t items, int64_t total) {
   std::vector<int32_t> out(static_cast<std::size_t>(items));
   for (int64_t i = 0; i < items; ++i) out[i] = static_cast<int32_t>(i * total / items);
@@ -55,7 +55,7 @@ const std::vector<MetricKind>& TextClassification::metrics() const {
   return kinds;
 }
 
-// CPUs compute fp16 by way of fp32; where nothing is learned the exact weights serve as well.
+// CPUs compute fp16 through fp32; where nothing is trained, the exact weights serve as well.
 Numerics TextClassification::use_numerics() const {
   Numerics numerics = context_.numerics;
   if (numerics.compute == at::kHalf && context_.device.is_cpu()) numerics.compute = at::kFloat;
@@ -86,7 +86,7 @@ TextClassification::Split& TextClassification::split(const std::string& name) {
                       join(bert_.labels, ", "));
     }
   }
-  TextBatchConfig batch = config_.batch;  // steps play no part here
+  TextBatchConfig batch = config_.batch;  // steps do not matter here
   batch.examples = 1;
   batch.per_gpu_batch = 0;
   batch.accumulate = 1;
@@ -97,8 +97,8 @@ TextClassification::Split& TextClassification::split(const std::string& name) {
   return splits_.emplace(name, std::move(opened)).first->second;
 }
 
-// Groups do not depend on the ranks, each item's figures have one place in the sum: the result has
-// the same bits for any number of ranks.
+// Groups do not depend on the ranks, and each item's figures have a fixed place in the sum, so the
+// result has the same bits for any number of ranks.
 TextClassification::Answers TextClassification::answer(World& world, const Split& from,
                                                        const std::vector<int32_t>& items) const {
   enum Part { kOutput, kLoss, kNll, kParts };

@@ -16,7 +16,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t kEvaluationTokens = 4096;  // target tokens of one batch of the evaluation loss
+constexpr int64_t kEvaluationTokens = 4096;  // target tokens in a batch of the evaluation loss
 
 struct DataSection {
   TranslationConfig& config;
@@ -37,11 +37,11 @@ struct TranslationLossSection {
   }
 };
 
-// Tokens that stand on each side besides the pieces: </s>, and <s> with the start from zero.
+// Tokens on each side besides the pieces: </s>, and <s> with start = "zero".
 int32_t specials(const TransformerConfig& model) { return model.starts_with_zero() ? 2 : 1; }
 
-// Keys of the dropout rows: of the sentence pair, the side and the position, so that a mask does
-// not depend on what else is in the micro-batch.
+// Returns the keys of the dropout rows, made from the sentence pair, the side and the position, so
+// that a mask does not depend on what else is in the micro-batch.
 torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segments, uint64_t side,
                        torch::Device device) {
   torch::Tensor keys = torch::empty({segments.tokens()}, torch::kInt64);
@@ -58,9 +58,9 @@ torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segmen
 
 }  // namespace
 
-// A split of the corpus as token ids, and how its pairs make steps.
+// A split of the corpus as token ids, and the division of its pairs into steps.
 struct Translation::Corpus {
-  // `specials`: tokens that the network adds to each side; `longest` pieces are kept, 0: all.
+  // `specials`: tokens that the network adds to each side. `longest` pieces are kept; 0: all.
   Corpus(const fs::path& folder, const std::string& split, int32_t specials, int64_t longest)
       : tokens(folder / (split + ".tokens")) {
     auto length = [&](int32_t pieces) {
@@ -75,7 +75,7 @@ struct Translation::Corpus {
   int64_t load(int32_t pair) const { return lengths[pair].source + lengths[pair].target; }
 
   TokenFile tokens;
-  std::vector<PairLength> lengths;  // with special tokens
+  std::vector<PairLength> lengths;  // including special tokens
   std::mutex mutex;                 // the prefetch thread and the trainer both ask for plans
   int64_t planned_epoch = -1;
   std::vector<StepPlan> steps;  // of planned_epoch
@@ -111,7 +111,7 @@ void Translation::open(const TaskContext& context) {
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
 }
 
-// Of the files' contents: where they were made and lie plays no part.
+// Depends on the files' contents only, not on where they were made or are stored.
 std::string Translation::data_identity() const {
   std::string records;
   for (const FileRecord& file : read_manifest(config_.corpus).files) {
@@ -229,7 +229,7 @@ std::unique_ptr<Batch> Translation::make_probe(int64_t load, ProbeItems items) {
   };
   std::vector<int32_t> order(corpus.lengths.size());
   std::iota(order.begin(), order.end(), 0);
-  // A pair has at least the two </s>, so more are never needed.
+  // A pair has at least the two </s>, so more pairs are never needed.
   auto needed = std::min(static_cast<std::size_t>(load / 2 + 1), order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(needed), order.end(),
                     before);
@@ -247,7 +247,7 @@ ForwardContext Translation::forward_context(bool training, int64_t step) const {
           .step = step};
 }
 
-// CPUs multiply fp16 by way of fp32; where nothing is learned the exact weights serve as well.
+// CPUs multiply fp16 through fp32; where nothing is trained, the exact weights serve as well.
 Numerics Translation::use_numerics() const {
   Numerics numerics = context_.numerics;
   if (numerics.compute == at::kHalf && context_.device.is_cpu()) numerics.compute = at::kFloat;
@@ -276,8 +276,8 @@ void Translation::measure_loss(World& world, const std::string& split, Evaluatio
   Corpus corpus(config_.corpus, split, specials(config_.model), 0);
   BatchConfig batches{.tokens = kEvaluationTokens};
   std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
-  // Four sums of every batch, added up in the order of the batches below: whoever made them, the
-  // result has the same bits.
+  // Four sums of every batch, which are added in the order of the batches: the result has the same
+  // bits whichever rank made them.
   std::vector<double> parts(4 * steps.size());
   for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size();
        i += static_cast<std::size_t>(world.size())) {

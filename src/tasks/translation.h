@@ -1,4 +1,4 @@
-// Translation of sentences with a Transformer: corpus, network, loss, BLEU.
+// Defines the task of translating sentences with a Transformer: corpus, network, loss, BLEU.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ struct TranslationConfig {
 
 struct TranslationBatch : Batch {
   TranslationInput input;
-  torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left, ends in </s>
+  torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left; ends in </s>
 };
 
 class Translation : public Task, public ModelFolderUse, public TranslationUse {
@@ -72,7 +72,7 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   std::vector<ScoredPair> score(const std::vector<std::string>& sources,
                                 const std::vector<std::string>& targets) const override;
   std::string model_text() const override;
-  // One translation a line; empty lines stay empty.
+  // Returns one translation per line; empty lines stay empty.
   std::vector<std::string> translate(const std::vector<std::string>& lines) const;
 
   const TranslationConfig& config() const { return config_; }
@@ -80,20 +80,21 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   const Subword& subword() const { return *subword_; }
 
  private:
-  struct Corpus;  // of the training data; absent when the model is only used
+  struct Corpus;  // the training data; null when the model is only used
 
   const std::vector<StepPlan>& plan(int64_t epoch);
   ForwardContext forward_context(bool training, int64_t step) const;
-  Numerics use_numerics() const;  // of evaluation and translation
-  // The sums over one batch, by the configuration's loss.
+  Numerics use_numerics() const;  // for evaluation and translation
+  // Returns the sums over one batch, by the configured loss.
   LossParts batch_loss(const TranslationBatch& batch, const ForwardContext& context) const;
-  // The pairs as the network reads them, each side cut to `longest` pieces (0: not cut).
+  // Makes a batch of the pairs as the network reads them, each side cut to
+  // `longest` pieces (0: not cut).
   std::unique_ptr<TranslationBatch> make_translation_batch(const TokenFile& tokens,
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;
-  // Teacher-forced, on a whole split: loss, nll, perplexity, accuracy.
+  // Measures loss, nll, perplexity and accuracy on a whole split, teacher-forced.
   void measure_loss(World& world, const std::string& split, Evaluation& out);
-  // Translates the split: bleu, chrf.
+  // Translates the split and measures bleu and chrf.
   void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 
   TranslationConfig config_;

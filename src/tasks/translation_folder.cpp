@@ -1,4 +1,4 @@
-// A translation model as a folder that others use: transformers, CTranslate2, and `lockstep
+// Exports and imports a translation model as a folder for transformers, CTranslate2, and `lockstep
 // translate` on a machine that has nothing else of the run (docs/export.md).
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "en" and "de", or null where the run does not say.
+// The language codes, such as "en" and "de"; null where the run does not say.
 struct Languages {
   Json source, target;
 };
@@ -26,8 +26,8 @@ Languages languages_of(const fs::path& run_folder) {
   return {json.value("source_language", Json()), json.value("target_language", Json())};
 }
 
-// Piece -> id. Ids behind the pieces, and <pad> of a vocabulary that has its own, get names that no
-// text has.
+// Maps pieces to ids. Ids beyond the pieces, and <pad> of a vocabulary that has its own, get names
+// that occur in no text.
 Json vocabulary_json(const Subword& subword, const ExportedIds& ids) {
   Json out = Json::object();
   for (int64_t id = 0; id < ids.vocabulary; ++id) {
@@ -54,7 +54,7 @@ Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Langua
           {"model_max_length", 1024}};
 }
 
-// What is never produced: the special pieces but </s>, and ids without a piece.
+// Returns the ids that are never produced: the special pieces except </s>, and ids without a piece.
 Json suppressed_ids(const Subword& subword, const ExportedIds& ids) {
   Json out = Json::array();
   for (int32_t id : {subword.pad_id(), subword.bos_id(), subword.unk_id()}) {
@@ -123,7 +123,7 @@ int64_t Translation::write_folder(const ModelFolderOptions& options) {
   return bytes;
 }
 
-// Of any model that no other task knows: reading it says what is wrong.
+// Accepts any model that no other task recognizes: reading it reports what is wrong.
 bool Translation::recognizes_folder(const fs::path& folder) const {
   return is_hugging_face_folder(folder);
 }

@@ -1,4 +1,4 @@
-// What a trained translation model is used for: evaluations by translation, and translating.
+// Implements the uses of a trained translation model: evaluation by translation, and translating.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-// Source tokens that are decoded together when ranks share them out: few enough to go around.
+// Source tokens decoded together when ranks share them: few enough for every rank to get some.
 constexpr int64_t kSharedTokens = 1024;
 
 }  // namespace
@@ -38,7 +38,7 @@ Evaluation Translation::evaluate(World& world, const EvaluationRequest& request)
   Evaluation out;
   out.summary = request.split;
   if (wants({"bleu", "chrf"})) measure_translation(world, request, out);
-  measure_loss(world, request.split, out);  // costs little beside decoding
+  measure_loss(world, request.split, out);  // costs little compared with decoding
   return out;
 }
 
@@ -115,7 +115,7 @@ std::vector<std::string> Translation::translate_shared(
   int64_t tokens = std::min(config_.decoding.batch_tokens, kSharedTokens);
   std::vector<std::vector<std::size_t>> groups = group_by_length(sources, tokens);
   std::vector<std::size_t> mine = own_groups(groups, sources, {world.rank(), world.size()});
-  // A thread decodes a group by itself: so the threads of a rank do not decide either what is
+  // One thread decodes each group, so that the number of threads does not affect either what is
   // decoded together.
   std::vector<std::vector<std::string>> decoded(mine.size());
   auto decode_group = [&](int64_t begin, int64_t end) {

@@ -48,7 +48,7 @@ std::vector<std::vector<int32_t>> Translator::encode(const std::vector<std::stri
   sources.reserve(lines.size());
   for (const std::string& line : lines) {
     sources.push_back(subword_.encode(line));
-    // The search appends </s>; sentences that are empty stay so.
+    // The search appends </s>; empty sentences stay empty.
     if (model_.config().starts_with_zero() && !sources.back().empty()) {
       sources.back().insert(sources.back().begin(), subword_.bos_id());
     }

@@ -1,5 +1,5 @@
-// What the task of translation decodes with: sentences in, hypotheses out, by beam search or
-// sampling, in the precision asked for.
+// The Translator decodes sentences to hypotheses, by beam search or sampling, in
+// the requested precision.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// The section [decoding].
+// Section [decoding] of the configuration.
 struct DecodingConfig : BeamOptions {
   std::string precision = "trained";
   std::string method = "beam";
@@ -32,18 +32,18 @@ SpecialIds special_ids(const Subword& subword);
 
 class Translator {
  public:
-  // Packs the weights of `model` as they are now, where kernels of our own run (on the CPU, unless
+  // Packs the weights of `model` as they are now, where our own kernels run (on the CPU, unless
   // they are switched off). `model` and `subword` must outlive this. Throws ConfigError when the
   // precision is not possible here.
   Translator(const Transformer& model, const Subword& subword, const DecodingConfig& config,
              const Numerics& numerics);
 
-  // The `count` best translations of every line, best first, or as many samples. ConfigError when
-  // count is greater than the beam.
+  // Returns the `count` best translations of every line, best first, or that many samples. Throws
+  // ConfigError when count is greater than the beam.
   std::vector<std::vector<Hypothesis>> translate(const std::vector<std::string>& lines,
                                                  int64_t count = 1) const;
 
-  // The two halves of it: ids as the decoder takes them, and their translations.
+  // The two steps of translate(): ids in the form that the decoder takes, and their translations.
   std::vector<std::vector<int32_t>> encode(const std::vector<std::string>& lines) const;
   std::vector<std::vector<Hypothesis>> decode(const std::vector<std::vector<int32_t>>& sources,
                                               int64_t count = 1) const;

@@ -1,5 +1,5 @@
-// What a trained model can be used for besides being evaluated. A task offers the uses that it
-// knows (Task::translating() and its like); commands ask for a use and never which task it is.
+// Declares the uses of a trained model besides evaluation. A task offers the uses that it supports
+// (Task::translating() and its like); commands ask for a use and never for a certain task.
 #pragma once
 
 #include <torch/types.h>
@@ -18,30 +18,31 @@ namespace lockstep {
 class Translator;  // tasks/translator.h
 
 struct ModelFolderOptions {
-  fs::path folder;  // is made; holds no model yet
+  fs::path folder;  // is created; must hold no model yet
   std::string format = "huggingface", precision = "fp32";
-  fs::path run_folder;  // that the model is of
+  fs::path run_folder;  // run to which the model belongs
 };
 
-// The model as a folder with a config.json that other programs load, or wrote.
+// The model as a folder with a config.json, for other programs or written by them.
 class ModelFolderUse {
  public:
   virtual ~ModelFolderUse() = default;
-  // Returns the bytes written. ConfigError: a format, precision or variant that there is not, a
-  // folder that holds a model; MachineError when the disk refuses.
+  // Returns the bytes written. Throws ConfigError for an unknown format, precision or variant and
+  // for a folder that holds a model, MachineError when the disk refuses.
   virtual int64_t write_folder(const ModelFolderOptions& options) = 0;
 
-  // Whether config.json is of such a model. Asked of tasks that are not open.
+  // Whether config.json is of such a model. Called for tasks that are not open.
   virtual bool recognizes_folder(const fs::path& folder) const = 0;
-  // What config.json says, as keys of a configuration and their values. DataError: damaged.
+  // Returns the settings in config.json as configuration keys and their values. Throws DataError
+  // when it is damaged.
   virtual std::vector<std::pair<std::string, std::string>> folder_settings(
       const fs::path& folder) const = 0;
-  // The weights, after open() with that configuration. DataError names what is missing or of
-  // another shape.
+  // Loads the weights, after open() with that configuration. Throws DataError that names what is
+  // missing or of another shape.
   virtual void load_folder(const fs::path& folder) = 0;
 };
 
-// A given translation, piece by piece, </s> the last.
+// The score of a given translation, piece by piece; </s> is the last piece.
 struct ScoredPair {
   std::vector<std::string> pieces;
   std::vector<float> log_probability;  // natural
@@ -50,16 +51,19 @@ struct ScoredPair {
 class TranslationUse {
  public:
   virtual ~TranslationUse() = default;
-  // With the weights as they are now; valid as long as the task and no training goes on.
+  // Returns a translator with the weights as they are now; valid while the task
+  // lives and is not trained.
   virtual std::unique_ptr<Translator> translator() const = 0;
-  // Sharded over the ranks, result on every rank in the order of the lines. Which sentences are
-  // decoded together does not depend on the number of ranks, so neither does the result.
+  // Translates the lines, divided among the ranks; every rank gets the result, in the order of the
+  // lines. Which sentences are decoded together does not depend on the number of ranks, so neither
+  // does the result.
   virtual std::vector<std::string> translate_shared(
       World& world, const std::vector<std::string>& lines) const = 0;
-  // How probable each given translation of a line is (tasks/scoring.h). REQUIRES as many targets.
+  // Returns how probable each given translation of a line is (tasks/scoring.h). REQUIRES one target
+  // per source.
   virtual std::vector<ScoredPair> score(const std::vector<std::string>& sources,
                                         const std::vector<std::string>& targets) const = 0;
-  // The network and how it decodes, in a few words.
+  // Describes the network and how it decodes, in a few words.
   virtual std::string model_text() const = 0;
 };
 
@@ -71,10 +75,10 @@ struct ClassProbability {
 class ImageUse {
  public:
   virtual ~ImageUse() = default;
-  // A file as evaluation sees it: [1, 3, size, size]. DataError, with its name, for what is no
-  // image.
+  // Reads a file as evaluation sees it: [1, 3, size, size]. Throws DataError, with the file's name,
+  // when it is no image.
   virtual torch::Tensor read_image(const fs::path& file) const = 0;
-  // For images [n, 3, size, size] the `most` most probable classes, most probable first.
+  // Returns for images [n, 3, size, size] the `most` most probable classes, most probable first.
   virtual std::vector<std::vector<ClassProbability>> classify(const torch::Tensor& images,
                                                               int64_t most) const = 0;
 };
@@ -89,9 +93,10 @@ class TextUse {
  public:
   virtual ~TextUse() = default;
   virtual bool predicts_values() const = 0;  // regression; false: classes
-  // fp32 [texts, labels], cut to what the network takes. DataError: not valid UTF-8.
+  // Returns fp32 [texts, labels]; texts are cut to what the network takes. Throws DataError when
+  // one is not valid UTF-8.
   virtual torch::Tensor score(const std::vector<TextPair>& texts) const = 0;
-  // The `most` most probable classes of each text, most probable first. Not of regression.
+  // Returns the `most` most probable classes of each text, most probable first. Not for regression.
   virtual std::vector<std::vector<ClassProbability>> classify(const std::vector<TextPair>& texts,
                                                               int64_t most) const = 0;
 };

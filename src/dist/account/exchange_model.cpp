@@ -2,7 +2,7 @@
 
 namespace lockstep {
 
-// Two hosts send each other all; more add up slices first and then hand them round.
+// Two hosts send each other the whole array; more hosts first add up slices and then exchange them.
 double exchange_delays(int hosts) { return hosts < 2 ? 0 : hosts == 2 ? 1 : 2; }
 
 double exchange_bytes(double bytes, int hosts) {

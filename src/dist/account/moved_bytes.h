@@ -1,5 +1,5 @@
-// How many bytes of payload this rank has put into sockets and shared memory for others, and taken
-// out of them that others had put there. Counted where they move, on any thread.
+// Counts the payload bytes that this rank has put into sockets and shared memory for others, and
+// taken out that others had put there. Whichever thread moves bytes counts them.
 #pragma once
 
 #include <atomic>

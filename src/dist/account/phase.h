@@ -1,4 +1,4 @@
-// What a rank is doing, as its training loop marks it (dist/account/progress.h).
+// Names the phases of a rank's work, which its training loop marks (dist/account/progress.h).
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace lockstep {
 enum class Phase : uint32_t {
   kStarting,
   kData,        // waits for the next batch
-  kForward,     // and the loss
-  kBackward,    // gradients; finished buckets are on their way
-  kWait,        // for other ranks' gradients, or at a meeting of local steps
+  kForward,     // including the loss
+  kBackward,    // gradients; finished buckets are being exchanged
+  kWait,        // for other ranks' gradients, or at a synchronization of local steps
   kOptimizer,   // norm, clipping, update
-  kOther,       // of a step: what comes before and after all these, listeners, checks
-  kEvaluation,  // may take long; no other rank is expected to hurry
+  kOther,       // the rest of a step: before, between and after the above; listeners, checks
+  kEvaluation,  // may take long: its stalls are warned of later
   kCheckpoint,
   kEnding,
 };

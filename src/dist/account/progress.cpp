@@ -10,7 +10,8 @@
 namespace lockstep {
 namespace {
 
-// FNV-1a, eight bytes at a time: all ranks compute it alike, and nobody has a reason to forge it.
+// FNV-1a over eight bytes at a time: all ranks compute it alike, and nobody
+// has a reason to forge it.
 constexpr uint64_t kStart = 0xcbf29ce484222325, kPrime = 0x100000001b3;
 
 uint64_t mix_word(uint64_t hash, uint64_t word) {

@@ -9,13 +9,13 @@ namespace {
 
 bool computes(Phase phase) { return phase == Phase::kForward || phase == Phase::kBackward; }
 
-// Of a step: evaluations and checkpoints come between two.
+// Whether the phase belongs to a step; evaluations and checkpoints come between two steps.
 bool is_of_step(Phase phase) {
   return computes(phase) || phase == Phase::kData || phase == Phase::kWait ||
          phase == Phase::kOptimizer || phase == Phase::kOther;
 }
 
-// "all-reduce of gradient bucket 3" as people call it.
+// Shortens "all-reduce of gradient bucket 3" to "gradient bucket 3".
 std::string_view short_name(std::string_view name) {
   for (std::string_view prefix : {"all-reduce of ", "sum of "}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
@@ -99,7 +99,8 @@ void StepAccount::exchange(std::string_view name, Time begin, Time end, int64_t 
         {.row = SpanRow::kExchange, .step = step_.load(std::memory_order_relaxed), .bytes = bytes},
         short_name(name), begin, end);
   }
-  // None that a step hides ends in an evaluation, which has many of its own.
+  // Exchanges outside of steps are left out: an evaluation has many of its own, and a step can hide
+  // none of them.
   if (!is_of_step(phase_.load(std::memory_order_relaxed))) return;
   std::scoped_lock lock(mutex_);
   exchanges_.push_back({begin, end});
@@ -117,7 +118,8 @@ void StepAccount::background(std::string_view name, Time begin, Time end) {
                 begin, end);
 }
 
-// Of two lists without overlaps among their own, by begin.
+// Returns the total overlap of two lists of intervals. REQUIRES: each is sorted by begin and has no
+// overlaps in itself.
 StepAccount::Clock::duration StepAccount::overlap(const Intervals& exchanges,
                                                   const Intervals& others) {
   Clock::duration out{};

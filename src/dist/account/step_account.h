@@ -1,9 +1,9 @@
-// Where the time of this rank's steps goes: its phases, as RankProgress marks them, and how much of
-// the exchanges with other ranks they hide. docs/run-folder.md#times-of-every-rank says what each
-// figure means and what it does not.
+// Accounts for the time of this rank's steps: its phases, as RankProgress marks them, and how much
+// of the exchanges with other ranks is hidden behind them. docs/run-folder.md#times-of-every-rank
+// says what each figure means and what it does not.
 //
-// Phases are marked by the rank's own thread, exchanges end on any. A step costs a dozen marks and
-// one for each exchange, each of some ten nanoseconds (benchmarks/progress_marks.cpp).
+// The rank's own thread marks phases; exchanges end on any thread. A step costs a dozen marks, and
+// one for each exchange, of some ten nanoseconds each (benchmarks/progress_marks.cpp).
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ namespace lockstep {
 struct AccountedStep {
   int64_t step = 0;  // 0: none yet
   double begin = 0;  // seconds since 1970
-  RankTimes times;   // all but `peers`, which takes the other ranks' figures
-  double busy = 0;   // from the ends of its waits to the begins of the next ones; 0: not known
+  RankTimes times;   // all but `peers`, which needs the other ranks' figures
+  double busy = 0;   // from the end of each wait to the beginning of the next; 0: unknown
 };
 
 class StepAccount {
@@ -33,23 +33,25 @@ class StepAccount {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  // By the rank's own thread. From `now` on the rank is in `phase`.
+  // The rank is in `phase` from `now` on. Call the functions up to so_far() from
+  // the rank's own thread.
   void enter(Phase phase, Time now);
-  // Ends the step before. The same number once more goes on with that step: its batch was lost.
+  // Ends the step before. When the number is the same again, that step goes on: its batch was lost.
   void begin_step(int64_t step, Time now);
-  // After the last step.
+  // Call after the last step.
   void end_step(Time now);
-  // The step that ended last.
+  // Returns the step that ended last.
   const AccountedStep& ended() const { return ended_; }
-  // Of the step under way: its phases that are over, what they hid and moved.
+  // Returns the times of the current step: its finished phases, what they hid and what was moved.
   RankTimes so_far() const;
 
-  // By any thread. This rank was in an exchange of `bytes` of payload.
+  // This rank was in an exchange of `bytes` of payload. Any thread may call this
+  // and the functions below.
   void exchange(std::string_view name, Time begin, Time end, int64_t bytes);
-  // A forward or backward pass stood still for an exchange, which it did not hide.
+  // A forward or backward pass was blocked by an exchange, which it therefore did not hide.
   void stood_still(Time begin, Time end);
   MovedBytes& moved() { return moved_; }
-  // By another thread of the rank, which makes batches.
+  // Another thread of the rank, which makes batches, calls this.
   void background(std::string_view name, Time begin, Time end);
   SpanRecorder& recorder() { return recorder_; }
 
@@ -65,17 +67,17 @@ class StepAccount {
   std::atomic<Phase> phase_{Phase::kStarting};
   Time since_ = Clock::now();
   std::array<Clock::duration, kPhases> spent_{};
-  Intervals computing_;  // forward and backward
+  Intervals computing_;  // forward and backward passes
   Time waited_until_{};
   Clock::duration busy_{};
   std::atomic<int64_t> step_{0};
   bool is_open_ = false;  // the step has not ended
   double begin_ = 0;
   MovedBytes moved_;
-  int64_t seen_sent_ = 0, seen_received_ = 0;  // of moved_, when the phase began
-  int64_t sent_ = 0, received_ = 0;            // of the step
+  int64_t seen_sent_ = 0, seen_received_ = 0;  // values of moved_ when the phase began
+  int64_t sent_ = 0, received_ = 0;            // in this step
   AccountedStep ended_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards what follows
   Intervals exchanges_, stood_still_;
   SpanRecorder recorder_;
 };

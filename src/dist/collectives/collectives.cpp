@@ -18,10 +18,11 @@
 namespace lockstep {
 namespace {
 
-// How long a rank that is done waits for the others to be done before it closes its connections.
+// How long a finished rank waits for the others to finish before it closes its connections.
 constexpr std::chrono::seconds kFarewell{10};
 
-// c10d prints each failure with C++ frames before it throws; what it throws is all a person needs.
+// Stops c10d from printing each failure with C++ frames before it throws; a person needs only what
+// it throws.
 void quieten_c10d() {
   constexpr int kFatalOnly = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatalOnly;
@@ -103,7 +104,7 @@ void Collectives::connect(const WorldOptions& options) {
     auto keys = c10::make_intrusive<c10d::PrefixStore>("gloo", store_);
     gloo_ = make_gloo_backend(keys, rank, size, endpoint, connect_timeout);
     if (options.device == "cuda") {
-      const CudaFunctions& cuda = *cuda_functions();  // World has made sure of it
+      const CudaFunctions& cuda = *cuda_functions();  // World checked that the module is there
       cuda.choose_device(environment_.local_rank);
       auto cuda_keys = c10::make_intrusive<c10d::PrefixStore>("nccl", store_);
       nccl_ = cuda.make_nccl_backend(cuda_keys, rank, size, options.timeout);
@@ -114,7 +115,7 @@ void Collectives::connect(const WorldOptions& options) {
                                 ? endpoint.address
                                 : address_of_interface(endpoint.interfaces.front()).address);
   heartbeat_.on_verdict([this] { give_up(); });
-  // Until here rank 0's store is read by others; a rank 0 that ends early must not take it away.
+  // Up to here the others read rank 0's store: a rank 0 that ends early must not take it away.
   start("first barrier", [&] { return gloo_->barrier({}); })();
   gloo_->setTimeout(options.timeout);
   if (mesh_) mesh_->set_timeout(options.timeout);
@@ -193,7 +194,7 @@ Collectives::~Collectives() {
   store_.reset();  // last: NCCL may still read it
 }
 
-// Waits for the others to be done; false when one of them is not.
+// Waits for the others to finish; returns false when one of them does not.
 bool Collectives::say_farewell() {
   if (queue_ && !queue_->drain(kFarewell)) return false;
   c10d::BarrierOptions options;
@@ -204,15 +205,15 @@ bool Collectives::say_farewell() {
     remember(work);
     wait_for(work);
   } catch (const std::exception& exception) {
-    // Nothing is lost: this rank was done. Another one was not, and reports for itself.
+    // Nothing is lost: this rank had finished. The other one had not, and reports that itself.
     log_debug("{} left first: {}", who_, exception.what());
     return false;
   }
   return !failed_;
 }
 
-// Who is at fault, as the heartbeat finds; else what the transport says. The neighbours on this
-// machine learn of it at once.
+// Returns the error that says who is at fault, as the heartbeat finds; else what the transport
+// says. The neighbours on this machine learn of it at once.
 MachineError Collectives::failure(const std::string& what, const std::exception& exception) {
   failed_ = true;
   if (local_) local_->give_up();
@@ -221,7 +222,7 @@ MachineError Collectives::failure(const std::string& what, const std::exception&
   return verdict ? verdict_error(*verdict, who_, what) : peer_error(who_, what, exception);
 }
 
-// Ends what waits, on whichever thread.
+// Ends all waiting operations, on whichever thread they wait.
 void Collectives::give_up() {
   if (nccl_) nccl_->abort();
   if (local_) local_->give_up();
@@ -233,8 +234,9 @@ void Collectives::give_up() {
   interruption_->changed.notify_all();
 }
 
-// A group that is destroyed waits for what is under way, for as long as a peer keeps it up, and
-// Gloo cannot be interrupted. The process is about to end in failure: it is left to that.
+// Destroying a process group waits for its running operations for as long as a peer delays
+// them, and Gloo cannot be interrupted. As the process is about to end in failure, the
+// groups are leaked instead.
 void Collectives::leave_unfinished() {
   std::scoped_lock lock(mutex_);
   std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });
@@ -266,7 +268,7 @@ void Collectives::remember(const WorkPointer& work) {
   started_.push_back(work);
 }
 
-// The neighbours learn of a failure now, not when somebody calls the completion.
+// Makes the neighbours learn of a failure now, not when somebody calls the completion.
 std::function<void()> Collectives::or_give_up(std::function<void()> operation) {
   return [this, operation = std::move(operation)] {
     try {
@@ -297,7 +299,7 @@ Completion Collectives::start_sum(const OperationLabel& label, void* data, int64
   const Issued issued = count_operation(label);
   const std::span<std::byte> bytes{static_cast<std::byte*>(data),
                                    static_cast<std::size_t>(count) * summation.element_bytes};
-  // Between the machines: ends on the mesh's thread.
+  // The sum between the machines, which ends on the mesh's thread.
   auto start_between = [this, label, bytes, summation] {
     const auto begin = StepAccount::Clock::now();
     return mesh_->start_sum(bytes, summation, [this, label, begin] {
@@ -309,8 +311,8 @@ Completion Collectives::start_sum(const OperationLabel& label, void* data, int64
     guard(issued, [&] { done = start_between(); });
     return [this, issued, done] { guard(issued, [&] { done.get(); }); };
   }
-  // The steps through shared memory run on the queue's thread, where every rank of the machine has
-  // them in the same order: that of the starts and completions.
+  // The steps through shared memory run on the queue's thread, in the order of the starts and
+  // completions, which is the same on every rank of the machine.
   auto between = std::make_shared<std::shared_future<void>>();
   std::shared_future<void> begun = queue_->add(or_give_up([=, this] {
     timed(label, [&] { local_->all_reduce(data, count, summation); });
@@ -322,13 +324,13 @@ Completion Collectives::start_sum(const OperationLabel& label, void* data, int64
       timed(label, [&] { local_->broadcast(bytes, 0); });
     }));
     guard(issued, [&] {
-      begun.get();  // says first what went wrong first
+      begun.get();  // rethrows the first failure first
       done.get();
     });
   };
 }
 
-// As work->wait(), but ends when this World is given up.
+// Waits like work->wait(), but throws when this World gives up.
 void Collectives::wait_for(const WorkPointer& work) {
   if (work->isCompleted()) return void(work->wait());
   auto done = std::make_shared<bool>(false);
@@ -361,7 +363,7 @@ torch::Tensor Collectives::all_gather(const std::string& name, torch::Tensor min
   } else {
     torch::Tensor flat = all.view({-1});
     start({name, mine}, [&] { return backend_for(mine)._allgather_base(flat, mine); })();
-    // Gloo's ring hands everybody's on to the next one.
+    // Gloo's ring passes every rank's part on to the next rank.
     const auto passed = static_cast<int64_t>(mine.nbytes()) * (size - 1);
     count_moved(passed, passed);
   }
@@ -372,7 +374,7 @@ std::vector<std::string> Collectives::all_gather_strings(const std::string& mine
   auto length = static_cast<int64_t>(mine.size());
   torch::Tensor lengths =
       all_gather("all_gather_strings, lengths", torch::full({1}, length, torch::kInt64));
-  // Equal sizes, as Gloo wants them: every rank sends as much as the longest.
+  // Gloo needs equal sizes, so every rank sends as much as the longest.
   torch::Tensor padded = torch::zeros({lengths.max().item<int64_t>()}, torch::kUInt8);
   if (padded.numel() == 0) return std::vector<std::string>(environment_.size);
   std::memcpy(padded.data_ptr(), mine.data(), mine.size());

@@ -1,9 +1,10 @@
-// What a World of several ranks holds: its groups of c10d, the shared memory of its machine, and
-// the account of its operations. Only world.cpp uses it.
+// Declares the parts of a World of several ranks: its c10d process groups, the shared memory of its
+// machine, and the account of its operations. Only world.cpp uses it.
 //
-// Paths of an operation on CPU tensors: through shared memory alone when all ranks are on one
-// machine; sums over several machines through each one's memory to its first rank, through the mesh
-// between these, and back; all else through Gloo. CUDA tensors go through NCCL.
+// An operation on CPU tensors goes through shared memory alone when all ranks are on one
+// machine. Sums over several machines go through each machine's shared memory to its first rank,
+// through the mesh between these ranks, and back; everything else goes through Gloo. CUDA
+// tensors go through NCCL.
 #pragma once
 
 #include <torch/types.h>
@@ -34,17 +35,17 @@ namespace lockstep {
 using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 
-// What an operation is, for errors and for comparing what the ranks issue.
+// Describes an operation, for error texts and for comparing what the ranks issue.
 struct OperationLabel {
   std::string name;
   int64_t numel = 0;
-  const char* type = "";  // of its elements; empty: it has none
-  int64_t bytes = 0;      // of them
-  // Whether waiting for it ends with a verdict: not for NCCL, which is aborted, nor for Gloo's
-  // transfers between two ranks, which have no future.
+  const char* type = "";  // element type; empty when it has no elements
+  int64_t bytes = 0;      // bytes of the elements
+  // Whether a verdict ends the wait for it. False for NCCL, which is aborted instead, and for
+  // Gloo's transfers between two ranks, which have no future.
   bool interruptible = true;
-  bool of_some = false;  // of some ranks only: not counted, as the others would fall behind
-  bool on_gpu = false;   // the host does not know when it begins and ends
+  bool of_some = false;  // for some ranks only: not counted, or other ranks would fall behind
+  bool on_gpu = false;   // runs on the GPU: the host does not know when it begins and ends
 
   OperationLabel(const char* name) : name(name) {}             // NOLINT: as a text
   OperationLabel(std::string name) : name(std::move(name)) {}  // NOLINT: as a text
@@ -62,48 +63,51 @@ struct OperationLabel {
 
 class Collectives {
  public:
-  // Both outlive it.
+  // `environment` and `heartbeat` must outlive it.
   Collectives(const LaunchEnvironment& environment, Heartbeat& heartbeat);
-  ~Collectives();  // as World's
+  ~Collectives();  // like ~World()
   void connect(const WorldOptions& options);
 
-  // The group of all ranks on one machine, or null.
+  // Returns the group of all ranks when they are on one machine, else null.
   LocalGroup* shared() const { return machines_.one() ? local_.get() : nullptr; }
-  // The group of this rank's machine, or null when it is alone there or shares no memory.
+  // Returns the group of this rank's machine, or null when the rank is alone
+  // there or shares no memory.
   LocalGroup* neighbours() const { return local_.get(); }
-  // By machine; empty when no ranks share memory.
+  // Returns the ranks of each machine; empty when no ranks share memory.
   const std::vector<std::vector<int>>& machine_ranks() const { return machines_.ranks; }
   c10d::Backend& gloo() const { return *gloo_; }
   c10d::Backend& backend_for(const torch::Tensor& tensor) const;
 
-  // Each of these counts and names one operation. They throw MachineError, and so do completions:
-  // with the heartbeat's verdict on who is at fault. That also ends what waits on the CPU.
-  // Of c10d: `launch` starts it and returns its work. Gloo works on its own threads.
+  // Each of these counts and names one operation. They and their completions throw MachineError
+  // with the heartbeat's verdict on who is at fault, if there is one. The verdict also ends what
+  // waits on the CPU.
+  //
+  // An operation of c10d: `launch` starts it and returns its work. Gloo works on its own threads.
   template <typename Launch>
   Completion start(const OperationLabel& label, const Launch& launch);
-  // Behind all that is queued, on the queue's thread.
+  // Runs on the queue's thread after all that is queued.
   Completion queue(const OperationLabel& label, std::function<void()> operation);
-  // On this thread, after all that is queued.
+  // Runs on this thread after all that is queued.
   void run(const OperationLabel& label, const std::function<void()>& operation);
 
-  // The sum over all ranks on several machines, of `count` elements on the CPU. All ranks start
-  // these, and call their completions, in the same order.
+  // Starts the sum over all ranks on several machines, of `count` elements on the CPU. All ranks
+  // start these, and call their completions, in the same order.
   Completion start_sum(const OperationLabel& label, void* data, int64_t count,
                        const Summation& summation);
 
-  // [size, numel of mine], one row a rank. `mine`: [numel].
+  // Returns [size, numel of mine], one row per rank. `mine`: [numel].
   torch::Tensor all_gather(const std::string& name, torch::Tensor mine);
   std::vector<std::string> all_gather_strings(const std::string& mine);
 
   Operation last_operation() const;
 
-  // What this rank sent and received by c10d, which does not count it.
+  // Adds what this rank sent and received through c10d, which does not count it.
   void count_moved(int64_t sent, int64_t received) { account().moved().add(sent, received); }
 
  private:
   struct Issued {
     std::string name;
-    uint64_t sequence = 0;     // 0: no operation of all ranks
+    uint64_t sequence = 0;     // 0: not an operation of all ranks
     std::string text() const;  // "NAME (operation 17 of this rank)"
   };
   template <typename Work>
@@ -129,9 +133,9 @@ class Collectives {
   c10::intrusive_ptr<c10d::Store> store_;
   BackendPointer gloo_, nccl_;  // nccl: only for the device "cuda"
   Machines machines_;
-  std::unique_ptr<LocalGroup> local_;  // none for a rank alone on its machine
-  std::unique_ptr<Mesh> mesh_;         // on each machine's first rank, with those of the others
-  struct Interruption {  // shared with what Gloo calls back, perhaps after this is gone
+  std::unique_ptr<LocalGroup> local_;  // null for a rank alone on its machine
+  std::unique_ptr<Mesh> mesh_;         // between the machines' first ranks; else null
+  struct Interruption {  // shared with Gloo's callbacks, which may outlive this object
     std::mutex mutex;
     std::condition_variable changed;
     bool given_up = false;
@@ -139,9 +143,9 @@ class Collectives {
   std::shared_ptr<Interruption> interruption_ = std::make_shared<Interruption>();
   std::atomic<bool> failed_ = false;
   int exceptions_at_start_ = std::uncaught_exceptions();
-  std::mutex mutex_;                       // of what follows
-  std::vector<WorkPointer> started_;       // and perhaps not finished
-  std::unique_ptr<OperationQueue> queue_;  // with local_; last: it uses all the others
+  std::mutex mutex_;                       // guards what follows
+  std::vector<WorkPointer> started_;       // may or may not have finished
+  std::unique_ptr<OperationQueue> queue_;  // exists with local_; last: uses all the others
 };
 
 template <typename Work>
@@ -174,7 +178,7 @@ Completion Collectives::start(const OperationLabel& label, const Launch& launch)
   };
 }
 
-// On whichever thread: with its begin and end in the rank's account.
+// Runs the operation on the current thread and adds its begin and end to the rank's account.
 template <typename Operation>
 void Collectives::timed(const OperationLabel& label, const Operation& operation) {
   const auto begin = StepAccount::Clock::now();

@@ -19,10 +19,10 @@ const Module& module() {
 
 struct Gpus {
   int count = 0;
-  std::string why;  // there is none
+  std::string why;  // why there is none
 };
 
-// Stays loaded.
+// Returns the driver's library, which stays loaded; null where there is none.
 void* driver() { return ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL); }
 
 bool torch_has_cuda() {
@@ -52,8 +52,8 @@ const CudaFunctions* cuda_functions() {
   return reinterpret_cast<Function>(module().function)();
 }
 
-// Names and numbers of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api), whose headers a
-// build without CUDA does not have.
+// Uses names and numbers of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api), whose
+// headers a build without CUDA does not have.
 std::optional<GpuModel> gpu_model(int index) {
   using Result = int;
   using Device = int;

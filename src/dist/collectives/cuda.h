@@ -1,7 +1,8 @@
-// What the program needs of CUDA beyond torch's own functions. It stands in a module of its own
-// (liblockstep_cuda.so, built where CUDA's headers are), which brings libtorch_cuda with it: the
-// program links to libtorch_cpu alone, so that one build runs with the CPU wheel of torch and with
-// the CUDA wheel, and a machine without a GPU does not load gigabytes for nothing.
+// Declares what the program needs of CUDA beyond torch's own functions. That code is in a module
+// of its own (liblockstep_cuda.so, built where CUDA's headers are installed), which loads
+// libtorch_cuda: the program itself links to libtorch_cpu alone, so that one build runs with the
+// CPU wheel of torch and with the CUDA wheel, and a machine without a GPU does not load
+// gigabytes for nothing.
 #pragma once
 
 #include <chrono>
@@ -12,12 +13,12 @@
 
 namespace lockstep {
 
-// What the module offers (dist/cuda/cuda_module.cpp).
+// The functions of the module (dist/cuda/cuda_module.cpp).
 struct CudaFunctions {
-  const char* torch_version;  // whose headers it was compiled with, as 2.13.0
+  const char* torch_version;  // of torch's headers it was compiled with, such as 2.13.0
 
-  // One rank a GPU: the caller has chosen its device. The communicator itself is made by the first
-  // collective operation.
+  // Makes the backend for one rank per GPU; the caller has chosen the device. The first collective
+  // operation creates the communicator itself.
   c10::intrusive_ptr<c10d::Backend> (*make_nccl_backend)(
       const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
       std::chrono::milliseconds timeout);
@@ -26,21 +27,24 @@ struct CudaFunctions {
   void (*choose_device)(int index);
 };
 
-// The module, loaded with the first call; null where it cannot be had. It loads without a driver.
+// Returns the module's functions, loading it at the first call; null where it cannot be loaded.
+// Loading needs no driver.
 const CudaFunctions* cuda_functions();
 
-// The local GPU `index` as CUDA numbers them, by the driver alone; nothing without one.
+// Describes the local GPU `index` in CUDA's numbering, by the driver alone; returns nothing without
+// a driver.
 struct GpuModel {
   std::string name;          // "Tesla T4"
-  int major = 0, minor = 0;  // of its compute capability
+  int major = 0, minor = 0;  // its compute capability
 };
 std::optional<GpuModel> gpu_model(int index);
 
-// GPUs that this process can compute on; 0 without a driver, without a CUDA wheel or without the
-// module. Loads the module only where there is a driver (libcuda.so.1).
+// Returns the number of GPUs that this process can compute on; 0 without a driver, without a CUDA
+// wheel or without the module. Loads the module only where there is a driver (libcuda.so.1).
 int usable_gpus();
 
-// Why usable_gpus() is 0, as a clause: "no NVIDIA driver (libcuda.so.1)"; empty when it is not.
+// Returns why usable_gpus() is 0, as a clause: "no NVIDIA driver (libcuda.so.1)"; empty when it is
+// not 0.
 std::string why_no_gpu();
 
 }  // namespace lockstep

@@ -42,13 +42,13 @@ ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
     }
     for (const Completion& completion : running) completion();
     running.clear();
-    // Means over the ranks: one that starts late finds the others' numbers there and is done early
-    // by as much as they wait for it, so that the mean is the time of a sum that all start
-    // together.
+    // Means over the ranks: a rank that starts late finds the others' numbers there, and its sum is
+    // as much shorter as theirs are longer from waiting for it. So the mean is the time of a sum
+    // that all start together.
     std::array<double, 3> of_all = {std::chrono::duration<double>(Clock::now() - start).count(),
                                     cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
     world.start_all_reduce_sum(std::span<double>(of_all), "timed sum's figures")();
-    const bool over = of_all[2] > 0;  // any rank's time: all stop together
+    const bool over = of_all[2] > 0;  // over on any rank: all stop together
     if (i > 0 || over) {              // the first warms up, unless there is time for no other
       seconds.push_back(of_all[0] / world.size());
       cpu.push_back(of_all[1] / world.size());

@@ -1,4 +1,4 @@
-// How long sums over the ranks take here: what a plan fits its link on, and a doctor reports.
+// Measures how long sums over the ranks take here: `plan` fits its link to it, `doctor` reports it.
 #pragma once
 
 #include <chrono>
@@ -10,20 +10,21 @@ namespace lockstep {
 
 struct ExchangeRequest {
   int64_t bytes = 0;  // of fp32 numbers
-  int parts = 1;      // sums that they are cut into, all started at once, as buckets are
-  int repeats = 5;    // timed, after one that is not
-  // Before each one: TCP forgets its window when a connection was idle, as it is in every step.
+  int parts = 1;      // sums into which they are cut, all started at once, like buckets
+  int repeats = 5;    // timed repeats, after one that is not timed
+  // Pause before each sum: TCP resets its window when a connection was idle,
+  // as it is in every step.
   std::chrono::milliseconds pause{0};
   std::chrono::milliseconds limit{3000};  // no further repeat begins after this time
 };
 
 struct ExchangeTime {
   int repeats = 0;         // that were timed, at least one
-  double seconds = 0;      // of one: median over the repeats of the ranks' mean
-  double cpu_seconds = 0;  // of one, all threads of a rank: the same
+  double seconds = 0;      // of one sum: median over the repeats of the mean over the ranks
+  double cpu_seconds = 0;  // of one sum, all threads of a rank: likewise
 };
 
-// Called by all ranks, with the same request. Throws MachineError.
+// All ranks call it with the same request. Throws MachineError.
 ExchangeTime time_exchange(World& world, const ExchangeRequest& request);
 
 }  // namespace lockstep

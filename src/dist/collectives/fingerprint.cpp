@@ -7,18 +7,18 @@
 namespace lockstep {
 namespace {
 
-// Odd constants with about as many ones as zeros: the golden ratio's and sqrt(2)'s fractions.
+// Odd constants with about as many ones as zeros: the fractions of the golden ratio and of sqrt(2).
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
 constexpr uint64_t kRoot = 0x6A09E667F3BCC909;
 
-// Each step is a bijection of the state for a given word and of the word for a given state: one
+// Each step is a bijection of the state for a given word, and of the word for a given state, so one
 // changed word always changes its lane.
 uint64_t mix(uint64_t state, uint64_t word) {
   state = (state ^ word) * kGolden;
   return state ^ std::rotr(state, 29) ^ std::rotr(state, 47);
 }
 
-// Eight lanes, so that the multiplications of one need not wait for those of another.
+// The hash has eight lanes, so that the multiplications of one need not wait for those of another.
 class Hash {
  public:
   // All calls but the last REQUIRE a multiple of 64 bytes.
@@ -64,7 +64,7 @@ uint64_t fingerprint(std::span<const std::byte> bytes) {
 uint64_t fingerprint(const torch::Tensor& tensor) {
   TORCH_CHECK(tensor.is_contiguous(), "fingerprint needs a contiguous tensor");
   torch::NoGradGuard no_grad;
-  constexpr int64_t kPiece = int64_t{1} << 22;  // elements: a bounded copy from the device
+  constexpr int64_t kPiece = int64_t{1} << 22;  // elements: bounds the copy from the device
   Hash hash;
   torch::Tensor flat = tensor.detach().view({-1});
   for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {

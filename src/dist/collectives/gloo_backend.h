@@ -1,4 +1,5 @@
-// The one place that sees Gloo: makes the CPU backend and hands it out as c10d's abstract Backend.
+// This is the only place that sees Gloo. It makes the CPU backend and returns it as
+// c10d's abstract Backend.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,7 @@ namespace lockstep {
 
 struct GlooEndpoint {
   std::string address;                  // numeric address of this machine to listen on
-  std::vector<std::string> interfaces;  // when not empty: these instead of the address
+  std::vector<std::string> interfaces;  // when not empty, used instead of the address
 };
 
 // Connects this rank with all others (every rank calls it); blocks until done.

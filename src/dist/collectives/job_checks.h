@@ -1,4 +1,4 @@
-// Whether a launcher started the ranks as a person meant it.
+// Checks that a launcher started the ranks as the user meant it.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ class World;
 
 // Throws ConfigError on every rank when the ranks run on another number of machines than expected
 // (0: any). A launcher that did not understand its list of hosts starts all ranks on one, and
-// nothing else fails. Called by all ranks.
+// nothing else fails. All ranks call it.
 void require_machines(World& world, int expected);
 
-// A variable (NAME=value) of a launcher that starts many processes, for a process that is the only
-// rank: under the mpirun of another MPI than its variables are of, each process is. Empty: none.
+// Called by a process that is the only rank: returns a variable (NAME=value) of a launcher that
+// starts many processes, or nothing. Under an mpirun whose variables lockstep does not read, every
+// process takes itself for the only rank.
 std::string sign_of_lone_rank(const GetVariable& get);
 
 }  // namespace lockstep

@@ -16,12 +16,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kSlotBytes = std::size_t{512} << 10;
-// Up to here each member adds up everything itself: one wait less than summing in parts.
+// Up to this size each member adds up everything itself, which takes one wait less
+// than summing in parts.
 constexpr int64_t kWholeBytes = 32 << 10;
-// Longer would take a core from those waited for, when there are more threads than cores (ranks
-// with their backward passes).
+// A longer spin would take a core from the members waited for when there are more threads than
+// cores (ranks with their backward passes).
 constexpr std::chrono::microseconds kSpin{6};
-// How often a sleeper looks whether the process that it waits for is alive.
+// How often a sleeping member checks whether the process that it waits for is alive.
 constexpr std::chrono::milliseconds kWatch{100};
 
 enum Kind : uint64_t { kAllReduce = 1, kBroadcast, kGather, kBarrier };
@@ -36,12 +37,12 @@ void pause_briefly() {
 
 }  // namespace
 
-// What the members tell each other; zeros to begin with.
+// What the members tell each other; all zeros at first.
 struct LocalGroup::Board {
   struct alignas(kLine) Member {                    // written by this member only
-    std::atomic<uint32_t> step;                     // that it has published
+    std::atomic<uint32_t> step;                     // the step it has published
     std::atomic<uint32_t> left;                     // 1: takes part in no more operations
-    std::array<uint64_t, 2> operation;              // that step s belongs to: entry s % 2
+    std::array<uint64_t, 2> operation;              // tag of step s's operation: entry s % 2
     alignas(kLine) std::atomic<uint32_t> sleepers;  // others that may sleep on `step`
   };
   alignas(kLine) std::atomic<uint64_t> failure;  // the first one; 0: none
@@ -72,7 +73,7 @@ std::size_t board_bytes(std::size_t members) {
 
 std::size_t LocalGroup::bytes_for(std::size_t members) {
   static_assert(sizeof(Board::Member) == 2 * kLine && sizeof(Board) == kLine);
-  return board_bytes(members) + (members + 1) * 2 * kSlotBytes;  // two slots each, two results
+  return board_bytes(members) + (members + 1) * 2 * kSlotBytes;  // two slots each, and two results
 }
 
 LocalGroup::LocalGroup(Members members, SharedMemory memory)
@@ -106,7 +107,8 @@ void LocalGroup::begin(uint64_t kind, uint64_t bytes) {
   started_ = Clock::now();
 }
 
-// On entry this member's slot of step_ is written; on return those of all others can be read.
+// On entry this member has written its slot of step_; on return the slots of
+// all others can be read.
 void LocalGroup::step() {
   Board::Member& mine = board_->members[members_.me];
   mine.operation[step_ % 2] = operation_;
@@ -129,7 +131,7 @@ bool LocalGroup::has_published(int member) const {
 }
 
 bool LocalGroup::spin_for(int member) const {
-  constexpr int kLooks = 16;  // between two looks at the clock, which cost more
+  constexpr int kLooks = 16;  // between two reads of the clock, which cost more
   const Clock::time_point end = Clock::now() + kSpin;
   do {
     for (int i = 0; i < kLooks; ++i) {
@@ -155,13 +157,13 @@ void LocalGroup::wait_for(int member) {
   other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Throws when waiting for `member` has no sense any more.
+// Throws when waiting for `member` is pointless.
 void LocalGroup::look_after(int member) {
   uint64_t failure = board_->failure.load(std::memory_order_acquire);
   if (failure != 0) throw_failure(failure);
   bool left = board_->members[member].left.load(std::memory_order_acquire) != 0;
   bool alive = processes_[member]->alive();
-  if (has_published(member)) return;  // the last thing that it did
+  if (has_published(member)) return;  // before it left or died
   if (left) fail({Failure::kLeft, member, members_.me});
   if (!alive) fail({Failure::kDied, member, members_.me});
   if (Clock::now() - started_ >= timeout_) fail({Failure::kTimedOut, member, members_.me});
@@ -234,8 +236,8 @@ void LocalGroup::reduce_whole(std::byte* data, int64_t count, const Summation& s
   moved(count * width, (size() - 1) * count * width);
 }
 
-// Chunk by chunk each member adds up its part of the chunk over all slots into the result, which
-// all copy one step later: one wait a chunk, and one more.
+// For each chunk, every member adds up its part of the chunk over all slots into the result, which
+// all copy one step later: one wait per chunk, and one more.
 void LocalGroup::reduce_in_parts(std::byte* data, int64_t count, const Summation& summation) {
   const auto width = static_cast<int64_t>(summation.element_bytes);
   const int64_t chunk = static_cast<int64_t>(kSlotBytes) / width;
@@ -248,7 +250,7 @@ void LocalGroup::reduce_in_parts(std::byte* data, int64_t count, const Summation
       std::memcpy(slot(members_.me), data + c * chunk * width, elements_of(c) * width);
     step();
     if (c < chunks) {
-      // Parts of whole cache lines.
+      // Parts consist of whole cache lines.
       const int64_t part = (elements_of(c) + size() * line - 1) / (size() * line) * line;
       const int64_t first = std::min(part * members_.me, elements_of(c));
       const int64_t last = std::min(first + part, elements_of(c));

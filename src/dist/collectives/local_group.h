@@ -1,17 +1,19 @@
-// Collective operations of the ranks of one machine through shared memory.
+// Runs collective operations among the ranks of one machine through shared memory.
 //
 // Each member has two slots of half a megabyte that stay in the caches; data passes through them in
-// steps. In step s a member writes its slot s % 2, counts its step word up, waits until all others
-// have, and reads theirs. Whoever has begun step s + 1 is done with what it read in step s, and
-// nobody gets to step s + 2 before all have begun s + 1: so two slots and one wait a step suffice.
-// The steps go on from one operation to the next.
+// steps. In step s a member writes its slot s % 2, publishes s in its step word, waits until all
+// others have done so, and reads their slots. A member that has begun step s + 1 has finished
+// reading in step s, and no member gets to step s + 2 before all have begun s + 1: so two slots and
+// one wait a step suffice. The numbering of steps continues from one operation to the next.
 //
-// Every sum is taken in the order of the members with one rounding for 16-bit types (in fp32), so
-// the bits depend neither on the size of the chunks nor on how an array is cut into operations.
+// Every sum is taken in the order of the members, with one rounding for 16-bit types
+// (summed in fp32), so the bits depend neither on the size of the chunks nor on how an
+// array is cut into operations.
 //
-// Waiting spins for some microseconds, then sleeps on the step word of the member waited for and
-// looks from time to time whether its process is alive. What fails is written into the memory, so
-// that every member names the same culprit. One thread at a time may run operations.
+// A waiting member spins for some microseconds, then sleeps on the step word of the member
+// it waits for and checks from time to time whether that process is alive. A failure is
+// written into the memory, so that every member names the same culprit. Only one thread at a
+// time may run operations.
 #pragma once
 
 #include <chrono>
@@ -29,15 +31,15 @@
 
 namespace lockstep {
 
-struct Summation {  // what all_reduce does with elements of one type
+struct Summation {  // how all_reduce adds elements of one type
   std::size_t element_bytes;
-  SumFunction sum;  // of kernels(), or any function of the same kind
+  SumFunction sum;  // of kernels(), or any function with the same contract
 };
 
 class LocalGroup {
  public:
   struct Members {
-    std::vector<int> ranks;        // in the World: for error texts
+    std::vector<int> ranks;        // numbers in the World, for error texts
     std::vector<pid_t> processes;  // by member
     int me = 0;                    // index into both
   };
@@ -50,29 +52,32 @@ class LocalGroup {
   LocalGroup(const LocalGroup&) = delete;
   LocalGroup& operator=(const LocalGroup&) = delete;
 
-  // The memory's creator lets others in until then; nothing else refers to the memory afterwards.
+  // Ends the time in which other members can attach the memory; nothing else refers to
+  // the memory afterwards.
   void close_door() { memory_.close_descriptor(); }
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
-  // Bytes that this member copies into slots and results, and out of those of others, from now on;
-  // outlives this.
+  // Counts in `moved`, from now on, the bytes that this member copies into slots and results, and
+  // out of those of others. `moved` must outlive this.
   void count_in(MovedBytes& moved) { moved_ = &moved; }
   int size() const { return static_cast<int>(members_.ranks.size()); }
 
-  // All members call the same operations with the same sizes in the same order. They throw
-  // std::runtime_error that names the rank which died, left or hangs; from then on all do.
+  // All members call the same operations with the same sizes in the same order. They
+  // throw std::runtime_error that names the rank which died, left or hangs; from then
+  // on all operations throw.
   void all_reduce(void* data, int64_t count, const Summation& summation);
-  void broadcast(std::span<std::byte> data, int root);  // root: a member's index
-  // Member m holds the bytes [cuts[m], cuts[m + 1]) of `flat`; afterwards every member has all.
+  void broadcast(std::span<std::byte> data, int root);  // root: index of a member
+  // Member m holds the bytes [cuts[m], cuts[m + 1]) of `flat`; on return
+  // every member has all bytes.
   void all_gather_slices(std::byte* flat, std::span<const int64_t> cuts);
   void barrier();
 
-  // Says to all that this member fails for a reason of its own: operations that wait end at once.
-  // The only function that may run beside an operation, in another thread.
+  // Tells all members that this one fails for a reason of its own: operations that wait end at
+  // once. The only function that may run beside an operation, in another thread.
   void give_up();
 
  private:
-  struct Board;    // at the begin of the memory
-  struct Failure;  // as a word of it
+  struct Board;    // at the beginning of the memory
+  struct Failure;  // packed into one word of the board
 
   void begin(uint64_t kind, uint64_t bytes);
   void step();
@@ -94,12 +99,12 @@ class LocalGroup {
   Members members_;
   SharedMemory memory_;
   Board* board_;
-  std::vector<std::optional<ProcessHandle>> processes_;  // none for this one
+  std::vector<std::optional<ProcessHandle>> processes_;  // empty for this member
   std::vector<const void*> inputs_;                      // of a sum, by member
   std::chrono::nanoseconds timeout_ = std::chrono::hours{1};
-  std::chrono::steady_clock::time_point started_;  // the operation
-  uint64_t operation_ = 0;                         // its tag: kind and bytes
-  uint32_t step_ = 1;                              // the next one
+  std::chrono::steady_clock::time_point started_;  // when the operation began
+  uint64_t operation_ = 0;                         // tag of the operation: kind and bytes
+  uint32_t step_ = 1;                              // number of the next step
   MovedBytes* moved_ = nullptr;
 };
 

@@ -21,10 +21,10 @@ ino_t namespace_of(const char* path) {
   return status.st_ino;
 }
 
-// What the first rank of a machine says about its memory and all say about themselves.
+// What every rank announces about itself, and the first rank of a machine about its memory.
 struct Announcement {
   pid_t process = 0;
-  int descriptor = -1;  // of the memory, when this rank made it
+  int descriptor = -1;  // of the memory, if this rank made it
   std::string failure;
 
   std::string text() const { return fmt::format("{} {} {}", process, descriptor, failure); }
@@ -38,7 +38,7 @@ struct Announcement {
   }
 };
 
-// Runs `work`; the text of what it threw, or nothing.
+// Runs `work`; returns the text of the error that it threw, or nothing.
 template <typename Work>
 std::string failure_of(const Work& work) {
   try {

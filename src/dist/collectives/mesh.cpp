@@ -21,35 +21,36 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Up to here each member sends all to all: one delay less than by slices.
+// Up to this size each member sends everything to all others, which takes one
+// delay less than slices.
 constexpr std::size_t kDirectBytes = 256 << 10;
-// What is added up at a time while more is on its way: fits the second-level cache.
+// Bytes that are added up at a time while more arrives: they fit the L2 cache.
 constexpr std::size_t kPieceBytes = 128 << 10;
-constexpr std::size_t kCacheLine = 64;                       // slices begin with a cache line
-constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // before others have their turn
+constexpr std::size_t kCacheLine = 64;                       // slices begin at a cache line
+constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // from one link at a time
 
 struct Header {
-  uint64_t sum;    // which one
+  uint64_t sum;    // number of the sum
   uint32_t phase;  // 0: to be added up; 1: the result
-  uint32_t check;  // alike for sums of the same kind
+  uint32_t check;  // equal for sums of the same kind
   uint64_t bytes;
 };
 
 }  // namespace
 
-// Phase 0 moves addends, phase 1 (of slices only) results.
+// Phase 0 moves addends, phase 1 (with slices only) results.
 struct Mesh::Sum {
   uint64_t number = 0;
   std::span<std::byte> data;
   Summation summation{};
   bool direct = true;
-  std::size_t begin = 0, end = 0;                               // what this member adds up
-  std::vector<std::size_t> cuts;                                // of the slices
+  std::size_t begin = 0, end = 0;                               // range that this member adds up
+  std::vector<std::size_t> cuts;                                // bounds of the slices
   std::vector<std::size_t> sent0, received0, sent1, received1;  // bytes, by member
   std::vector<std::byte*> addends;                              // by member, of [begin, end)
   std::unique_ptr<std::vector<std::byte>> buffer;
   std::vector<const void*> inputs;
-  std::size_t added = 0;  // of end - begin
+  std::size_t added = 0;  // bytes of end - begin added up so far
   Clock::time_point started = Clock::now();
   std::function<void()> finished;
   std::promise<void> promise;
@@ -62,7 +63,7 @@ struct Mesh::Sum {
 struct Mesh::Message {
   std::shared_ptr<Sum> sum;
   uint32_t phase = 0;
-  std::size_t sent = 0;  // of header and body
+  std::size_t sent = 0;  // of header and body together
 };
 
 struct Mesh::Link {
@@ -71,8 +72,8 @@ struct Mesh::Link {
   std::deque<Message> out;
   Header header{};
   std::size_t header_received = 0;
-  std::shared_ptr<Sum> in;  // that the body belongs to
-  bool early = false;       // a header came of a sum that this member has not begun
+  std::shared_ptr<Sum> in;  // the sum to which the body belongs
+  bool early = false;       // a header came of a sum that this member has not begun yet
 };
 
 Mesh::Mesh(MeshMembers members, std::vector<std::vector<int>> sockets)
@@ -86,7 +87,7 @@ Mesh::Mesh(MeshMembers members, std::vector<std::vector<int>> sockets)
       link.stream = stream;
     }
   }
-  // Signals are for the program's own thread.
+  // Signals are for the program's main thread: the new thread inherits a mask that blocks them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -107,7 +108,7 @@ Mesh::~Mesh() {
 
 void Mesh::wake() {
   const uint64_t one = 1;
-  [[maybe_unused]] ssize_t written = write(event_, &one, sizeof one);  // full is awake, too
+  [[maybe_unused]] ssize_t written = write(event_, &one, sizeof one);  // a full counter wakes too
 }
 
 void Mesh::give_up() {
@@ -162,11 +163,11 @@ void Mesh::run() {
         const std::size_t ready = m.phase == 0 ? SIZE_MAX : sizeof(Header) + m.sum->added;
         if (m.sent >= ready) events = static_cast<short>(events & ~POLLOUT);
       }
-      // One that is waited for in vain must not wake this thread by its end.
+      // A link from which nothing is wanted must not wake this thread when it closes.
       wanted[i] = {events == 0 ? -1 : link.socket, events, 0};
     }
     wanted.back() = {event_, POLLIN, 0};
-    constexpr int kLookMilliseconds = 200;  // at the clock
+    constexpr int kLookMilliseconds = 200;  // between checks of the time limits
     poll(wanted.data(), wanted.size(), kLookMilliseconds);
     uint64_t count = 0;
     if (wanted.back().revents != 0) [[maybe_unused]]
@@ -187,7 +188,7 @@ void Mesh::run() {
   }
 }
 
-// All sums that are under way throw, and the others' connections break.
+// Makes all running sums throw and closes the connections to the others.
 void Mesh::fail(const std::string& why) {
   std::vector<std::shared_ptr<Sum>> all(running_.begin(), running_.end());
   {
@@ -253,14 +254,14 @@ void Mesh::begin(const std::shared_ptr<Sum>& sum) {
   }
 }
 
-// `result`: of the system call that failed.
+// `result`: the return value of the system call that failed.
 void Mesh::throw_broken(const Link& link, ssize_t result) const {
   throw std::runtime_error(fmt::format("the connection to rank {} broke: {}",
                                        members_.ranks[link.member],
                                        result == 0 ? "closed by that rank" : std::strerror(errno)));
 }
 
-// As much as the connection takes and is ready.
+// Sends as much as the connection takes and is ready.
 void Mesh::send_some(Link& link) {
   while (!link.out.empty()) {
     Message& m = link.out.front();
@@ -294,7 +295,7 @@ void Mesh::send_some(Link& link) {
   }
 }
 
-// False when the header is not whole yet, or of a sum that this member has not begun.
+// Returns false when the header is incomplete, or of a sum that this member has not begun.
 bool Mesh::receive_header(Link& link) {
   Header& h = link.header;
   if (link.header_received < sizeof h) {
@@ -340,14 +341,14 @@ void Mesh::receive_some(Link& link) {
   }
 }
 
-// Adds up what is there from all.
+// Adds up what has arrived from all members.
 void Mesh::advance(Sum& s) {
   if (s.added == s.own()) return;
   std::size_t there = s.own();
   for (int m = 0; m < members_.size(); ++m) {
     if (m == members_.me) continue;
     there = std::min(there, s.received0[m]);
-    if (s.direct) there = std::min(there, s.sent0[m]);  // the sum takes the addend's place
+    if (s.direct) there = std::min(there, s.sent0[m]);  // the sum overwrites the addend
   }
   if (there < s.own() && there < s.added + kPieceBytes) return;
   add_up(s, there < s.own() ? there / kCacheLine * kCacheLine : there);

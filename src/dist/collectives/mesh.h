@@ -1,14 +1,15 @@
-// Sums between machines over TCP: one rank of each machine, each connected with each.
+// Runs all-reduce sums between machines over TCP, with one rank of each machine
+// connected to each other one.
 //
-// Two machines send each other the whole array and add up both (one delay of the network). More do
-// so with small arrays; larger ones are cut into a slice a member, which adds it up and hands it
-// round (two delays, 2 (n - 1) / n times the bytes). A ring takes 2 (n - 1) delays. Several sums
-// may be under way at once, each on one of the parallel streams, so that many small ones cost one
-// delay together and long ways are filled by more than one TCP window. Sums are taken in the order
-// of the members, with one rounding for 16-bit types, so the bits do not depend on how an array is
-// cut.
+// Two machines send each other the whole array and add up both (one network delay). More machines
+// do so with small arrays; they cut larger ones into one slice per member, which that member adds
+// up and sends to all others (two delays, 2 (n - 1) / n times the bytes). A ring takes 2 (n - 1)
+// delays. Several sums may run at once, each on one of the parallel streams, so that many small
+// sums together cost one delay and a long path is filled by more than one TCP window. Sums are
+// taken in the order of the members, with one rounding for 16-bit types, so the bits do not depend
+// on how an array is cut.
 //
-// A thread of its own moves the bytes and adds up what is there while the rest is on its way.
+// A separate thread moves the bytes and adds up what has arrived while the rest is in transit.
 #pragma once
 
 #include <atomic>
@@ -32,29 +33,30 @@ namespace lockstep {
 
 class Mesh {
  public:
-  // Owns the sockets, as connect_mesh() gives them.
+  // Owns the sockets that connect_mesh() returned.
   Mesh(MeshMembers members, std::vector<std::vector<int>> sockets);
-  // Sums that are under way throw.
+  // Sums still running throw.
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // Of one sum, from its start.
+  // Limits the time of one sum, from its start.
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
-  // Payload that it sends and receives from now on; outlives this.
+  // Counts in `moved` the payload sent and received from now on. `moved` must outlive this.
   void count_in(MovedBytes& moved) { moved_ = &moved; }
 
-  // In place. All members start the same sums in the same order. `data` must stay as it is until
-  // the future is ready. It throws std::runtime_error that names the rank whose connection broke,
-  // or that is late. `finished` is called before, on the mesh's thread, when all went well.
+  // Sums `data` in place. All members start the same sums in the same order. `data` must not
+  // be touched until the future is ready. The future throws std::runtime_error that names the
+  // rank whose connection broke or that is late. On success the mesh's thread calls
+  // `finished` before that.
   std::shared_future<void> start_sum(std::span<std::byte> data, const Summation& summation,
                                      std::function<void()> finished = {});
 
-  // Ends what is under way, also for the others.
+  // Ends all running sums, for the other members too.
   void give_up();
 
  private:
-  struct Sum;   // one that is under way
+  struct Sum;   // one running sum
   struct Link;  // one connection
   struct Message;
 
@@ -74,21 +76,21 @@ class Mesh {
   void wake();
 
   MeshMembers members_;
-  std::vector<Link> links_;  // stream by stream
+  std::vector<Link> links_;  // ordered by stream
   std::atomic<std::chrono::nanoseconds> timeout_{std::chrono::hours{1}};
   int event_ = -1;  // an eventfd that wakes the thread
   std::atomic<MovedBytes*> moved_{nullptr};
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::vector<std::shared_ptr<Sum>> added_;
   uint64_t next_ = 0;  // sums started so far
   bool stopping_ = false;
-  std::string failure_;  // when not empty, no more sums
+  std::string failure_;  // when not empty, no further sum succeeds
 
-  // The thread's own.
-  std::deque<std::shared_ptr<Sum>> running_;                    // in their order
-  std::vector<std::unique_ptr<std::vector<std::byte>>> spare_;  // buffers, to be used again
-  std::thread thread_;                                          // last: it uses all the others
+  // Only the thread uses what follows.
+  std::deque<std::shared_ptr<Sum>> running_;                    // in the order of their starts
+  std::vector<std::unique_ptr<std::vector<std::byte>>> spare_;  // buffers for reuse
+  std::thread thread_;                                          // last: uses all the others
 };
 
 }  // namespace lockstep

@@ -23,13 +23,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The first bytes on a connection. The token, from the store, keeps strangers out.
+// The first bytes on a connection. The token, which is in the store, keeps strangers out.
 struct Hello {
   Token token;
   int32_t member, stream;
 };
 
-constexpr std::chrono::seconds kStrangersTime{5};  // to say hello in
+constexpr std::chrono::seconds kStrangersTime{5};  // in which they must say hello
 
 std::string key_of(int member) { return fmt::format("mesh/{}", member); }
 
@@ -77,7 +77,7 @@ class Connector {
   }
 
  private:
-  // {address, port, token}; the token is the first member's.
+  // Returns {address, port, token}; the token is the first member's.
   std::vector<std::string> place_of(int member) {
     store_.wait({key_of(member)}, std::chrono::milliseconds{milliseconds_until(end_) + 1});
     const std::vector<uint8_t> text = store_.get(key_of(member));
@@ -114,7 +114,7 @@ class Connector {
     throw error;
   }
 
-  // Waits for one connection; false when it was a stranger's.
+  // Waits for one connection; returns false when it was a stranger's.
   bool let_in() {
     pollfd wanted{listener_, POLLIN, 0};
     if (poll(&wanted, 1, milliseconds_until(end_)) <= 0) report_absent();

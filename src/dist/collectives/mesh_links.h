@@ -1,4 +1,5 @@
-// TCP connections of some ranks, each with each: how they find and recognise each other.
+// Opens TCP connections between all pairs of some ranks, which find and recognise each other
+// through the store.
 #pragma once
 
 #include <chrono>
@@ -11,16 +12,16 @@ namespace lockstep {
 struct MeshMembers {
   std::vector<int> ranks;  // in the World, ascending
   int me = 0;              // index into ranks
-  std::string address;     // numeric, of this machine: to listen on
+  std::string address;     // numeric address of this machine to listen on
   int streams = 1;         // connections between two members
 
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
-// Every member calls it. Each listens on a free port of its address, says so in the store, connects
-// to those before it and lets in those after it; the port closes when all are there. Returns
-// sockets[stream][member], non-blocking, -1 for the member itself; the caller owns them.
-// Throws MachineError that names the rank that cannot be reached or did not come.
+// Every member calls it. Each listens on a free port of its address, publishes it in the store,
+// connects to the members before it and accepts those after it; the port closes when all are
+// connected. Returns sockets[stream][member], non-blocking, -1 for the member itself; the caller
+// owns them. Throws MachineError that names the rank that cannot be reached or did not come.
 std::vector<std::vector<int>> connect_mesh(c10d::Store& store, const MeshMembers& members,
                                            std::chrono::milliseconds timeout);
 

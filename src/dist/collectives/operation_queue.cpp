@@ -8,7 +8,7 @@
 namespace lockstep {
 
 OperationQueue::OperationQueue() {
-  // Signals are for the program's own thread: the new thread inherits a mask that blocks them.
+  // Signals are for the program's main thread: the new thread inherits a mask that blocks them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

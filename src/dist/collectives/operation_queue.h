@@ -1,5 +1,6 @@
-// Runs operations one after the other, in the order in which they were put in, on a thread of its
-// own: gradients travel while the backward pass goes on. Sleeps while there is nothing to do.
+// Runs operations one after the other, in the order in which they were added, on a thread of its
+// own, so that gradients are exchanged during the backward pass. The thread sleeps while there is
+// nothing to do.
 #pragma once
 
 #include <atomic>
@@ -16,16 +17,16 @@ namespace lockstep {
 class OperationQueue {
  public:
   OperationQueue();
-  // Waits for the operation under way and drops those that have not begun: their futures throw
+  // Waits for the running operation and drops those that have not begun: their futures throw
   // std::future_error.
   ~OperationQueue();
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
 
-  // The future ends with the operation and holds what it threw.
+  // The future becomes ready when the operation ends, and holds what the operation threw.
   std::shared_future<void> add(std::function<void()> operation);
-  // Until all that was added has ended; false when the time was over first. Cheap when nothing is
-  // there.
+  // Waits until all added operations have ended; returns false when the limit passed first. Cheap
+  // when the queue is empty.
   bool drain(std::chrono::nanoseconds limit);
   void drain();
 
@@ -33,12 +34,12 @@ class OperationQueue {
   void run();
   bool idle() const { return unfinished_.load(std::memory_order_acquire) == 0; }
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable added_, drained_;
   std::deque<std::packaged_task<void()>> waiting_;
   bool stopping_ = false;
   std::atomic<int> unfinished_ = 0;  // changed under the mutex
-  std::thread thread_;               // last: it uses all the others
+  std::thread thread_;               // last: uses all the others
 };
 
 }  // namespace lockstep

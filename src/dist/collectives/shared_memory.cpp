@@ -36,14 +36,15 @@ SharedMemory::SharedMemory(int descriptor, std::size_t bytes)
     close(descriptor);
     throw error;
   }
-  madvise(mapped, bytes, MADV_HUGEPAGE);  // does something where the system allows it for shmem
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // has an effect where the system allows it for shmem
   data_ = static_cast<std::byte*>(mapped);
 }
 
 SharedMemory SharedMemory::create(std::size_t bytes) {
   int descriptor = memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) throw system_error("cannot make shared memory");
-  // Reserved now, and never smaller: a page that is missing later would end a process by SIGBUS.
+  // The size is reserved now and sealed: a page that is missing later would
+  // end a process by SIGBUS.
   int failure = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   if (failure != 0) {
     close(descriptor);

@@ -64,7 +64,7 @@ void wait_for_all_ranks(c10d::Store& store, const LaunchEnvironment& environment
     for (int rank = 0; rank < environment.size; ++rank) {
       if (!store.check({arrival_key(rank)})) missing.push_back(std::to_string(rank));
     }
-  } catch (const std::exception& exception) {  // the store itself went away: rank 0 did
+  } catch (const std::exception& exception) {  // the store itself is gone, so rank 0 is
     missing = {"0"};
   }
   MachineError error("not all of {} ranks appeared: missing {} (seen by rank {})", environment.size,

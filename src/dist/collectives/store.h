@@ -1,4 +1,4 @@
-// The key-value store through which ranks find each other: a c10d TCPStore hosted by rank 0.
+// Opens the key-value store for the ranks' rendezvous: a c10d TCPStore hosted by rank 0.
 #pragma once
 
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// Opens the store on rank 0 and connects to it from every other rank; keys are prefixed by run and
-// attempt, so that a restart never reads addresses of ranks that are gone.
-// Rank 0 listens on the master address only: on environment.store_descriptor (bound by the
-// launcher, so that no other program can take the port in between; the store closes it), else on
-// master_port. With store_is_served all ranks connect. Throws MachineError.
+// Opens the store on rank 0 and connects to it from every other rank. Keys are prefixed by run and
+// attempt, so that a restart never reads addresses of ranks that are gone. Rank 0 listens on the
+// master address only: on environment.store_descriptor if given (bound by the launcher, so that no
+// other program can take the port in between; the store closes it), else on master_port. With
+// store_is_served all ranks, rank 0 included, connect. Throws MachineError.
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchEnvironment& environment,
                                            std::chrono::milliseconds timeout);
 

@@ -60,7 +60,8 @@ std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-// How often a rank hands on what is broadcast, in Gloo's binomial tree: ranks count from the root.
+// Returns how often a rank passes a broadcast on in Gloo's binomial tree.
+// `rank` counts from the root.
 int64_t passes_of_broadcast(int rank, int size) {
   int64_t passes = 0;
   for (int bit = 1; bit < size && (rank & bit) == 0; bit <<= 1) {
@@ -131,7 +132,7 @@ Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::s
     return c.queue({label, tensor}, [=] { group->all_reduce(data, tensor.numel(), summation); });
   }
   std::vector<torch::Tensor> tensors{tensor};
-  // NCCL does not say what it sends: a ring's bytes (Patarasuk and Yuan 2009).
+  // NCCL does not say what it sends: the bytes of a ring are assumed (Patarasuk and Yuan 2009).
   const auto ring = static_cast<int64_t>(2 * (size() - 1) * tensor.nbytes()) / size();
   c.count_moved(ring, ring);
   return c.start({label, tensor}, [&] { return c.backend_for(tensor).allreduce(tensors); });
@@ -163,8 +164,8 @@ Completion World::start_all_reduce_sum(std::span<double> values, const std::stri
   auto count = static_cast<int64_t>(values.size());
   Summation summation{sizeof(double), kernels().sum.fp64};
   if (group == nullptr) return c.start_sum({label, count}, values.data(), count, summation);
-  // On one machine this takes the caller's thread when the figures are wanted: no switch to
-  // another.
+  // On one machine the sum runs on the caller's thread when the figures are wanted, which saves a
+  // switch to another thread.
   return [=, &c] {
     OperationLabel what{label, count};
     what.of_some = !all;
@@ -184,7 +185,7 @@ void World::broadcast(const torch::Tensor& tensor, int root) {
   start_broadcast(tensor, root, "broadcast")();
 }
 
-// Through c10d.
+// Broadcasts through c10d.
 Completion World::start_broadcast(const torch::Tensor& tensor, int root, const std::string& label) {
   Collectives& c = *collectives_;
   std::vector<torch::Tensor> tensors{tensor};
@@ -230,7 +231,7 @@ void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t
     c.run({"all_gather_slices", flat}, [&] { group->all_gather_slices(data, bytes); });
     return;
   }
-  // Every rank's slice is under way at once; as bytes, which every backend knows.
+  // All ranks' slices are sent at once, as bytes, which every backend supports.
   std::vector<Completion> running;
   for (int r = 0; r < size(); ++r) {
     if (cuts[r] == cuts[r + 1]) continue;

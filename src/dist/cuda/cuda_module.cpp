@@ -1,4 +1,5 @@
-// The module that dist/collectives/cuda.h describes: all code that CUDA's headers are needed for.
+// This is the module that dist/collectives/cuda.h describes. It holds all code
+// that needs CUDA's headers.
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/version.h>
 

@@ -1,4 +1,4 @@
-// Gradients as bf16 on the wire.
+// The comm hook "bf16" sends gradients as bf16.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // Rounds the bucket to bf16 (to nearest even), lets `next` reduce that, and widens the result.
-// Keeps one bf16 copy of each bucket. The error is at most 2^-9 of each addend, and of the sum once
-// for each addition.
+// Keeps one bf16 copy of each bucket. The error is at most 2^-9 of each addend, plus 2^-9 of the
+// sum for each addition.
 std::unique_ptr<CommHook> make_bf16_hook(std::unique_ptr<CommHook> next);
 
 }  // namespace lockstep

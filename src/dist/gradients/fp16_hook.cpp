@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// What a mean gradient of 1 goes as, about, and units that are near enough to be left alone: sums
-// over some thousand targets, or the loss scales of fp16 training.
+// kGoodUnit: about what a mean gradient of 1 is sent as. Units from kLowest to kHighest are left
+// alone: sums over some thousand targets, or the loss scales of fp16 training.
 constexpr double kGoodUnit = 1024, kLowest = 16, kHighest = 65536;
 
 double wire_scale(double unit) {
@@ -24,7 +24,7 @@ class Fp16Hook final : public CommHook {
   Completion start(const GradientBucket& bucket) override {
     torch::NoGradGuard no_grad;
     const double scale = wire_scale(bucket.unit);
-    // Exact either way, but for numbers that fp32 itself can hardly hold.
+    // The scaling is exact, except for numbers that fp32 itself can hardly represent.
     if (scale != 1) torch::Tensor(bucket.gradients).mul_(scale);
     GradientBucket narrow = copies_.round(bucket);
     Completion reduced = next_->start(narrow);

@@ -1,4 +1,4 @@
-// Gradients as fp16 on the wire.
+// The comm hook "fp16" sends gradients as fp16.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,14 @@
 namespace lockstep {
 
 // Rounds the bucket to fp16 (to nearest even), lets `next` reduce that, and widens the result.
-// Where the bucket's unit is far from what fp16 holds well, it goes times a power of two: a mean
-// gradient of 1 as about 1,000, so that 6e-8 is still a normal number and 60 no overflow.
+// Where the bucket's unit is far from what fp16 represents well, the bucket is first multiplied by
+// a power of two: a mean gradient of 1 is sent as about 1,000, so that 6e-8 is still a normal
+// number and 60 does not overflow.
 //
-// A sum that overflows does not pass: the bucket is then reduced once more as it is, in fp32, on
-// all ranks alike. So what is not finite afterwards was not finite before, as the step guard
-// expects. Keeps one fp16 copy of each bucket. The error is at most 2^-11 of each addend and of the
-// sum once for each addition, for numbers that fp16 holds in full.
+// If a sum overflows, all ranks reduce the bucket once more, unrounded in fp32. So what is not
+// finite afterwards was not finite before, as the step guard expects. Keeps one fp16 copy of each
+// bucket. For numbers in fp16's normal range, the error is at most 2^-11 of each addend, plus 2^-11
+// of the sum for each addition.
 std::unique_ptr<CommHook> make_fp16_hook(std::unique_ptr<CommHook> next);
 
 }  // namespace lockstep

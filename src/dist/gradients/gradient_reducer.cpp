@@ -27,7 +27,7 @@ class AfterAccumulation final : public torch::autograd::FunctionPostHook {
   std::function<void()> action_;
 };
 
-// Cuts fall on multiples of this, so that no two buckets share a cache line.
+// Buckets are cut at multiples of this, so that no two share a cache line.
 constexpr int64_t kCutElements = 64;
 
 }  // namespace
@@ -86,7 +86,7 @@ void GradientReducer::cut_buckets(const ReducerOptions& options) {
   }
 }
 
-// Of the parameter in which the element lies, or that it follows.
+// Returns where the parameter begins that contains the element or precedes it.
 int64_t GradientReducer::begin_of_parameter_at(int64_t element) const {
   int64_t begin = 0;
   for (const Hooked& h : parameters_) {
@@ -98,7 +98,7 @@ int64_t GradientReducer::begin_of_parameter_at(int64_t element) const {
 
 void GradientReducer::add_hook(std::size_t parameter) {
   Hooked& h = parameters_[parameter];
-  // Held on to: the variable itself refers to its accumulator weakly.
+  // The node is kept alive here: the variable itself refers to its accumulator weakly.
   h.node = torch::autograd::impl::grad_accumulator(h.parameter.variable);
   TORCH_CHECK(h.node, "parameter ", parameter, " is not a leaf that requires a gradient");
   auto action = [this, parameter] { mark_ready(parameter); };

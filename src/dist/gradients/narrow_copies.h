@@ -1,4 +1,5 @@
-// The buckets of gradients in 16 bits, as hooks send them: made once, one for each bucket.
+// Keeps 16-bit copies of the buckets of gradients, as hooks send them: one for each bucket,
+// allocated once.
 #pragma once
 
 #include <torch/types.h>
@@ -13,7 +14,8 @@ class NarrowCopies {
  public:
   explicit NarrowCopies(at::ScalarType type) : type_(type) {}
 
-  // The bucket with its gradients rounded to the type, valid until the next call for it.
+  // Returns the bucket with its gradients rounded to the type; valid until the
+  // next call for that bucket.
   GradientBucket round(const GradientBucket& bucket) {
     torch::NoGradGuard no_grad;
     auto index = static_cast<std::size_t>(bucket.index);

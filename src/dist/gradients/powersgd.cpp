@@ -7,10 +7,10 @@
 namespace lockstep {
 namespace {
 
-// A column shorter than this share of what it was depends on those before it, up to rounding.
+// A column that loses all but this share of its length depends on those before it, up to rounding.
 constexpr double kDependent = 1e-6;
 
-// In [-1, 1).
+// Returns a pseudo-random number in [-1, 1).
 double random_number(uint64_t seed, int64_t column, int64_t row) {
   uint64_t bits =
       combine_keys(combine_keys(seed, static_cast<uint64_t>(column)), static_cast<uint64_t>(row));

@@ -1,5 +1,5 @@
-// What PowerSGD (Vogels, Karimireddy, Jaggi 2019) sends in place of gradients: settings, sizes, and
-// the orthogonalisation at its heart. The hook itself: powersgd_hook.h.
+// Declares configuration, sizes and orthogonalisation of PowerSGD (Vogels, Karimireddy, Jaggi
+// 2019), which sends two factors in place of gradients. The hook itself is in powersgd_hook.h.
 #pragma once
 
 #include <torch/types.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// One parameter in the flat gradients: as a matrix, its first dimension by all others.
+// One parameter in the flat gradients, taken as a matrix of its first dimension by all others.
 struct GradientShape {
   int64_t offset = 0;  // elements
   int64_t rows = 0, columns = 1;
@@ -27,15 +27,16 @@ struct PowerSgdConfig {
   bool warm_start = true;
 
   void describe(Fields& f);
-  // Whether the two factors of a matrix are smaller than it by min_compression.
+  // Whether the two factors of a matrix are smaller than the matrix by a factor of min_compression.
   bool compresses(const GradientShape& shape) const;
-  // fp32 numbers that stand for the gradients of these parameters, both factors and the rest.
+  // Returns how many fp32 numbers are sent for these parameters: both factors, and
+  // the uncompressed rest.
   int64_t numbers_sent(const std::vector<GradientShape>& parameters) const;
 };
 
 // Makes the columns of `matrix` (fp32 [rows, rank], contiguous, rank <= rows) orthonormal by
 // modified Gram-Schmidt, in double. A column that depends on those before it is replaced by a
-// random one that `seed` gives, so that rank is not lost for good. What is not finite stays so.
+// random one derived from `seed`, so that rank is not lost for good. What is not finite stays so.
 void orthogonalize(const torch::Tensor& matrix, uint64_t seed);
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kSeed = 0x506f776572534744;  // alike on all ranks; any number
+constexpr uint64_t kSeed = 0x506f776572534744;  // any number, the same on all ranks
 
 class PowerSgdHook final : public CommHook {
  public:
@@ -19,15 +19,15 @@ class PowerSgdHook final : public CommHook {
   void restored() override { has_q_ = counters_[1].item<int64_t>() != 0; }
 
  private:
-  struct Part {  // a parameter of a bucket
+  struct Part {  // one parameter of a bucket
     GradientShape shape;
-    int64_t at = 0;  // of its numbers, or of its P, in the first message
-    int64_t q = -1;  // of its Q in q_; -1: goes whole
+    int64_t at = 0;  // where its numbers, or its P, begin in the first message
+    int64_t q = -1;  // where its Q begins in q_; -1: sent whole
   };
   struct Bucket {
     std::vector<Part> parts;
     int64_t q_begin = 0, q_end = 0;  // in q_
-    torch::Tensor first;             // [numbers that go whole, and P]: the first message
+    torch::Tensor first;             // the first message: [numbers sent whole, and P]
     torch::Tensor gradients;
     int64_t begin = 0;
     double unit = 1;
@@ -62,7 +62,7 @@ class PowerSgdHook final : public CommHook {
   double ranks_;
   std::unique_ptr<CommHook> next_;
   std::vector<Bucket> buckets_;         // by index, laid out when first seen
-  std::vector<std::size_t> in_flight_;  // buckets whose first message is under way
+  std::vector<std::size_t> in_flight_;  // buckets whose first message was started
   torch::Tensor error_;                 // fp32 [total], in units of the mean gradient
   torch::Tensor q_;                     // fp32, the Q of all parameters one after the other
   torch::Tensor counters_;              // int64 [2]: steps begun; whether q_ is of the last step
@@ -104,7 +104,7 @@ PowerSgdHook::Bucket& PowerSgdHook::layout(const GradientBucket& bucket) {
   b.gradients = bucket.gradients;
   b.unit = bucket.unit;
   if (b.first.defined()) return b;
-  // To the device once: q_ and error_ live where the gradients do.
+  // Moves both to the device, once: q_ and error_ live where the gradients do.
   q_ = q_.to(bucket.gradients.device());
   if (error_.defined()) error_ = error_.to(bucket.gradients.device());
   b.begin = bucket.begin;
@@ -160,7 +160,7 @@ Completion PowerSgdHook::start(const GradientBucket& bucket) {
   };
 }
 
-// Of all buckets at once: they share the wait for the network.
+// Starts those of all buckets at once, so that they share the network delay.
 void PowerSgdHook::start_second_messages() {
   for (std::size_t index : std::exchange(in_flight_, {})) {
     Bucket& b = buckets_[index];
@@ -180,7 +180,7 @@ void PowerSgdHook::start_second_messages() {
 }
 
 void PowerSgdHook::decompress(Bucket& b) {
-  // Alike on all ranks: every one has the sums.
+  // All ranks decide alike, because every one has the sums.
   torch::Tensor all_q = q_.narrow(0, b.q_begin, b.q_end - b.q_begin);
   const bool finite = std::isfinite((b.first.sum() + all_q.sum()).item<double>());
   if (!finite) spoilt_ = true;

@@ -12,17 +12,18 @@ namespace {
 
 using Time = RankSeen::Time;
 
-// Ranks of one machine end together: who else is gone is known a moment later.
+// Seconds to wait after a rank ended: ranks of one machine end together, and the others are known a
+// moment later.
 constexpr double kGather = 0.05;
-// A rank that fails is named after this, unless it failed because another one is lost.
+// A rank that fails is named after this many seconds, unless it failed because another one is lost.
 constexpr double kOwnFailure = 0.3;
 // How long an operation that failed somewhere may wait for a better explanation.
 constexpr double kExplanation = 0.8;
-// Ranks that are not through with an operation yet may say within this what they issued.
+// Ranks that have not finished an operation yet have this long to say what they issued.
 constexpr double kComparison = 0.6;
-// A wait is unusual when it is so many times as long as the longest so far in the same phase.
+// A wait is unusual when it is this many times as long as the longest so far in the same phase.
 constexpr double kUnusual = 3;
-// Phases that may take long without being a stall.
+// Phases that may take long are warned of after this many times stall_seconds.
 constexpr double kPatience = 8;
 
 double seconds_between(Time from, Time to) {
@@ -46,7 +47,7 @@ std::string table_line(const RankSeen& r, Time now) {
                      r.identity.host, with_commas(p.step), doing, seen, last);
 }
 
-// "rank 2 on node1 (10.0.0.2)", "ranks 2 and 3 on node1 (10.0.0.2)", else one after the other.
+// Returns "rank 2 on node1 (10.0.0.2)", "ranks 2 and 3 on node1 (10.0.0.2)", else a list of names.
 std::string names_of(const std::vector<RankSeen>& ranks, const std::vector<int>& which) {
   const RankIdentity& first = ranks[which.front()].identity;
   bool one_host = std::all_of(which.begin(), which.end(), [&](int r) {
@@ -151,7 +152,7 @@ std::optional<RankVerdict> FailureDetector::lost(const std::vector<RankSeen>& ra
                                                  Time now) const {
   std::vector<int> ended, silent;
   double wait = 0, silence = 0;
-  // Whoever was cut off together was heard last within a beat of each other.
+  // Ranks that were cut off together were heard last within a heartbeat of each other.
   const double nearly =
       std::max(options_.lost_seconds - 1.2 * options_.beat_seconds, 0.7 * options_.lost_seconds);
   for (const RankSeen& r : ranks) {
@@ -245,7 +246,7 @@ std::optional<RankVerdict> FailureDetector::desynchronised(const std::vector<Ran
   return out;
 }
 
-// An operation failed on some rank, and nobody is known to be lost.
+// The verdict when an operation failed on some rank and nobody is known to be lost.
 std::optional<RankVerdict> FailureDetector::in_trouble(const std::vector<RankSeen>& ranks,
                                                        Time now) const {
   const RankSeen* first = nullptr;
@@ -275,7 +276,8 @@ std::optional<RankVerdict> FailureDetector::in_trouble(const std::vector<RankSee
   return out;
 }
 
-// The rank that started fewest operations and waits for none, while others wait in a later one.
+// Finds the rank that started fewest operations and waits for none, while
+// others wait in a later one.
 std::optional<FailureDetector::Stall> FailureDetector::find_stall(
     const std::vector<RankSeen>& ranks, Time now) const {
   const RankSeen* culprit = nullptr;

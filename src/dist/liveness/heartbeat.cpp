@@ -18,11 +18,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kTravelling = 32;  // operations in a beat
-constexpr milliseconds kTurn{250};       // between two looks at what is known
-constexpr milliseconds kSoon{50};        // when something is about to be decided
-// From the verdict to the end of a rank that does not come out by itself: in its computations, in a
-// checkpoint that it writes, on its way out.
+constexpr std::size_t kTravelling = 32;  // operations in a heartbeat
+constexpr milliseconds kTurn{250};       // between two turns of the thread
+constexpr milliseconds kSoon{50};        // while something is about to be decided
+// Time from the verdict to the forced end of a rank that does not stop by itself: while it
+// computes, while it writes a checkpoint, and while it is ending.
 constexpr seconds kStuck{3}, kStuckSaving{60}, kStuckLeaving{30};
 
 milliseconds to_milliseconds(double value) {
@@ -65,7 +65,7 @@ void Heartbeat::start(const std::string& interface, bool for_machine) {
     ranks_[0].seen = std::chrono::steady_clock::now();
     ranks_[0].presence = ranks_[rank_].presence = Presence::kHere;
   }
-  // Signals are for the program's own thread: the new thread inherits a mask that blocks them.
+  // Signals are for the program's main thread: the new thread inherits a mask that blocks them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -90,7 +90,7 @@ std::optional<RankVerdict> Heartbeat::ask(const std::string& trouble) {
   std::unique_lock lock(mutex_);
   if (new_trouble_.empty()) new_trouble_ = trouble.empty() ? "it failed" : trouble;
   wake();
-  // Where rank 0 itself is silent this takes as long as silence is allowed to last.
+  // Where rank 0 itself is silent, this takes as long as silence is allowed to last.
   auto limit = to_milliseconds(std::max(3.0, options_.lost_seconds + 1));
   decided_.wait_for(lock, limit, [this] {
     return verdict_ || ranks_[0].presence == Presence::kDone || leaving_;
@@ -164,7 +164,7 @@ void Heartbeat::wait_for_news(milliseconds most) {
   [[maybe_unused]] ssize_t got = read(wake_, &count, sizeof count);
 }
 
-// Hears, tells and judges.
+// Receives, answers and judges once.
 void Heartbeat::turn(Time now) {
   std::optional<RankVerdict> verdict;
   {
@@ -182,7 +182,7 @@ void Heartbeat::turn(Time now) {
   if (follower_) judge_leader(now);
 }
 
-// Under the mutex.
+// REQUIRES that mutex_ is held.
 void Heartbeat::look_at_myself(Time now) {
   RankSeen& mine = ranks_[rank_];
   mine.status.progress = progress_.view();
@@ -207,7 +207,7 @@ void Heartbeat::look_at_myself(Time now) {
   }
 }
 
-// Under the mutex; the sampler never keeps it waiting.
+// REQUIRES that mutex_ is held; the sampler never makes it wait.
 void Heartbeat::look_at_host(RankSeen& mine) {
   if (!sampler_) return;
   const HostSample newest = sampler_->newest();
@@ -217,13 +217,13 @@ void Heartbeat::look_at_host(RankSeen& mine) {
   if (follower_) follower_->tell(mine.machine);
 }
 
-// What rank 0 cannot say of itself.
+// Judges rank 0, which cannot say itself that it is lost.
 void Heartbeat::judge_leader(Time now) {
   std::optional<RankVerdict> verdict;
   {
     std::scoped_lock lock(mutex_);
     constexpr seconds kAwake{2};
-    if (last_turn_ != Time{} && now - last_turn_ > kAwake) ranks_[0].seen = now;  // stood still
+    if (last_turn_ != Time{} && now - last_turn_ > kAwake) ranks_[0].seen = now;  // suspended
     last_turn_ = now;
     const RankSeen& leader = ranks_[0];
     bool closed = leader.presence == Presence::kClosed;
@@ -270,7 +270,7 @@ void Heartbeat::end_if_stuck(Time now) {
   _exit(kExitMachine);
 }
 
-// The last thing that the thread does.
+// Tells the others how this rank ends; the thread does this last.
 void Heartbeat::say_farewell() {
   std::optional<RankVerdict> own;
   {
@@ -279,7 +279,7 @@ void Heartbeat::say_farewell() {
       new_failure_ = "it ended with an error";
       look_at_myself(std::chrono::steady_clock::now());
     }
-    // Nobody will be there to judge a moment later.
+    // Rank 0 judges as of a moment later, because then nobody will be there to judge.
     constexpr milliseconds kMoment{310};
     if (leader_ && !clean_ && !verdict_) {
       own = judge_.judge(ranks_, std::chrono::steady_clock::now() + kMoment);

@@ -1,10 +1,10 @@
-// The ranks' signs of life: every rank tells rank 0 twice a second where it stands, over a TCP
-// connection of its own, and rank 0 answers. So a rank that ended, stands still or hangs is named
-// within seconds, by every rank alike, with what it did last - which neither Gloo nor a broken
-// connection tells (docs/launch.md#when-a-rank-is-lost).
+// Heartbeats tell which ranks are alive: every rank reports its progress to rank 0 twice a second,
+// over a TCP connection of its own, and rank 0 answers. So a rank that ended, is stopped or hangs
+// is named within seconds, by every rank alike, with what it did last - which neither Gloo nor a
+// broken connection says (docs/launch.md#when-a-rank-is-lost).
 //
-// One thread a process, and one that samples the use of the host (base/host_sampler.h). The verdict
-// is final: whatever fails after it follows from it.
+// Each process has one thread for it, and one that samples the use of the host
+// (base/host_sampler.h). The verdict is final: whatever fails after it follows from it.
 #pragma once
 
 #include <atomic>
@@ -28,40 +28,44 @@ class FollowerLink;
 class Heartbeat {
  public:
   Heartbeat(int rank, int size, const DetectorOptions& options);
-  ~Heartbeat();  // leaves, if that was not done
+  ~Heartbeat();  // calls leave(false) if leave() was not called
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
   RankProgress& progress() { return progress_; }
 
-  // On rank 0: listens on `address`; the others get the text that it returns. MachineError.
+  // On rank 0: listens on `address` and returns the text that the others need for
+  // join(). Throws MachineError.
   std::string open(const std::string& address);
-  // On the others. MachineError.
+  // On the other ranks: connects to rank 0. Throws MachineError.
   void join(const std::string& meeting);
-  // After open or join, or alone with one rank. `interface`: whose traffic is watched; may be
-  // empty. `for_machine`: this rank samples its machine, for all ranks there.
+  // Starts the thread, after open or join, or with one rank right away. `interface`: whose traffic
+  // is sampled; may be empty. `for_machine`: this rank samples its machine for all ranks there.
   void start(const std::string& interface, bool for_machine = true);
   bool is_running() const { return thread_.joinable(); }
 
-  // The verdict, once there is one. Cheap while there is none.
+  // Returns the verdict, once there is one. Cheap while there is none.
   std::optional<RankVerdict> verdict();
-  // An operation failed here, as `trouble` says: who is at fault? Waits for the verdict, usually
-  // some ms; none when rank 0 is gone in peace or does not say in time.
+  // Reports to rank 0 that an operation failed here, as `trouble` says, and waits for the verdict
+  // on who is at fault, usually some ms. Returns nothing when rank 0 ended normally or does not
+  // answer in time.
   std::optional<RankVerdict> ask(const std::string& trouble);
-  // This rank ends for a reason of its own: the others are told, and stop.
+  // Reports that this rank ends for a reason of its own: the others are told, and stop.
   void report_failure(const std::string& why);
   // Ends the thread. `clean`: all is done; else the others are told that this rank failed.
   void leave(bool clean);
 
-  // Called on the heartbeat's thread when the verdict is there: ends what this rank waits in.
+  // The heartbeat's thread calls `interrupt` when there is a verdict; it ends
+  // what this rank waits in.
   void on_verdict(std::function<void()> interrupt);
-  // Called instead of going on when the rank does not end by itself after a verdict: it is stuck
-  // outside of the World's operations. The process then ends with exit code 4.
+  // Called when the rank does not end by itself after a verdict, because it is stuck outside the
+  // World's operations. The process then ends with exit code 4.
   void when_stuck(std::function<void(const RankVerdict&)> last_words);
-  // Of all ranks as this one knows them: rank 0 at first hand, the others from its answers.
+  // Returns all ranks as this one knows them: rank 0 from their heartbeats, the others from rank
+  // 0's answers.
   std::vector<RankSeen> ranks();
-  // On rank 0: what is to be told to people about ranks that let the others wait, once each. Not
-  // logged by the heartbeat's thread, which never waits for a disk.
+  // On rank 0: returns new warnings about ranks that the others wait for, each once. The
+  // heartbeat's thread does not log them itself, because it never waits for a disk.
   std::vector<std::string> take_warnings();
 
  private:
@@ -86,21 +90,21 @@ class Heartbeat {
   std::unique_ptr<FollowerLink> follower_;
   int wake_;  // eventfd
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable decided_;
   std::vector<RankSeen> ranks_;
   std::optional<RankVerdict> verdict_;
   std::unique_ptr<HostSampler> sampler_;
   std::function<void(const RankVerdict&)> last_words_;
-  std::string new_trouble_, new_failure_;  // to be told to rank 0
-  std::vector<std::string> warnings_;      // to be taken
+  std::string new_trouble_, new_failure_;  // to be reported to rank 0
+  std::vector<std::string> warnings_;      // not taken yet
   bool leaving_ = false, clean_ = false;
   Time verdict_time_{}, next_beat_{}, last_turn_{};
 
   std::atomic<bool> is_decided_{false}, noticed_{false};
-  std::mutex interrupting_;  // held while it runs
+  std::mutex interrupting_;  // held while interrupt_ runs
   std::function<void()> interrupt_;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last, because it uses all the others
 };
 
 }  // namespace lockstep

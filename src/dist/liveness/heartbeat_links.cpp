@@ -17,7 +17,7 @@ namespace {
 using Time = RankSeen::Time;
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of a frame between ranks
-constexpr std::size_t kMostStrangers = 64;                // at a time, besides the ranks
+constexpr std::size_t kMostStrangers = 64;                // at a time, in addition to the ranks
 constexpr std::chrono::seconds kGreetingLimit{10};
 constexpr double kConnectSeconds = 15;
 
@@ -79,7 +79,7 @@ void LeaderLinks::let_in(std::vector<RankSeen>& ranks, Time now) {
   std::erase_if(strangers_, [&](Stranger& s) { return greet(s, ranks, now); });
 }
 
-// True when this one is a stranger no more, or sent away.
+// Returns true when this connection is no stranger's any more, or is to be closed.
 bool LeaderLinks::greet(Stranger& stranger, std::vector<RankSeen>& ranks, Time now) {
   stranger.socket.receive();
   std::optional<BeatFrame> frame = stranger.socket.next();
@@ -134,7 +134,8 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
   links_[rank].close();
 }
 
-// The whole table goes along less often when there are many ranks: its size grows with theirs.
+// The whole table is sent less often when there are many ranks, because its size
+// grows with their number.
 void LeaderLinks::answer(const std::vector<RankSeen>& ranks, int rank, Time now, double beat_sent) {
   if (links_[rank].has_backlog()) return;
   const int table_every = 1 + static_cast<int>(ranks.size()) / 16;
@@ -243,7 +244,8 @@ void FollowerLink::hear_answer(const BeatFrame& frame, std::vector<RankSeen>& ra
   }
 }
 
-// As NTP does: half of what the way there and the way back differ by (RFC 5905, section 8).
+// Estimates as NTP does: half the difference between the way there and the way back (RFC 5905,
+// section 8).
 void FollowerLink::estimate_clock(const BeatAnswer& head) {
   const double arrived = clock_of_the_day();
   const double round_trip = (arrived - head.beat_sent) - (head.sent - head.received);

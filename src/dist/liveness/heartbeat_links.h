@@ -1,5 +1,6 @@
-// The two ends of a heartbeat: rank 0 listens and hears all others, each of these is connected to
-// rank 0. Both keep a table of all ranks up to date. Used by the heartbeat's thread only.
+// Declares the two ends of the heartbeat connections: rank 0 listens and hears all others,
+// each of which connects to rank 0. Both keep a table of all ranks up to date. Only the
+// heartbeat's thread uses them.
 #pragma once
 
 #include <poll.h>
@@ -14,7 +15,7 @@
 
 namespace lockstep {
 
-// The present machine's and process's; the host is LOCKSTEP_HOST where the launcher set it.
+// Identifies this machine and process; the host is LOCKSTEP_HOST if the launcher set it.
 RankIdentity own_identity(int rank);
 
 class LeaderLinks {
@@ -26,10 +27,10 @@ class LeaderLinks {
   LeaderLinks(const LeaderLinks&) = delete;
   LeaderLinks& operator=(const LeaderLinks&) = delete;
 
-  // What the others need to find and to be let in: "address port token".
+  // Returns what the others need to connect and to be accepted: "address port token".
   const std::string& meeting() const { return meeting_; }
   void add_to(std::vector<pollfd>& wanted) const;
-  // Lets ranks in, hears and answers them. Whoever does not show the token is sent away.
+  // Accepts, hears and answers ranks. A connection that does not show the token is closed.
   void serve(std::vector<RankSeen>& ranks, Time now);
   void tell_all(BeatType type, std::string_view body);
   void flush();
@@ -48,21 +49,21 @@ class LeaderLinks {
   Token token_;
   std::string meeting_;
   std::vector<BeatSocket> links_;  // by rank; [0] is closed
-  std::vector<int> beats_;         // heard, by rank
+  std::vector<int> beats_;         // heartbeats heard, by rank
   std::vector<Stranger> strangers_;
 };
 
 class FollowerLink {
  public:
   using Time = RankSeen::Time;
-  // `meeting` as the leader's; fills in the identity's address. Throws MachineError.
+  // `meeting` is the leader's meeting(); fills in the identity's address. Throws MachineError.
   FollowerLink(const std::string& meeting, RankIdentity& identity);
 
   void add_to(std::vector<pollfd>& wanted) const;
   void beat(RankStatus status, const std::vector<OperationRecord>& newest);
-  void tell(const MachineFigures& machine);  // may be left out where the network is slow
+  void tell(const MachineFigures& machine);  // skipped when the network is slow
   void say(BeatType type, std::string_view text);
-  // Hears rank 0; returns the verdict that it sent, if it did.
+  // Reads what rank 0 sent; returns its verdict, if there is one.
   std::optional<RankVerdict> serve(std::vector<RankSeen>& ranks, Time now);
   void flush() { link_.flush(); }
 
@@ -72,7 +73,8 @@ class FollowerLink {
 
   BeatSocket link_;
   bool leader_done_ = false;
-  // Of the newest answers: round trip and offset, in seconds. The quickest one is the best.
+  // Round trip and offset of the newest answers, in seconds. The quickest answer
+  // gives the best estimate.
   std::array<std::pair<double, double>, 16> clocks_{};
   std::size_t answers_ = 0;
   double offset_ = 0, round_trip_ = 0;

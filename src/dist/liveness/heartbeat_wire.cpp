@@ -31,7 +31,7 @@ std::string address_text(const sockaddr_storage& address, socklen_t length) {
 }  // namespace
 
 uint32_t wire_layout() {
-  uint32_t layout = 1;  // counts up when the meaning of anything changes
+  uint32_t layout = 1;  // increase it when the meaning of anything changes
   for (std::size_t size :
        {sizeof(BeatGreeting), sizeof(RankStatus), sizeof(BeatAnswer), sizeof(BeatTableEntry),
         sizeof(OperationRecord), sizeof(MachineFigures)}) {
@@ -73,7 +73,7 @@ void BeatSocket::receive() {
     ssize_t n = recv(descriptor_, buffer, sizeof buffer, 0);
     if (n > 0) {
       in_.append(buffer, static_cast<std::size_t>(n));
-      if (in_.size() > 2 * (limit_ + sizeof buffer)) return;  // next() takes or refuses it
+      if (in_.size() > 2 * (limit_ + sizeof buffer)) return;  // next() takes or rejects it
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
       close();
     } else if (errno == EAGAIN) {
@@ -111,7 +111,7 @@ void BeatSocket::flush() {
     if (n > 0) {
       out_.erase(0, static_cast<std::size_t>(n));
     } else if (errno != EINTR) {
-      return;  // full, or broken: reading tells
+      return;  // the buffer is full, or the link broke: receive() finds out
     }
   }
 }

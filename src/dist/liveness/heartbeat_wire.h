@@ -1,6 +1,6 @@
-// What heartbeats say to each other, and the socket that says it: frames of a type, a length and a
-// body over TCP, never blocking, bounded in size. Bodies are plain structs as they lie in memory:
-// all ranks run the same build (the greeting checks it).
+// Declares the messages of heartbeats, and the socket that carries them: frames of a type, a length
+// and a body over TCP, never blocking, bounded in size. Bodies are plain structs as they lie in
+// memory: all ranks run the same build (the greeting checks it).
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace lockstep {
 
 enum class BeatType : uint32_t {
-  kGreeting = 1,  // to rank 0, first: who, and the token of the run
+  kGreeting = 1,  // to rank 0, first: its identity, and the token of the run
   kBeat,          // to rank 0: status and newest operations
-  kAnswer,        // to the others, on each beat: times, now and then all ranks
+  kAnswer,        // to the others, for each beat: times, and now and then all ranks
   kTrouble,       // to rank 0: an operation failed here; who is at fault?
   kFailure,       // to rank 0: this rank ends for a reason of its own
-  kFarewell,      // both ways: done, an end of the connection means nothing
-  kVerdict,       // to the others
+  kFarewell,      // both ways: done; the end of the connection is no failure
+  kVerdict,       // to the others: a RankVerdict
   kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
 };
 
@@ -33,22 +33,22 @@ struct BeatFrame {
 };
 
 struct BeatGreeting {
-  uint32_t layout = 0;  // of all structs that travel
+  uint32_t layout = 0;  // wire_layout()
   Token token = {};
   RankIdentity identity;
 };
-// Changes with the size of anything that travels.
+// A number that changes with the size of any struct that is sent.
 uint32_t wire_layout();
 
 struct BeatAnswer {
-  double beat_sent = 0, received = 0, sent = 0;  // by the clock of the day, seconds since 1970
-  uint32_t count = 0;                            // of BeatTableEntry that follow; 0: none this time
+  double beat_sent = 0, received = 0, sent = 0;  // system clock, seconds since 1970
+  uint32_t count = 0;                            // BeatTableEntry items that follow; 0: none
 };
 struct BeatTableEntry {
   RankIdentity identity;
   RankStatus status;
   Presence presence = Presence::kAbsent;
-  double age_seconds = 0;  // since its newest beat
+  double age_seconds = 0;  // since its newest heartbeat
   OperationRecord last;
 };
 
@@ -96,21 +96,21 @@ class BeatReader {
 
 class BeatSocket {
  public:
-  explicit BeatSocket(int descriptor);  // takes it over
+  explicit BeatSocket(int descriptor);  // takes ownership
   ~BeatSocket();
   BeatSocket(BeatSocket&& other) noexcept;
   BeatSocket& operator=(BeatSocket&& other) noexcept;
 
   int descriptor() const { return descriptor_; }
   bool is_open() const { return descriptor_ >= 0; }
-  // A frame that is longer than this ends the connection.
+  // Sets the limit; a longer frame ends the connection.
   void set_limit(std::size_t bytes) { limit_ = bytes; }
 
-  // Reads what has come. Afterwards is_open() is false when the other side has ended it or sent
-  // what cannot be; frames that came before are still there.
+  // Reads what has arrived. Afterwards is_open() is false when the other side has closed the
+  // connection or sent something invalid; frames that came before can still be taken.
   void receive();
   std::optional<BeatFrame> next();
-  // Never blocks: what does not go now waits for the next send or flush.
+  // Never blocks: what cannot be sent now waits for the next send or flush.
   void send(BeatType type, std::string_view body);
   void flush();
   bool has_backlog() const { return !out_.empty(); }
@@ -124,7 +124,8 @@ class BeatSocket {
 
 // Connects to a numeric address within some seconds. Throws MachineError.
 int connect_to(const std::string& address, int port, double seconds);
-// The numeric address at this or the other end of a connected socket; empty when there is none.
+// Return the numeric address at this or the other end of a connected socket;
+// empty when there is none.
 std::string own_address(int socket);
 std::string peer_address(int socket);
 

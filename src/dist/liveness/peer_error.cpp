@@ -24,7 +24,7 @@ std::string plain_text_of(const std::exception& exception) {
   std::string_view text =
       torch_error != nullptr ? torch_error->what_without_backtrace() : exception.what();
   text = without_source_place(trim(text));
-  // Only the first line speaks to a person; c10 appends frames to some texts.
+  // Only the first line is meant for a person; c10 appends frames to some texts.
   return std::string(trim(text.substr(0, text.find('\n'))));
 }
 

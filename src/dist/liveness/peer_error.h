@@ -1,4 +1,4 @@
-// Turns what c10d and Gloo throw into a MachineError that a person can act on.
+// Turns exceptions of c10d and Gloo into a MachineError that a person can act on.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The text of an exception without its backtrace and the source path of a foreign build.
+// Returns the text of an exception without its backtrace and the source paths of a foreign build.
 std::string plain_text_of(const std::exception& exception);
 
 // Whether the text says that a time limit passed (as opposed to a connection that broke).
@@ -19,7 +19,8 @@ bool says_timeout(const std::string& text);
 MachineError peer_error(const std::string& who, const std::string& what,
                         const std::exception& exception);
 
-// What every rank says once it is known who is at fault. `what` as above: what this rank was doing.
+// The error that every rank throws once it is known who is at fault. `what`: what this rank was
+// doing, as above.
 MachineError verdict_error(const RankVerdict& verdict, const std::string& who,
                            const std::string& what);
 

@@ -64,7 +64,7 @@ struct Variable {
   std::string name, value;
 };
 
-// What one family says. Complete ones have all four numbers.
+// What one family's variables say. A complete family has all four numbers.
 struct Seen {
   std::string launcher, rank_name, size_name, missing = "", run_id = "";
   int rank = 0, size = 1, local_rank = 0, local_size = 1, attempt = 0;
@@ -98,7 +98,8 @@ bool is_loopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.rfind("127.", 0) == 0;
 }
 
-// Started by hand with RANK and WORLD_SIZE only: all ranks are here if the master is, else one.
+// Guesses for ranks started by hand with RANK and WORLD_SIZE only: all are on this host if the
+// master is, else only this one.
 void guess_local(const GetVariable& get, Seen& seen) {
   bool all_here = is_loopback(get("MASTER_ADDR").value_or(""));
   seen.local_rank = all_here ? seen.rank : 0;
@@ -118,7 +119,7 @@ void read_local(const GetVariable& get, const Names& names, Seen& seen) {
   }
 }
 
-// Nothing when the family is not there at all; incomplete when only some of it is.
+// Returns nothing when the family is absent; `missing` is set when only a part of it is there.
 std::optional<Seen> read_plain(const GetVariable& get, const Names& names) {
   std::optional<Variable> rank = find(get, names.rank);
   std::optional<Variable> size = find(get, names.size);
@@ -139,8 +140,9 @@ std::optional<Seen> read_plain(const GetVariable& get, const Names& names) {
   return seen;
 }
 
-// Only a task that srun started has a step's variables. Inside sbatch or salloc SLURM_PROCID and
-// SLURM_NTASKS exist as well, in one process: taking them would wait for ranks that never come.
+// Only a task that srun started has a step's variables. Inside sbatch or salloc
+// SLURM_PROCID and SLURM_NTASKS exist as well, in one process: using them would make it
+// wait for ranks that never come.
 std::optional<Seen> read_slurm(const GetVariable& get) {
   std::optional<Variable> rank = find(get, {"SLURM_PROCID"});
   if (!rank) return std::nullopt;
@@ -172,7 +174,8 @@ std::optional<Seen> read_slurm(const GetVariable& get) {
   return seen;
 }
 
-// Slurm may have started one daemon (or torchrun) a host, and that the ranks: no contradiction.
+// Slurm may have started one daemon (or torchrun) per host, which then started the ranks: that is
+// no contradiction.
 bool agree(const Seen& a, const Seen& b) {
   if (a.rank == b.rank && a.size == b.size) return true;
   return b.launcher == "Slurm" && b.local_size == 1 && a.size >= b.size;
@@ -191,8 +194,8 @@ bool agree(const Seen& a, const Seen& b) {
   throw error;
 }
 
-// Open MPI 5 reads PRTE_MCA_* and passes over what versions 3 and 4 read, silently: a list of hosts
-// given by the old name leaves all ranks on one.
+// Open MPI 5 reads PRTE_MCA_* and silently ignores what versions 3 and 4 read: a list of hosts
+// given by the old name leaves all ranks on one host.
 void refuse_ignored_hosts(const GetVariable& get) {
   if (!get("PRTE_LAUNCHED")) return;
   for (const char* name : {"OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_dash_host"}) {
@@ -204,7 +207,7 @@ void refuse_ignored_hosts(const GetVariable& get) {
   }
 }
 
-// The family that counts, nothing for a process that nobody launched.
+// Returns the family that takes precedence, or nothing for a process that nobody launched.
 std::optional<Seen> choose_family(const GetVariable& get) {
   std::vector<Seen> complete, incomplete;
   auto sort_in = [&](std::optional<Seen> seen) {
@@ -261,8 +264,9 @@ int port_from(const std::string& run_id) {
 }
 
 // Open MPI 4 tells every rank where mpirun runs: "JOB.0;tcp://10.0.0.1,192.0.2.1:4242;tcp6://...".
-// That is rank 0's host when rank 0's own daemon is mpirun; else rank 0 stops the job. docker0's
-// usual network, which every machine has for itself, is passed over. Empty where there is none.
+// That is rank 0's host when rank 0's own daemon is mpirun; otherwise rank 0 stops the job.
+// docker0's usual network, which every machine has for itself, is skipped. Returns nothing where
+// there is no address.
 std::string address_of_mpirun(const GetVariable& get, const Seen& seen) {
   constexpr std::string_view kStart = ";tcp://";
   std::string uri = get("OMPI_MCA_orte_hnp_uri").value_or("");
@@ -294,7 +298,8 @@ std::string master_address(const GetVariable& get, const Seen& seen) {
   refuse_without_address(seen);
 }
 
-// Hydra tells no address, but brings texts from rank to rank: learn_master (pmi.h) asks.
+// Hydra gives no address but can pass texts between ranks: learn_master
+// (pmi.h) asks for the address.
 bool left_to_pmi(const GetVariable& get, const Seen& seen) {
   return seen.launcher == "MPICH" && find(get, {"PMI_FD"}) &&
          !find(get, {"MASTER_ADDR", "MASTER_PORT"});

@@ -15,7 +15,7 @@ int open_report() {
   if (number == nullptr) return -1;
   int descriptor = std::atoi(number);
   int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags < 0) return -1;  // of a parent that did not hand it on
+  if (flags < 0) return -1;  // inherited from a parent that did not pass the descriptor on
   ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   return descriptor;
@@ -28,7 +28,7 @@ void tell_launcher(std::string_view line) {
   if (descriptor < 0) return;
   std::string text(line);
   text += '\n';
-  // Whole or not at all: below PIPE_BUF.
+  // The line is written whole or not at all, because it is shorter than PIPE_BUF.
   ssize_t ignored = ::write(descriptor, text.data(), text.size());
   static_cast<void>(ignored);
 }

@@ -82,7 +82,7 @@ socklen_t length_of(const sockaddr* address) {
   return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-// Calls `f` for every internet address of an interface; MachineError when there is no list.
+// Calls `f` for every internet address of an interface. Throws MachineError when there is no list.
 template <typename Visitor>
 void each_address(const Visitor& f) {
   ifaddrs* list = nullptr;
@@ -105,7 +105,7 @@ std::string interface_of(const std::string& address) {
 }  // namespace
 
 LocalAddress local_address_towards(const std::string& host) {
-  // The port plays no part: connecting a datagram socket only asks the kernel for a route.
+  // The port does not matter: connecting a datagram socket only asks the kernel for a route.
   constexpr int kDiscardPort = 9;
   AddressList list = resolve(host, kDiscardPort, SOCK_DGRAM);
   int reason = 0;
@@ -182,7 +182,7 @@ int listen_on(const std::string& host, int port) {
   AddressList list = resolve(host, port, SOCK_STREAM);
   const addrinfo* first = list.get();
   Socket socket(::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC, first->ai_protocol));
-  // A port whose last user has just gone stays in TIME_WAIT: a restart may take it all the same.
+  // A port whose last user has just gone stays in TIME_WAIT: a restart may use it all the same.
   int yes = 1;
   if (socket.fd >= 0) setsockopt(socket.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (socket.fd < 0 || bind(socket.fd, first->ai_addr, first->ai_addrlen) != 0 ||

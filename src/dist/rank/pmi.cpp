@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// The value of `key` in "cmd=x key=value ..."; empty where there is none.
+// Returns the value of `key` in "cmd=x key=value ..."; empty where there is none.
 std::string value_of(const std::string& line, const std::string& key) {
   for (std::string_view word : split_words(line)) {
     if (word.starts_with(key + "=")) return std::string(word.substr(key.size() + 1));
@@ -38,7 +38,7 @@ void send(int descriptor, std::string_view bytes) {
   }
 }
 
-// One at a time: what follows the line is not ours to take.
+// Reads one byte at a time, because what follows the line is not ours to take.
 std::string receive_line(int descriptor) {
   std::string line;
   for (char c = 0;;) {
@@ -61,7 +61,7 @@ PmiTalk::~PmiTalk() {
   try {
     ask("finalize", "finalize_ack");
   } catch (const MachineError&) {
-    // It ends the job for us then, and says so itself.
+    // The manager then ends the job for us, and says so itself.
   }
 }
 
@@ -87,7 +87,7 @@ std::string PmiTalk::get(const std::string& key) {
 
 namespace {
 
-// The address by which rank 0's host is known to mpiexec, thus to the other hosts.
+// Returns the address by which mpiexec, and thus the other hosts, know rank 0's host.
 std::string address_of_host(const LaunchEnvironment& environment, const GetVariable& get) {
   if (environment.local_size == environment.size) return "127.0.0.1";
   char name[256] = "";
@@ -96,7 +96,7 @@ std::string address_of_host(const LaunchEnvironment& environment, const GetVaria
   for (const char* variable : {"PMI_HOSTNAME", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME"}) {
     host = get(variable).value_or(host);
   }
-  LocalAddress own = local_address_towards(host);  // of ourselves: the address that it resolves to
+  LocalAddress own = local_address_towards(host);  // to ourselves: the address it resolves to
   if (own.address.rfind("127.", 0) != 0 && own.address != "::1") return own.address;
   MachineError error("{} is this machine's name for itself only: it resolves to {}", host,
                      own.address);

@@ -1,4 +1,4 @@
-// Slurm's two compressed lists: host names (scontrol's hostlist form) and tasks per node.
+// Expands Slurm's two compressed lists: host names (scontrol's hostlist form) and tasks per node.
 #include <charconv>
 
 #include "base/error.h"
@@ -41,7 +41,7 @@ std::optional<std::vector<std::string>> split_outside_brackets(const std::string
   return parts;
 }
 
-// "08-10" -> "08" "09" "10"; "7" -> "7". Nothing for a bad range.
+// "08-10" -> "08" "09" "10"; "7" -> "7". Returns nothing for a bad range.
 std::optional<std::vector<std::string>> expand_range(const std::string& range) {
   std::vector<std::string> ends = split(range, '-');
   std::optional<int> first = to_count(ends.front());
@@ -54,7 +54,7 @@ std::optional<std::vector<std::string>> expand_range(const std::string& range) {
   return out;
 }
 
-// One name with any number of bracket groups: "rack[1-2]n[1-2]" is four hosts.
+// Expands one name with any number of bracket groups: "rack[1-2]n[1-2]" is four hosts.
 std::optional<std::vector<std::string>> expand_name(const std::string& name) {
   std::size_t open = name.find('[');
   if (open == std::string::npos) return std::vector<std::string>{name};

@@ -1,5 +1,5 @@
-// The secret of one run, which the ranks hand each other through the store: a connection that does
-// not begin with it is a stranger's.
+// Makes the secret token of one run, which the ranks share through the store: a connection that
+// does not begin with it is a stranger's.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@ namespace lockstep {
 
 using Token = std::array<unsigned char, 16>;
 
-Token random_token();  // of the kernel's generator; MachineError when it gives nothing
+Token random_token();  // from the kernel's generator; throws MachineError if that fails
 std::string to_hex(const Token& token);
-Token token_of_hex(std::string_view hex);  // MachineError for anything but 32 hexadecimal digits
+Token token_of_hex(std::string_view hex);  // throws MachineError unless 32 hexadecimal digits
 
-// Looks at all bytes, whichever differ: the time it takes tells nothing.
+// Compares in constant time: the time it takes tells nothing about the bytes.
 bool same_token(const Token& a, const Token& b);
 
 }  // namespace lockstep

@@ -1,2 +1,2 @@
-// Included by c10d's ProcessGroupGloo.hpp, which uses no name of it. See context.h.
+// c10d's ProcessGroupGloo.hpp includes this file but uses no name of it. See context.h.
 #pragma once

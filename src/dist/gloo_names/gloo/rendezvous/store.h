@@ -1,4 +1,4 @@
-// The interface that c10d's GlooStore overrides; see gloo_names/gloo/context.h.
+// Declares the interface that c10d's GlooStore overrides; see gloo_names/gloo/context.h.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Names only; see gloo_names/gloo/context.h.
+// Declares names only; see gloo_names/gloo/context.h.
 #pragma once
 
 namespace gloo::transport {
