@@ -63,22 +63,6 @@ struct BatchNormBackwardArgs {  // d_x = scale * g + slope * (x - mean) + offset
   int64_t channels;
 };
 
-// Max pooling over 3 x 3 pixels, stride 2, padding 1. One row: the pixels of one line of one image.
-template <class T>
-struct MaxPoolArgs {
-  const T* x;       // [images, height, width, channels]
-  T* y;             // [images, (height + 1) / 2, (width + 1) / 2, channels]
-  uint8_t* chosen;  // shape of y: 3 * line + column of the largest pixel within its square
-  int64_t height, width, channels;
-};
-template <class T>
-struct MaxPoolBackwardArgs {
-  const T* d_y;
-  const uint8_t* chosen;
-  T* d_x;
-  int64_t height, width, channels;  // of d_x
-};
-
 // The weight of a convolution is stored as [outputs, inputs, taps] (taps: the pixels of its
 // kernel); products use it as [outputs, taps, inputs].
 template <class T>
@@ -116,9 +100,7 @@ struct PixelKernels {
   // [begin, end) counts outputs.
   void (*move_taps)(const MoveTapsArgs<T>&, int64_t begin, int64_t end);
   void (*add_taps)(const AddTapsArgs<T>&, int64_t begin, int64_t end);
-  // [begin, end) counts lines of y (max_pool), lines of d_x (max_pool_backward) or images.
-  void (*max_pool)(const MaxPoolArgs<T>&, int64_t begin, int64_t end);
-  void (*max_pool_backward)(const MaxPoolBackwardArgs<T>&, int64_t begin, int64_t end);
+  // [begin, end) counts images.
   void (*average_pool)(const AveragePoolArgs<T>&, int64_t begin, int64_t end);
   void (*average_pool_backward)(const AveragePoolBackwardArgs<T>&, int64_t begin, int64_t end);
 };

@@ -14,53 +14,6 @@ torch::Tensor images_like(at::IntArrayRef sizes, const torch::Tensor& as) {
   return torch::empty(sizes, as.options().memory_format(at::MemoryFormat::ChannelsLast));
 }
 
-struct FusedMaxPool : Function<FusedMaxPool> {
-  static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input) {
-    RECORD_FUNCTION("lockstep::max_pool", {});
-    const torch::Tensor x = input.contiguous(at::MemoryFormat::ChannelsLast);
-    const int64_t height = x.size(2), width = x.size(3), channels = x.size(1);
-    const int64_t lines = (height + 1) / 2, columns = (width + 1) / 2;
-    torch::Tensor y = images_like({x.size(0), channels, lines, columns}, x);
-    torch::Tensor chosen = torch::empty({y.numel()}, at::kByte);
-    detail::with_type(x.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const MaxPoolArgs<T> args{detail::pointer<T>(x),
-                                detail::pointer<T>(y),
-                                detail::pointer<uint8_t>(chosen),
-                                height,
-                                width,
-                                channels};
-      const auto kernel = kernels().typed<T>().max_pool;
-      detail::parallel_rows(x.size(0) * lines, columns * channels,
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    ctx->saved_data["sizes"] = x.sizes().vec();
-    ctx->save_for_backward({chosen});
-    return y;
-  }
-
-  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    RECORD_FUNCTION("lockstep::max_pool_backward", {});
-    const std::vector<int64_t> sizes = ctx->saved_data["sizes"].toIntVector();
-    const torch::Tensor chosen = ctx->get_saved_variables()[0];
-    const torch::Tensor d_y = grads[0].contiguous(at::MemoryFormat::ChannelsLast);
-    torch::Tensor d_x = images_like(sizes, d_y);
-    detail::with_type(d_y.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      const MaxPoolBackwardArgs<T> args{detail::pointer<T>(d_y),
-                                        detail::pointer<uint8_t>(chosen),
-                                        detail::pointer<T>(d_x),
-                                        sizes[2],
-                                        sizes[3],
-                                        sizes[1]};
-      const auto kernel = kernels().typed<T>().max_pool_backward;
-      detail::parallel_rows(sizes[0] * sizes[2], sizes[3] * sizes[1],
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-    });
-    return {d_x};
-  }
-};
-
 struct FusedAveragePool : Function<FusedAveragePool> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input) {
     RECORD_FUNCTION("lockstep::average_pool", {});
@@ -106,7 +59,6 @@ void check(const torch::Tensor& x, const Numerics& numerics) {
 
 torch::Tensor max_pool(const torch::Tensor& x, const Numerics& numerics) {
   check(x, numerics);
-  if (detail::runs_fused(numerics, FusedOperation::kPooling, x)) return FusedMaxPool::apply(x);
   return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
 }
 
