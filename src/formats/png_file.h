@@ -1,5 +1,4 @@
-// Small pictures and their encoding as PNG files (PNG specification, second edition): 8-bit colour,
-// written with zlib alone.
+// Small pictures of 8-bit colours and their encoding as PNG files, by libpng.
 #pragma once
 
 #include <array>
@@ -26,7 +25,7 @@ struct RgbImage {
   void fill(int64_t x, int64_t y, int64_t width, int64_t height, RgbColor color);
 };
 
-// Returns a whole PNG file. REQUIRES: at least one pixel. Throws MachineError when zlib fails.
+// Returns a whole PNG file. REQUIRES: at least one pixel. Throws MachineError when libpng fails.
 std::string encode_png(const RgbImage& image);
 
 }  // namespace lockstep

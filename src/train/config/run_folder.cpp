@@ -1,9 +1,11 @@
 #include "train/config/run_folder.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <set>
 
@@ -46,9 +48,16 @@ void RunFolder::create(const std::string& config_toml, const std::string& versio
   if (!failed && clear_failed_start()) {
     log_info("{}: the run there failed before its first step and makes room", path_.string());
   }
-  // Only one process succeeds in making it, should two take themselves for the first rank.
-  bool ours = !failed && !fs::exists(config()) && fs::create_directory(checkpoints(), failed);
-  if (!failed && !ours) {
+  // Only one process succeeds in making it, should two take themselves for the first rank. (Not
+  // fs::create_directory: where the folder goes between its mkdir and its look at what is there, it
+  // calls that a failure.)
+  bool ours = false;
+  if (!failed && !fs::exists(config())) {
+    ours = ::mkdir(checkpoints().c_str(), 0777) == 0;
+    if (!ours && errno != EEXIST) failed.assign(errno, std::generic_category());
+  }
+  if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
+  if (!ours) {
     ConfigError error("{}: already holds a run", path_.string());
     error.set_advice(fmt::format("--resume to go on with it, or run.folder={}-2", path_.string()));
     throw error;
