@@ -4,14 +4,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
+#include "base/byte_reader.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/output_file.h"
 
@@ -27,20 +27,6 @@ void require_regular(const fs::path& path) {
   if (!fs::exists(status)) throw DataError("{}: no such file", path.string());
   if (fs::is_directory(status)) throw DataError("{}: is a folder, expected a file", path.string());
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
@@ -61,12 +47,7 @@ std::string read_file(const fs::path& path) {
 
 void for_each_line(const fs::path& path,
                    const std::function<void(std::string_view, int64_t)>& visit) {
-  require_regular(path);
-  // zlib passes plain files through unchanged and unpacks gzip files, also those of several
-  // members.
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) throw DataError("{}: cannot be read: {}", path.string(), why());
-  gzbuffer(file.get(), 1 << 17);
+  ByteReader bytes(path);
   std::string pending;
   std::vector<char> buffer(1 << 17);
   int64_t number = 0;
@@ -74,19 +55,8 @@ void for_each_line(const fs::path& path,
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     visit(line, ++number);
   };
-  while (true) {
-    int n = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (n <= 0) {
-      int code = Z_OK;
-      const char* message = gzerror(file.get(), &code);
-      bool truncated = code == Z_BUF_ERROR;
-      if (code != Z_OK && code != Z_STREAM_END) {
-        throw DataError("{}: damaged after line {}: {}", path.string(), number,
-                        truncated ? "the compressed data end too early" : message);
-      }
-      break;
-    }
-    std::string_view rest(buffer.data(), static_cast<std::size_t>(n));
+  while (std::size_t n = bytes.read(buffer.data(), buffer.size())) {
+    std::string_view rest(buffer.data(), n);
     for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos;) {
       if (pending.empty()) {
         emit(rest.substr(0, end));

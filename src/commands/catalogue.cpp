@@ -50,7 +50,7 @@ const Catalogue<Command>& commands() {
     c.add("tensorboard", tensorboard, "your TensorBoard on the events of runs");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
-    c.add("classify", classify, "the most probable classes of images by a run's model");
+    c.add("classify", classify, "the most probable classes of images or texts by a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");

@@ -29,7 +29,7 @@ struct ClassifyArguments {
 };
 
 // Returns the files that are named, and all files below folders that are named, sorted by path,
-// without hidden files.
+// without hidden files and what lies in hidden folders.
 std::vector<fs::path> files_of(const std::vector<std::string>& names) {
   std::vector<fs::path> out;
   for (const std::string& name : names) {
@@ -39,9 +39,10 @@ std::vector<fs::path> files_of(const std::vector<std::string>& names) {
       continue;
     }
     std::vector<fs::path> inside;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(name)) {
-      const bool hidden = entry.path().filename().string().starts_with('.');
-      if (entry.is_regular_file() && !hidden) inside.push_back(entry.path());
+    for (fs::recursive_directory_iterator at(name), end; at != end; ++at) {
+      const bool hidden = at->path().filename().string().starts_with('.');
+      if (hidden && at->is_directory()) at.disable_recursion_pending();
+      if (!hidden && at->is_regular_file()) inside.push_back(at->path());
     }
     if (inside.empty()) throw DataError("{}: the folder has no files", name);
     std::sort(inside.begin(), inside.end());

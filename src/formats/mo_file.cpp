@@ -71,17 +71,9 @@ class Reader {
   bool swapped_ = false;
 };
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
 // The header gives the encoding of the other texts: "Content-Type: text/plain; charset=UTF-8".
 void require_utf8(const fs::path& path, std::string_view header) {
-  std::string text = lower(header);
+  std::string text = lower_ascii(header);
   std::size_t at = text.find("charset=");
   if (at == std::string::npos) {
     throw DataError("{}: its header names no charset, expected UTF-8", path.string());

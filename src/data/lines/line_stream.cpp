@@ -1,8 +1,8 @@
 #include "data/lines/line_stream.h"
 
-#include <optional>
-#include <utility>
+#include <memory>
 
+#include "base/byte_reader.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -10,71 +10,28 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kLinesInBlock = 1024;
-constexpr std::size_t kBlocksAhead = 8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-struct Stopped {};  // thrown to leave for_each_line() early; stays in this file
+// The reading thread opens the file, so that next() throws what that throws.
+LineReader::Source bytes_of(const fs::path& path) {
+  return [path, file = std::shared_ptr<ByteReader>()](char* to, std::size_t most) mutable {
+    if (!file) file = std::make_shared<ByteReader>(path);
+    return file->read(to, most);
+  };
+}
 
 }  // namespace
 
-LineStream::LineStream(const fs::path& path) : path_(path), reader_([this] { read(); }) {}
-
-LineStream::~LineStream() {
-  {
-    std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  changed_.notify_all();
-  reader_.join();
-}
-
-bool LineStream::push(Block block) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopped_ || waiting_.size() < kBlocksAhead; });
-  if (stopped_) return false;
-  waiting_.push_back(std::move(block));
-  changed_.notify_all();
-  return true;
-}
-
-void LineStream::read() {
-  std::exception_ptr failure;
-  Block block;
-  try {
-    for_each_line(path_, [&](std::string_view line, int64_t number) {
-      if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(3);
-      block.emplace_back(line);
-      if (block.size() < kLinesInBlock) return;
-      if (!push(std::exchange(block, {}))) throw Stopped();
-    });
-  } catch (const Stopped&) {
-    return;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  push(std::move(block));
-  std::lock_guard lock(mutex_);
-  failure_ = failure;
-  finished_ = true;
-  changed_.notify_all();
-}
+LineStream::LineStream(const fs::path& path) : path_(path), blocks_(bytes_of(path)) {}
 
 bool LineStream::next(std::string_view& line) {
-  while (at_ == current_.size()) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return finished_ || !waiting_.empty(); });
-    if (waiting_.empty()) {
-      if (failure_) std::rethrow_exception(failure_);
-      return false;
-    }
-    current_ = std::move(waiting_.front());
-    waiting_.pop_front();
+  if (!block_ || at_ == block_->size()) {
+    block_ = blocks_.next();
     at_ = 0;
-    changed_.notify_all();
+    if (!block_) return false;
   }
-  line = current_[at_++];
-  ++number_;
+  line = (*block_)[at_++];
+  if (++number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
   check_utf8(line);
   return true;
 }

@@ -3,18 +3,15 @@
 // lines.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
+
+#include "base/prefetcher.h"
 
 namespace lockstep {
 
@@ -38,26 +35,15 @@ class LineReader {
   // Writes up to `most` next bytes of a text and returns their number; 0 at the end.
   using Source = std::function<std::size_t(char* to, std::size_t most)>;
 
-  // `source` is called only on the reading thread; next() rethrows what it throws.
+  // `source` is called only on the reading thread; next() throws what it throws, after the whole
+  // blocks before.
   explicit LineReader(Source source);
-  ~LineReader();  // stops reading
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
 
   // Returns the next block, or nothing after the last. A last line without LF counts.
-  std::optional<NumberedLines> next();
+  std::optional<NumberedLines> next() { return blocks_.next(); }
 
  private:
-  void read();
-  bool push(NumberedLines block);  // false: the reader is being destroyed
-
-  Source source_;
-  std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
-  std::deque<NumberedLines> waiting_;
-  bool finished_ = false, stopped_ = false;
-  std::exception_ptr failure_;
-  std::thread reader_;
+  Prefetcher<std::optional<NumberedLines>> blocks_;
 };
 
 }  // namespace lockstep

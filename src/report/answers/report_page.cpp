@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/draw/html_page.h"
 #include "report/draw/svg.h"
 
 namespace lockstep {
@@ -140,22 +141,6 @@ nlohmann::ordered_json chart_of(const Figure& figure) {
           {"rows", table}};
 }
 
-std::string table_html(const TextTable& table) {
-  auto row = [&](const std::vector<std::string>& cells, const char* tag) {
-    std::string out = "<tr>";
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const bool right = i < table.alignment.size() && table.alignment[i] == 'r';
-      out +=
-          fmt::format("<{0}{1}>{2}</{0}>", tag, right ? " class=\"r\"" : "", escape_xml(cells[i]));
-    }
-    return out + "</tr>\n";
-  };
-  std::string out =
-      "<div class=\"scroll\"><table>\n<thead>\n" + row(table.header, "th") + "</thead>\n<tbody>\n";
-  for (const auto& cells : table.rows) out += row(cells, "td");
-  return out + "</tbody>\n</table></div>\n";
-}
-
 std::string bars_html(const std::vector<BarRow>& bars) {
   double whole = 0;
   for (const BarRow& bar : bars) whole = std::max(whole, bar.begin + bar.length);
@@ -192,7 +177,7 @@ std::string answer_html(const Report& report, std::size_t index, bool library) {
     for (const std::string& text : a.evidence) out += "<li>" + escape_xml(text) + "</li>\n";
     out += "</ul>\n";
   }
-  for (const TextTable& table : a.tables) out += table_html(table);
+  for (const TextTable& table : a.tables) out += html_table(table);
   for (const Figure& figure : a.figures) out += figure_html(figure, library && zooms(figure));
   if (!a.code.empty()) {
     out += "<pre>";
@@ -270,12 +255,8 @@ std::string report_page(const Report& report) {
     scripts += kCharts;
     scripts += "</script>\n";
   }
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}</title>\n<style>\n{}{}{}</style>\n</head>\n<body>\n<main>\n",
-      escape_xml(report.title), page_color_rules(), library.style, kReportStyle);
-  return out + body + "</main>\n" + scripts + "</body>\n</html>\n";
+  return html_document(report.title, fmt::format("{}{}", library.style, kReportStyle), body,
+                       scripts);
 }
 
 }  // namespace lockstep

@@ -41,6 +41,32 @@ std::string links(const std::vector<PageDownload>& downloads) {
 
 }  // namespace
 
+std::string html_table(const TextTable& table) {
+  auto row = [&](const std::vector<std::string>& cells, const char* tag) {
+    std::string out = "<tr>";
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const bool right = i < table.alignment.size() && table.alignment[i] == 'r';
+      out +=
+          fmt::format("<{0}{1}>{2}</{0}>", tag, right ? " class=\"r\"" : "", escape_xml(cells[i]));
+    }
+    return out + "</tr>\n";
+  };
+  std::string out =
+      "<div class=\"scroll\"><table>\n<thead>\n" + row(table.header, "th") + "</thead>\n<tbody>\n";
+  for (const auto& cells : table.rows) out += row(cells, "td");
+  return out + "</tbody>\n</table></div>\n";
+}
+
+std::string html_document(const std::string& title, std::string_view style, const std::string& main,
+                          const std::string& scripts) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n{}"
+      "</body>\n</html>\n",
+      escape_xml(title), page_color_rules(), style, main, scripts);
+}
+
 std::string base64(const std::string& bytes) {
   constexpr const char* kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -70,22 +96,7 @@ void HtmlPage::list(const std::vector<std::string>& items) {
   body_ += "</ul>\n";
 }
 
-void HtmlPage::table(const TextTable& table) {
-  auto row = [&](const std::vector<std::string>& cells, const char* tag) {
-    body_ += "<tr>";
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const bool right = i < table.alignment.size() && table.alignment[i] == 'r';
-      body_ +=
-          fmt::format("<{0}{1}>{2}</{0}>", tag, right ? " class=\"r\"" : "", escape_xml(cells[i]));
-    }
-    body_ += "</tr>\n";
-  };
-  body_ += "<div class=\"scroll\"><table>\n<thead>\n";
-  row(table.header, "th");
-  body_ += "</thead>\n<tbody>\n";
-  for (const auto& cells : table.rows) row(cells, "td");
-  body_ += "</tbody>\n</table></div>\n";
-}
+void HtmlPage::table(const TextTable& table) { body_ += html_table(table); }
 
 void HtmlPage::figure(const Figure& figure, const std::vector<PageDownload>& downloads) {
   body_ +=
@@ -100,12 +111,8 @@ void HtmlPage::downloads(const std::vector<PageDownload>& downloads) {
 }
 
 std::string HtmlPage::text() const {
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n{3}"
-      "</main>\n</body>\n</html>\n",
-      escape_xml(title_), page_color_rules(), kPageStyle, body_);
+  return html_document(title_, kPageStyle,
+                       fmt::format("<h1>{}</h1>\n{}", escape_xml(title_), body_));
 }
 
 }  // namespace lockstep

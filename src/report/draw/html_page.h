@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/draw/plot.h"
@@ -31,6 +32,12 @@ class HtmlPage {
  private:
   std::string title_, body_;
 };
+
+// The parts of such pages, for those that are built by hand. `main` is the content of the body,
+// `style` goes after the rules of the colours, `scripts` behind the content.
+std::string html_table(const TextTable& table);
+std::string html_document(const std::string& title, std::string_view style, const std::string& main,
+                          const std::string& scripts = "");
 
 std::string base64(const std::string& bytes);  // RFC 4648, section 4
 

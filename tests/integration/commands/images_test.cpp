@@ -194,9 +194,13 @@ TEST_F(Images, AreClassifiedByName) {
 
   const fs::path bad = folder_->path() / "odd.jpeg";
   write_file(bad, "no image");
+  const fs::path hidden = data() / "val" / ".cache";
+  fs::create_directory(hidden);
+  write_file(hidden / "thumbnail.jpeg", "no image either");
   const ProgramResult json =
       run_lockstep(fmt::format("classify {} {} {} --json --top 2", run("use").string(),
                                (data() / "val").string(), bad.string()));
+  fs::remove_all(hidden);
   EXPECT_EQ(json.exit_code, 3);
   EXPECT_NE(json.errors.find("1 of 13 files cannot be decoded"), std::string::npos) << json.errors;
   EXPECT_NE(json.errors.find("odd.jpeg"), std::string::npos) << json.errors;
