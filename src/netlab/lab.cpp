@@ -48,9 +48,7 @@ Lab::Lab(LabConfig config, fs::path folder, fs::path program)
   std::vector<fs::path> groups;
   for (int i = 0; i + 1 < config_.size(); ++i) {
     double cores = config_.hosts.cpu;
-    for (const LabHost& own : config_.own) {
-      if (config_.index_of(own.name) == i && own.cpu >= 0) cores = own.cpu;
-    }
+    if (const double own = config_.host(i).cpu; own >= 0) cores = own;
     if (cores <= 0) continue;
     auto& cpu = machines_[static_cast<std::size_t>(i)].cpu;
     cpu = std::make_unique<CpuGroup>(fmt::format("lockstep-netlab-{}-{}", ::getpid(), i), cores);
@@ -123,6 +121,7 @@ void Lab::prepare_folder() {
     for (int other = 0; other < config_.size(); ++other) {
       bool other_control = other + 1 == config_.size();
       if (other == i && config_.hosts.decoy && !is_control) continue;
+      if (other != i && config_.hosts.own_files() && !is_control) continue;
       int network = other_control && config_.separate_control() ? kControl : kData;
       text +=
           address_in(network, other) + " " +
@@ -130,17 +129,15 @@ void Lab::prepare_folder() {
           "\n";
     }
     write_file(own / "etc_hosts", text);
-    if (!is_control) ssh_hosts.push_back({name, ssh_address(name)});
+    if (!is_control) ssh_hosts.push_back({name, ssh_address(name), config_.host(i).user});
   }
   if (config_.hosts.sshd) write_ssh_files({folder_, ssh_hosts, program_});
 }
 
 double Lab::rate_of(int host) const {
   if (host + 1 == config_.size()) return 0;
-  for (const LabHost& own : config_.own) {
-    if (config_.index_of(own.name) == host && own.rate_mbit >= 0) return own.rate_mbit;
-  }
-  return config_.network.rate_mbit;
+  const double own = config_.host(host).rate_mbit;
+  return own >= 0 ? own : config_.network.rate_mbit;
 }
 
 void Lab::set_up_network() {
@@ -181,6 +178,31 @@ void Lab::plug_in(int host, int network) {
   networks_[static_cast<std::size_t>(network)]->attach(host, std::move(tap));
 }
 
+HostRootOptions Lab::root_options(int host) const {
+  constexpr int kFirstUser = 2000;
+  const LabHost own = config_.host(host);
+  HostRootOptions out;
+  out.folder = folder_ / "hosts" / config_.hosts.names[static_cast<std::size_t>(host)];
+  out.system = own.system;
+  out.user = own.user;
+  if (own.user != "root") {
+    out.user_id = kFirstUser + host;
+    out.home = own.home.empty() ? fs::path("/home") / own.user : fs::path(own.home);
+  }
+  if (config_.hosts.sshd) out.authorized_key = read_file(folder_ / "ssh/key.pub");
+  for (const std::string& entry : config_.hosts.contents) {
+    const std::size_t colon = entry.rfind(":/");
+    out.contents.emplace_back(entry.substr(0, colon), entry.substr(colon + 1));
+  }
+  return out;
+}
+
+fs::path Lab::path_on_this_machine(const std::string& host, const fs::path& path) const {
+  if (!config_.hosts.own_files() || host == kControlHost) return path;
+  return folder_ / "hosts" / config_.hosts.names[static_cast<std::size_t>(index(host))] / "root" /
+         path.relative_path();
+}
+
 void Lab::power_on(int host) {
   std::lock_guard lock(mutex_);
   Machine& machine = machines_[static_cast<std::size_t>(host)];
@@ -190,7 +212,8 @@ void Lab::power_on(int host) {
   options.name = is_control ? kControlHost : config_.hosts.names[static_cast<std::size_t>(host)];
   fs::path own = folder_ / "hosts" / options.name;
   options.etc_hosts = own / "etc_hosts";
-  if (config_.hosts.sshd) options.etc_ssh = folder_ / "ssh";
+  const bool own_files = config_.hosts.own_files() && !is_control;
+  if (config_.hosts.sshd) options.etc_ssh = folder_ / (own_files ? "ssh_server" : "ssh");
   options.sshd = config_.hosts.sshd && !is_control;
   options.sshd_log = own / "sshd.log";
   options.disk_mb = config_.hosts.disk_mb;
@@ -201,6 +224,7 @@ void Lab::power_on(int host) {
     fs::create_directories(ours);
     options.private_folders.emplace_back(ours, folder);
   }
+  if (own_files) options.root = make_host_root(root_options(host));
   machine.host = std::make_unique<VirtualHost>(options);
   try {
     if (config_.hosts.decoy && !is_control) {

@@ -42,6 +42,10 @@ class Lab {
   HostProcess start(const std::string& host, const HostCommand& command);  // see start_in_host
   int network_namespace(const std::string& host) const;                    // see InNetworkNamespace
   PortCounts counts(const std::string& host);  // in the network between the hosts
+  // Where a host's file lies on this machine: below its home, /tmp or /srv (not its system
+  // folders).
+  std::filesystem::path path_on_this_machine(const std::string& host,
+                                             const std::filesystem::path& path) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,6 +62,7 @@ class Lab {
   int index(const std::string& host) const;  // throws ConfigError
   double rate_of(int host) const;
   std::string address_in(int network, int host) const;
+  HostRootOptions root_options(int host) const;
   void prepare_folder();
   void set_up_network();
   void change_paths(const LabChange& change, const std::string& action, double lasts);

@@ -116,6 +116,33 @@ void check_event(ConfigSource& source, const LabConfig& lab, const std::string& 
   }
 }
 
+constexpr const char* kNeedsOwnFiles = "needs hosts.files = \"own\"";
+
+void check_own_files(ConfigSource& source, const LabConfig& lab, const std::string& prefix,
+                     const LabHost& host) {
+  const LabHost none;
+  if (!lab.hosts.own_files()) {
+    for (const auto& [key, differs] : {std::pair{"user", host.user != none.user},
+                                       {"home", host.home != none.home},
+                                       {"system", host.system != none.system}}) {
+      if (differs) source.add_error(prefix + key, kNeedsOwnFiles);
+    }
+  }
+  auto allowed = [](unsigned char c) {
+    return std::islower(c) || std::isdigit(c) || c == '-' || c == '_';
+  };
+  if (host.user.empty() || host.user.size() > 32 || !std::islower(host.user[0]) ||
+      !std::all_of(host.user.begin(), host.user.end(), allowed)) {
+    source.add_error(prefix + "user", "expected small letters, digits, - and _");
+  }
+  if (!host.home.empty() && (host.home.front() != '/' || host.user == "root")) {
+    source.add_error(prefix + "home", "expected an absolute path, of a user who is not root");
+  }
+  if (host.system.empty() || host.system.front() != '/') {
+    source.add_error(prefix + "system", "expected the absolute path of a root");
+  }
+}
+
 LabConfig read_all(ConfigSource source) {
   LabConfig lab;
   source.read("network", lab.network);
@@ -137,8 +164,19 @@ LabConfig read_all(ConfigSource source) {
                        fmt::format("expected absolute paths below /, got \"{}\"", folder));
     }
   }
+  for (const std::string& entry : lab.hosts.contents) {
+    if (entry.find(":/") == std::string::npos || entry.front() != '/') {
+      source.add_error("hosts.contents",
+                       fmt::format("expected absolute paths as /HERE:/THERE, got \"{}\"", entry));
+    }
+  }
+  if (!lab.hosts.contents.empty() && !lab.hosts.own_files()) {
+    source.add_error("hosts.contents", kNeedsOwnFiles);
+  }
   for (std::size_t i = 0; i < lab.own.size(); ++i) {
-    check_host(source, lab, fmt::format("host[{}].name", i), lab.own[i].name);
+    const std::string prefix = fmt::format("host[{}].", i);
+    check_host(source, lab, prefix + "name", lab.own[i].name);
+    check_own_files(source, lab, prefix, lab.own[i]);
   }
   for (std::size_t i = 0; i < lab.links.size(); ++i) {
     check_change(source, lab, fmt::format("link[{}].", i), lab.links[i]);
@@ -169,6 +207,9 @@ void LabNetwork::describe(Fields& f) {
 void LabHosts::describe(Fields& f) {
   f("names", &names, Any{}, "one virtual host each");
   f("sshd", &sshd, Any{}, "each host runs an ssh server");
+  f("files", &files, OneOf{{"shared", "own"}},
+    "shared: this machine's; own: a root of its own for each host, without keys to the others");
+  f("contents", &contents, Any{}, "folders that each host's own files begin with, as /HERE:/THERE");
   f("decoy", &decoy, Any{},
     "each host has a docker0 before its real interface and its own name at 127.0.1.1");
   f("cpu", &cpu, Between{0, 1e4}, "cores that a host may use; 0: all");
@@ -182,6 +223,9 @@ void LabHost::describe(Fields& f) {
   f("name", &name, Any{}, "which host");
   f("rate_mbit", &rate_mbit, Between{0, 1e6}, "of its line, each way; 0: no limit");
   f("cpu", &cpu, Between{0, 1e4}, "cores that it may use; 0: all");
+  f("user", &user, Any{}, "whom ssh logs in as, where hosts have files of their own");
+  f("home", &home, Any{}, "of that user (/home/USER)");
+  f("system", &system, Any{}, "a root, as debootstrap makes it, in place of this machine's system");
 }
 
 void LabChange::describe(Fields& f) {
@@ -206,6 +250,13 @@ int LabConfig::index_of(const std::string& host) const {
   if (host == kControlHost) return size() - 1;
   auto found = std::find(hosts.names.begin(), hosts.names.end(), host);
   return found == hosts.names.end() ? -1 : static_cast<int>(found - hosts.names.begin());
+}
+
+LabHost LabConfig::host(int index) const {
+  for (const LabHost& one : own) {
+    if (index_of(one.name) == index) return one;
+  }
+  return {};
 }
 
 LabConfig read_lab_config(const std::filesystem::path& path) {

@@ -32,19 +32,24 @@ struct LabNetwork {
 struct LabHosts {
   std::vector<std::string> names;
   bool sshd = true;
+  std::string files = "shared";
+  std::vector<std::string> contents;  // HERE:THERE, absolute paths
   bool decoy = false;
   double cpu = 0;                            // cores; 0: no limit
   std::vector<std::string> private_folders;  // absolute paths
   double disk_mb = 0;
   std::vector<std::string> sysctl;  // "net.ipv4.tcp_rmem=4096 131072 33554432"
   void describe(Fields& f);
+  bool own_files() const { return files == "own"; }
 };
 
 // One host's own values; a value below 0 leaves the one for all hosts.
 struct LabHost {
-  std::string name;
+  std::string name = "";
   double rate_mbit = -1;
   double cpu = -1;
+  std::string user = "root", home = "";  // empty home: /root, /home/USER
+  std::string system = "/";              // a root whose system folders it begins with
   void describe(Fields& f);
 };
 
@@ -76,6 +81,7 @@ struct LabConfig {
   std::vector<LabEvent> events;
   bool separate_control() const { return network.control == "separate"; }
   int index_of(const std::string& host) const;  // -1: unknown; the control host is last
+  LabHost host(int index) const;                // its own values, or all defaults
   int size() const { return static_cast<int>(hosts.names.size()) + 1; }  // control included
 };
 

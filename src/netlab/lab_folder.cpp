@@ -96,7 +96,8 @@ void write_lab_state(const fs::path& folder, const std::vector<LabStateHost>& ho
   json state = json::object();
   for (const LabStateHost& host : hosts) {
     state[host.name] = {{"process", host.namespaces.init},
-                        {"cpu_group", host.namespaces.cpu_group.string()}};
+                        {"cpu_group", host.namespaces.cpu_group.string()},
+                        {"own_files", host.namespaces.own_files}};
   }
   write_file(folder / kLabState, state.dump(2) + "\n");
 }
@@ -118,7 +119,8 @@ HostNamespaces find_host(const fs::path& folder, const std::string& host) {
   if (!is_virtual_host(init)) {
     throw ConfigError("a host's processes cannot be entered from another host: ssh {}", host);
   }
-  return {init, state[host].at("cpu_group").get<std::string>()};
+  return {init, state[host].at("cpu_group").get<std::string>(),
+          state[host].at("own_files").get<bool>()};
 }
 
 Descriptor listen_in(const fs::path& folder) {

@@ -32,13 +32,11 @@ void make_key(const fs::path& path) {
 constexpr const char* kServer =
     "Port 22\n"
     "HostKey /etc/ssh/host_key\n"
-    "AuthorizedKeysFile /etc/ssh/authorized_keys\n"
     "PermitRootLogin prohibit-password\n"
     "PasswordAuthentication no\n"
     "KbdInteractiveAuthentication no\n"
     "UsePAM no\n"
     "UseDNS no\n"
-    "StrictModes no\n"
     "PidFile none\n"
     "PrintMotd no\n"
     "PrintLastLog no\n"
@@ -50,10 +48,10 @@ constexpr const char* kServer =
 std::string client_config(const SshFiles& files, const fs::path& ssh_folder, bool outside) {
   std::string text;
   for (const SshHost& host : files.hosts) {
-    text += fmt::format("Host {}\n  HostName {}\n", host.name, host.address);
+    text += fmt::format("Host {}\n  HostName {}\n  User {}\n", host.name, host.address, host.user);
   }
   text += fmt::format(
-      "Host *\n  User root\n  IdentityFile \"{0}/key\"\n  IdentitiesOnly yes\n"
+      "Host *\n  IdentityFile \"{0}/key\"\n  IdentitiesOnly yes\n"
       "  GlobalKnownHostsFile \"{0}/known_hosts\"\n  UserKnownHostsFile none\n"
       "  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n",
       ssh_folder.string());
@@ -77,8 +75,17 @@ void write_ssh_files(const SshFiles& files) {
   make_key(ssh / "host_key");
   fs::copy_file(ssh / "key.pub", ssh / "authorized_keys", fs::copy_options::overwrite_existing);
   write_file(ssh / "known_hosts", "* " + read_file(ssh / "host_key.pub"));
-  write_file(ssh / "sshd_config", kServer);
+  write_file(
+      ssh / "sshd_config",
+      fmt::format("{}AuthorizedKeysFile /etc/ssh/authorized_keys\nStrictModes no\n", kServer));
   write_file(ssh / "ssh_config", client_config(files, "/etc/ssh", false));
+  const fs::path server = files.folder / "ssh_server";
+  fs::create_directories(server);
+  for (const char* file : {"host_key", "host_key.pub"}) {
+    fs::copy_file(ssh / file, server / file, fs::copy_options::overwrite_existing);
+  }
+  write_file(server / "sshd_config",
+             fmt::format("{}AuthorizedKeysFile .ssh/authorized_keys\n", kServer));
   write_file(files.folder / "ssh_config", client_config(files, ssh, true));
 }
 

@@ -10,6 +10,7 @@ namespace lockstep {
 
 struct SshHost {
   std::string name, address;
+  std::string user = "root";
 };
 
 struct SshFiles {
@@ -18,8 +19,10 @@ struct SshFiles {
   std::filesystem::path connect;  // the program whose `netlab connect` reaches a host
 };
 
-// Writes FOLDER/ssh, which becomes /etc/ssh in the hosts, and FOLDER/ssh_config, with which `ssh
-// -F` reaches the hosts from outside. Throws MachineError where OpenSSH is not installed.
+// Writes FOLDER/ssh, which becomes /etc/ssh in hosts that share this machine's files and in the
+// control host; FOLDER/ssh_server, for hosts with files of their own, which can be reached but
+// reach none; and FOLDER/ssh_config, with which `ssh -F` reaches the hosts from outside. Throws
+// MachineError where OpenSSH is not installed.
 void write_ssh_files(const SshFiles& files);
 
 }  // namespace lockstep

@@ -57,6 +57,7 @@ std::string read_to_end(int descriptor) {
 struct Boot {
   const VirtualHostOptions& options;
   int report;
+  int log;  // of sshd
 
   [[noreturn]] void fail(const std::string& what) const {
     std::string text = what + ": " + std::strerror(errno);
@@ -70,35 +71,63 @@ struct Boot {
     }
   }
 
+  // Where a path of the host is until enter_root().
+  fs::path at(const fs::path& path) const {
+    return options.root ? path_in_root(*options.root, path) : path;
+  }
+
   void mounts() const {
     mount("", "/", nullptr, MS_REC | MS_PRIVATE);
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
-    mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755");
-    ::mkdir("/run/sshd", 0755);
+    if (options.root) mount_root();
+    mount("proc", at("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    mount("tmpfs", at("/run"), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755");
+    ::mkdir(at("/run/sshd").c_str(), 0755);
     // /sys shows the interfaces of the namespace that mounts it; the control groups in it stay the
     // machine's.
-    ::mkdir("/run/cgroup", 0755);
-    bool groups = ::mount("/sys/fs/cgroup", "/run/cgroup", nullptr, MS_BIND | MS_REC, "") == 0;
-    mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
-    if (groups) mount("/run/cgroup", "/sys/fs/cgroup", nullptr, MS_BIND | MS_REC);
-    mount(options.etc_hosts, "/etc/hosts", nullptr, MS_BIND);
-    if (!options.etc_ssh.empty()) mount(options.etc_ssh, "/etc/ssh", nullptr, MS_BIND);
+    const fs::path kept = at("/run/cgroup");
+    ::mkdir(kept.c_str(), 0755);
+    bool groups = ::mount("/sys/fs/cgroup", kept.c_str(), nullptr, MS_BIND | MS_REC, "") == 0;
+    mount("sysfs", at("/sys"), "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    if (groups) mount(kept, at("/sys/fs/cgroup"), nullptr, MS_BIND | MS_REC);
+    mount(options.etc_hosts, at("/etc/hosts"), nullptr, MS_BIND);
+    if (!options.etc_ssh.empty()) mount(options.etc_ssh, at("/etc/ssh"), nullptr, MS_BIND);
     for (const auto& [ours, its] : options.private_folders) {
       std::error_code failed;
-      fs::create_directories(its, failed);
+      fs::create_directories(at(its), failed);
       if (options.disk_mb > 0) {
-        mount("tmpfs", its, "tmpfs", MS_NOSUID | MS_NODEV,
+        mount("tmpfs", at(its), "tmpfs", MS_NOSUID | MS_NODEV,
               fmt::format("size={}k,mode=755", static_cast<int64_t>(options.disk_mb * 1000)));
       } else {
-        mount(ours, its, nullptr, MS_BIND);
+        mount(ours, at(its), nullptr, MS_BIND);
       }
+    }
+    if (options.root) enter_root();
+  }
+
+  // Devices are the machine's, but for the memory that processes share by name.
+  void mount_root() const {
+    const fs::path& root = options.root->folder;
+    mount(root, root, nullptr, MS_BIND);
+    for (const HostOverlay& overlay : options.root->overlays) {
+      std::error_code failed;  // what fails here fails below
+      fs::create_directories(overlay.target, failed);
+      mount("overlay", overlay.target, "overlay", 0, overlay.options);
+    }
+    mount("/dev", at("/dev"), nullptr, MS_BIND | MS_REC);
+    mount("tmpfs", at("/dev/shm"), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+  }
+
+  // The host's root becomes /, and the machine's files are out of sight.
+  void enter_root() const {
+    if (::chdir(options.root->folder.c_str()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||
+        ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0) {
+      fail("cannot enter its root " + options.root->folder.string());
     }
   }
 
   pid_t start_sshd() const {
     pid_t pid = ::fork();
     if (pid != 0) return pid;
-    int log = ::open(options.sshd_log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     ::dup2(null, 0);
     ::dup2(log >= 0 ? log : null, 1);
@@ -122,7 +151,8 @@ struct Boot {
   constexpr int kReport = 3;  // kept open, like its maker's output, until all is well
   if (report != kReport) ::dup3(report, kReport, O_CLOEXEC);
   ::close_range(kReport + 1, ~0U, 0);
-  Boot boot{options, kReport};
+  Boot boot{options, kReport,
+            ::open(options.sshd_log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)};
   boot.mounts();
   if (::sethostname(options.name.c_str(), options.name.size()) != 0) boot.fail("sethostname");
   if (options.sshd && boot.start_sshd() < 0) boot.fail("cannot start sshd");
@@ -207,8 +237,9 @@ HostProcess start_in_host(const HostNamespaces& host, const HostCommand& command
       throw MachineError("cannot open {}: {}", path, std::strerror(errno));
     }
   }
-  std::string folder =
-      command.folder.empty() ? fs::current_path().string() : command.folder.string();
+  std::string folder = !command.folder.empty() ? command.folder.string()
+                       : host.own_files        ? "/"
+                                               : fs::current_path().string();
   HostCommand there = command;
   there.folder = folder;
   auto [numbers_end, numbers] = open_pipe();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "netlab/host_root.h"
 
 namespace lockstep {
 
@@ -25,13 +26,14 @@ struct VirtualHostOptions {
   double disk_mb = 0;               // size of private folders, in memory; 0: on our disk
   std::vector<std::string> sysctl;  // name=value
   std::filesystem::path cpu_group;  // of its processes; empty: ours
+  std::optional<HostRoot> root;     // its own file system; none: this machine's
 };
 
 // A program to run in a host.
 struct HostCommand {
   std::vector<std::string> words;
   std::vector<std::string> environment;  // NAME=value, added to our environment
-  std::filesystem::path folder;          // empty: our current folder
+  std::filesystem::path folder;          // empty: our current folder, or / of the host's own files
   int input = 0, output = 1, error = 2;  // descriptors
   bool new_group = false;                // puts it into a process group of its own
 };
@@ -40,6 +42,7 @@ struct HostCommand {
 struct HostNamespaces {
   pid_t init = -1;
   std::filesystem::path cpu_group;
+  bool own_files = false;
 };
 
 // A program that runs in a host, and its parent outside, which reaps it: a host can only end when
@@ -65,7 +68,9 @@ class VirtualHost {
   int network_namespace() const { return network_.get(); }
   // Call this when its interfaces are up: sets up mounts, sysctl and sshd. Throws MachineError.
   void boot();
-  HostNamespaces namespaces() const { return {init_, options_.cpu_group}; }
+  HostNamespaces namespaces() const {
+    return {init_, options_.cpu_group, options_.root.has_value()};
+  }
 
  private:
   void apply_sysctl() const;

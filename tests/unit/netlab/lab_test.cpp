@@ -188,6 +188,48 @@ TEST(Lab, NothingIsLeftAfterItsProcessWasKilled) {
   EXPECT_FALSE(fs::exists(parts[1]));
 }
 
+// Users, homes and files of their own; only the control host has the key.
+constexpr const char* kUnshared =
+    "[hosts]\nnames = ['a', 'b']\nfiles = 'own'\n"
+    "[[host]]\nname = 'a'\nuser = 'ana'\n"
+    "[[host]]\nname = 'b'\nuser = 'ben'\nhome = '/data/people/ben'\n";
+
+TEST(Lab, HostsMayShareNoFiles) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts(kUnshared);
+  const auto [code, who] = hosts.run("control", "ssh a 'echo $(whoami) $PWD'; ssh b pwd");
+  EXPECT_EQ(who, "ana /home/ana\n/data/people/ben\n");
+  const std::string here = fs::canonical(LOCKSTEP_PROGRAM).string();
+  const std::string writes =
+      "ssh a 'echo of a >file; echo of a >/tmp/file; ls " + here + " 2>&1; ls /dev/shm'";
+  EXPECT_NE(hosts.run("control", writes).second.find("No such file"), std::string::npos);
+  EXPECT_EQ(hosts.run("control", "ssh b 'cat file /tmp/file /home/ana/file 2>/dev/null'").second,
+            "");
+  EXPECT_EQ(read_file(hosts.lab().path_on_this_machine("a", "/home/ana/file")), "of a\n");
+  EXPECT_NE(hosts.run("control", "ssh a 'ssh -o ConnectTimeout=5 b true'").first, 0) << "no key";
+  const auto [wrote, said] = hosts.run("a", "echo x >/etc/of-a; echo x >/usr/of-a; cat /etc/of-a");
+  EXPECT_EQ(wrote, 0) << said;
+  EXPECT_FALSE(fs::exists("/etc/of-a"));
+  EXPECT_FALSE(fs::exists("/usr/of-a"));
+  EXPECT_NE(hosts.run("b", "cat /etc/of-a /usr/of-a").first, 0);
+  hosts.power_off("a");
+  hosts.power_on("a");
+  EXPECT_EQ(hosts.run("control", "ssh a 'cat file /etc/of-a'").second, "of a\nx\n")
+      << "a disk outlives a power loss";
+}
+
+TEST(Lab, HostsOfTheirOwnFilesBeginWithTheContentsThatAreGiven) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  TemporaryFolder given;
+  write_file(given.path() / "one", "1\n");
+  const std::string home = "[[host]]\nname = 'a'\nuser = 'ana'\n";
+  VirtualHosts hosts("[hosts]\nnames = ['a']\nfiles = 'own'\ncontents = ['" +
+                     given.path().string() + ":/opt/given']\n" + home);
+  EXPECT_EQ(hosts.run("control", "ssh a 'cd /opt/given; cat one; echo 2 >two; cat two'").second,
+            "1\n2\n");
+  EXPECT_FALSE(fs::exists(given.path() / "two"));
+}
+
 TEST(LabConfig, SaysEveryMistakeWithItsPlace) {
   const char* text =
       "[network]\ndelay_ms = -1\nrate = 5\n[hosts]\nnames = ['a', 'a', 'b_c']\n"
@@ -216,6 +258,11 @@ TEST(LabConfig, RefusesWhatMakesNoSense) {
   wrong("[network]\nsubnet = '10.0.0.1'\n[hosts]\nnames = ['a']\n", "that end in 0");
   wrong(std::string(kTwo) + "private = ['x']\n", "expected absolute paths");
   wrong(std::string(kTwo) + "[[event]]\naction = 'power-off'\nhosts = ['control']\n", "stays on");
+  wrong(std::string(kTwo) + "contents = ['/x:/y']\n", "needs hosts.files = \"own\"");
+  wrong(std::string(kTwo) + "[[host]]\nname = 'a'\nuser = 'ana'\n",
+        "host[0].user: needs hosts.files");
+  wrong(std::string(kTwo) + "files = 'own'\n[[host]]\nname = 'a'\nhome = '/x'\n",
+        "of a user who is not root");
   wrong(std::string(kTwo) + "[[link]]\nhosts = ['a']\nto = ['b']\nrate_mbit = 1\n", "no `to`");
 }
 
