@@ -9,21 +9,20 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/hosts/host_chain.h"
 #include "launch/hosts/setup_scripts.h"
 
 namespace lockstep {
 
 namespace {
 
-std::string set_variable(const char* name, const std::string& value) {
-  return fmt::format("{}={}\n", name, shell_quote(value));
-}
-
 std::string own_machine() {
   utsname names{};
   ::uname(&names);
   return fmt::format("{} {}", names.sysname, names.machine);
 }
+
+std::string sender(const Host* from) { return from == nullptr ? "" : ", from " + from->name; }
 
 // A folder of links that tar follows, so that files get other names in the archive than they have
 // here.
@@ -153,6 +152,50 @@ std::vector<HostSetup::Answer> HostSetup::run(const std::string& what,
   return answers;
 }
 
+// Returns the answers of the hosts that succeeded.
+std::vector<HostSetup::Answer> HostSetup::deliver(const Delivery& delivery) {
+  std::vector<Answer> answers = deliver_in_chain(delivery);
+  std::vector<Step> rest;
+  for (const Host* host : delivery.hosts) {
+    const auto of_host = [&](const auto& one) { return one.host == host; };
+    if (std::none_of(answers.begin(), answers.end(), of_host) &&
+        std::none_of(failures_.begin(), failures_.end(), of_host)) {
+      rest.push_back({host, delivery.shell_text, delivery.feeder});
+    }
+  }
+  for (Answer& answer : run(delivery.what, rest)) answers.push_back(std::move(answer));
+  return answers;
+}
+
+// Leaves out hosts that the others do not reach.
+std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& delivery) {
+  constexpr int64_t kWorthIt = 4 << 20;  // bytes: the keys cost some round trips
+  std::vector<const Host*> hosts;
+  for (const Host* host : delivery.hosts) {
+    if (!is_this_machine(*host)) hosts.push_back(host);
+  }
+  std::vector<Answer> answers;
+  if (hosts.size() < 2 || delivery.bytes < kWorthIt) return answers;
+  HostChain chain(hosts, options_.remote);
+  for (const ChainEnd& end : chain.send(delivery.shell_text, delivery.feeder)) {
+    log(*end.host, "== " + delivery.what + (end.from ? ", from " + end.from->name : ""));
+    log(*end.host, end.output);
+    log(*end.host, end.error);
+    if (!end.reached) {
+      if (end.from != nullptr) {
+        note(*end.host, fmt::format("{} does not reach it: sent from here", end.from->name));
+      }
+    } else if (end.status == 0) {
+      answers.push_back({end.host, end.output, end.from});
+    } else {
+      MachineError error = remote_error(*end.host, end.status, end.error);
+      error.add_context(delivery.what);
+      fail(*end.host, std::move(error));
+    }
+  }
+  return answers;
+}
+
 bool HostSetup::has_room(const Answer& answer, int64_t bytes) {
   constexpr int64_t kSpare = 64 << 20;  // a full disk stops more than us
   std::size_t start = answer.output.find("free ");
@@ -170,7 +213,7 @@ bool HostSetup::has_room(const Answer& answer, int64_t bytes) {
 }
 
 void HostSetup::install_packages(const std::vector<std::string>& packages) {
-  std::string text = set_variable("packages", join(packages, " ")) + detail::kPackages;
+  std::string text = shell_assignment("packages", join(packages, " ")) + detail::kPackages;
   for (const Answer& answer : run("installing packages", on_all(text, {}))) {
     note(*answer.host, answer.output.empty() ? "packages: all there"
                                              : "packages: " + std::string(trim(answer.output)));
@@ -184,11 +227,13 @@ void HostSetup::install_program(const ProgramFiles& program) {
     parcel.add(piece.sha256, piece.source);
     sizes[piece.sha256] = piece.bytes;
   }
-  std::string head = set_variable("hash", program.hash) + set_variable("machine", own_machine());
-  std::vector<Step> steps;
-  std::map<const Host*, int64_t> sent;
-  for (const Answer& answer : run("looking for lockstep " + program.hash,
-                                  on_all(head + detail::kAskProgram, parcel.list()))) {
+  std::string head =
+      shell_assignment("hash", program.hash) + shell_assignment("machine", own_machine());
+  std::set<std::string> missing;  // on any of the hosts
+  std::vector<const Answer*> lacking;
+  const std::vector<Answer> found = run("looking for lockstep " + program.hash,
+                                        on_all(head + detail::kAskProgram, parcel.list()));
+  for (const Answer& answer : found) {
     if (answer.output.find("installed\n") != std::string::npos) {
       note(*answer.host, fmt::format("lockstep {}: there already", program.hash));
       continue;
@@ -197,21 +242,22 @@ void HostSetup::install_program(const ProgramFiles& program) {
       note(*answer.host, fmt::format("lockstep {}: switched to", program.hash));
       continue;
     }
-    std::set<std::string> missing;
-    int64_t bytes = 0;
     for (const std::string& line : split(answer.output, '\n')) {
-      if (line.starts_with("missing ") && missing.insert(line.substr(8)).second) {
-        bytes += sizes.at(line.substr(8));
-      }
+      if (line.starts_with("missing ")) missing.insert(line.substr(8));
     }
-    if (!has_room(answer, bytes)) continue;
-    sent[answer.host] = bytes;
-    steps.push_back({answer.host, head + detail::kInstallProgram,
-                     parcel.stream({missing.begin(), missing.end()})});
+    lacking.push_back(&answer);
   }
-  for (const Answer& answer : run("copying lockstep " + program.hash, steps)) {
-    note(*answer.host, fmt::format("lockstep {}: copied {}", program.hash,
-                                   short_bytes(static_cast<double>(sent[answer.host]))));
+  Delivery delivery{.what = "copying lockstep " + program.hash,
+                    .shell_text = head + detail::kInstallProgram,
+                    .feeder = parcel.stream({missing.begin(), missing.end()})};
+  for (const std::string& content : missing) delivery.bytes += sizes.at(content);
+  for (const Answer* answer : lacking) {
+    if (has_room(*answer, delivery.bytes)) delivery.hosts.push_back(answer->host);
+  }
+  const std::string bytes = short_bytes(static_cast<double>(delivery.bytes));
+  for (const Answer& answer : deliver(delivery)) {
+    note(*answer.host,
+         fmt::format("lockstep {}: copied {}{}", program.hash, bytes, sender(answer.from)));
   }
 }
 
@@ -225,45 +271,53 @@ void HostSetup::copy(const Copy& copy) {
   Parcel all(pieces);
   std::map<std::string, const Piece*> by_path;
   for (const Piece& piece : pieces) by_path[piece.path] = &piece;
-  std::string head = set_variable("to", to);
-  std::vector<Step> steps;
-  std::vector<std::unique_ptr<Parcel>> parcels;  // hosts may lack different files
-  std::map<const Host*, std::string> done;
-  for (const Answer& answer :
-       run("looking at " + copy.destination, on_all(head + detail::kAskFiles, all.list()))) {
-    std::vector<Piece> changed;
-    int64_t bytes = 0;
+  std::string head = shell_assignment("to", to);
+  std::map<std::string, const Piece*> missing;  // on any of the hosts
+  std::vector<const Answer*> lacking;
+  const std::vector<Answer> found =
+      run("looking at " + copy.destination, on_all(head + detail::kAskFiles, all.list()));
+  for (const Answer& answer : found) {
+    bool lacks = false;
     for (const std::string& line : split(answer.output, '\n')) {
       auto piece = by_path.find(line.substr(0, line.rfind(": FAILED")));
-      if (!line.ends_with(": OK") && piece != by_path.end()) changed.push_back(*piece->second);
+      if (line.ends_with(": OK") || piece == by_path.end()) continue;
+      missing.insert(*piece);
+      lacks = true;
     }
-    for (const Piece& piece : changed) bytes += piece.bytes;
-    if (changed.empty()) {
+    if (lacks) {
+      lacking.push_back(&answer);
+    } else {
       note(*answer.host,
            fmt::format("{}: {} files, none changed", copy.destination, pieces.size()));
-      continue;
     }
-    if (!has_room(answer, bytes)) continue;
-    parcels.push_back(std::make_unique<Parcel>(changed));
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < changed.size(); ++i) {
-      names.push_back(std::to_string(i));
-      parcels.back()->add(names.back(), changed[i].source);
-    }
-    done[answer.host] =
-        fmt::format("{}: {} of {} files copied, {}", copy.destination, changed.size(),
-                    pieces.size(), short_bytes(static_cast<double>(bytes)));
-    steps.push_back({answer.host, head + detail::kPutFiles, parcels.back()->stream(names)});
   }
-  for (const Answer& answer : run("copying " + copy.destination, steps)) {
-    note(*answer.host, done[answer.host]);
+  std::vector<Piece> changed;
+  Delivery delivery{
+      .what = "copying " + copy.destination, .shell_text = head + detail::kPutFiles, .feeder = {}};
+  for (const auto& [path, piece] : missing) {
+    changed.push_back(*piece);
+    delivery.bytes += piece->bytes;
   }
+  Parcel parcel(changed);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    names.push_back(std::to_string(i));
+    parcel.add(names.back(), changed[i].source);
+  }
+  delivery.feeder = parcel.stream(names);
+  for (const Answer* answer : lacking) {
+    if (has_room(*answer, delivery.bytes)) delivery.hosts.push_back(answer->host);
+  }
+  const std::string done =
+      fmt::format("{}: {} of {} files copied, {}", copy.destination, changed.size(), pieces.size(),
+                  short_bytes(static_cast<double>(delivery.bytes)));
+  for (const Answer& answer : deliver(delivery)) note(*answer.host, done + sender(answer.from));
 }
 
 void HostSetup::mount(const Mount& mount) {
-  std::string text = set_variable("source", mount.source) + set_variable("point", mount.point) +
-                     set_variable("type", mount.type) + set_variable("options", mount.options) +
-                     detail::kMount;
+  std::string text = shell_assignment("source", mount.source) +
+                     shell_assignment("point", mount.point) + shell_assignment("type", mount.type) +
+                     shell_assignment("options", mount.options) + detail::kMount;
   for (const Answer& answer : run("mounting " + mount.point, on_all(text, {}))) {
     bool added = answer.output.find("added") != std::string::npos;
     bool mounted = answer.output.find("mounted") != std::string::npos;

@@ -1,6 +1,7 @@
 // Sets hosts up over ssh: the program in ~/.lockstep, files, a shared file system. Every step runs
 // on all hosts at once and changes only what needs changing. A failed step leaves the host as it
-// was: what arrives is checked and put in place by renaming.
+// was: what arrives is checked and put in place by renaming. What several hosts lack goes from host
+// to host (launch/hosts/host_chain.h), so that this machine's line carries it once.
 //
 // ~/.lockstep/files/SHA256      contents, shared by all versions through hard links
 //   ~/.lockstep/HASH/             bin/lockstep, lib/*.so: one version, named by its contents
@@ -64,9 +65,19 @@ class HostSetup {
   struct Answer {
     const Host* host;
     std::string output;
+    const Host* from = nullptr;  // the host that sent it what it lacked; null: this machine
+  };
+  // A stream of this machine's, and who lacks it.
+  struct Delivery {
+    std::string what, shell_text;
+    std::vector<std::string> feeder;
+    std::vector<const Host*> hosts = {};
+    int64_t bytes = 0;
   };
   std::vector<Step> on_all(const std::string& text, const std::vector<std::string>& feeder) const;
   std::vector<Answer> run(const std::string& what, const std::vector<Step>& steps);
+  std::vector<Answer> deliver(const Delivery& delivery);
+  std::vector<Answer> deliver_in_chain(const Delivery& delivery);
   void fail(const Host& host, MachineError error);
   void log(const Host& host, std::string_view text) const;
   void note(const Host& host, const std::string& line) const;

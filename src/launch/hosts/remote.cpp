@@ -50,6 +50,10 @@ std::string shell_quote(std::string_view word) {
   return out + "'";
 }
 
+std::string shell_assignment(std::string_view name, std::string_view value) {
+  return fmt::format("{}={}\n", name, shell_quote(value));
+}
+
 std::vector<std::string> ssh_command(const Host& host, const RemoteOptions& options,
                                      const std::string& shell_text) {
   std::vector<std::string> words = ssh_words(options);

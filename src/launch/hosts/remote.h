@@ -27,6 +27,8 @@ struct RemoteOptions {
 
 // Quotes one word for any shell: 'it'\''s'.
 std::string shell_quote(std::string_view word);
+// Returns a line of a shell script that sets a variable.
+std::string shell_assignment(std::string_view name, std::string_view value);
 
 // Returns the command line to exec: ssh with BatchMode, a connection timeout, disconnection 6 s
 // after the host goes silent, no forwarding and no terminal. The host runs `shell_text` in /bin/sh,
