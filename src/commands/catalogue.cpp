@@ -9,6 +9,7 @@
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
+#include "commands/files.h"
 #include "commands/launch.h"
 #include "commands/netlab.h"
 #include "commands/new.h"
@@ -38,6 +39,7 @@ const Catalogue<Command>& commands() {
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");
     c.add("agent", agent, "");  // what launch starts on each host
+    c.add("files", files, "");  // what launch --push asks on each host
     c.add("cluster", cluster, "list, enter, check and set up hosts, run commands on them");
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "commands/host_arguments.h"
+#include "commands/push.h"
 #include "commands/train.h"
 #include "config/source.h"
 #include "dist/rank/launch_environment.h"
@@ -32,7 +33,7 @@ struct LaunchArguments {
   std::vector<std::string> exported;
   double grace = 10, host_timeout = 60, host_poll = 10, silence = 5;
   int restarts = -1, min_hosts = 0;
-  bool pin = false;
+  bool pin = false, push = false;
 };
 
 void describe(CommandLine& app, LaunchArguments& a) {
@@ -54,7 +55,12 @@ void describe(CommandLine& app, LaunchArguments& a) {
                  "for train over hosts)")
       ->non_negative();
   const char* group = "Hosts";
-  app.add_option("--cwd", a.folder, "folder to work in on every host (default: this one)")
+  app.add_option("--cwd", a.folder,
+                 "folder to work in on every host, '~/...' below each home (default: this one; "
+                 "~/lockstep/NAME with --push)")
+      ->group(group);
+  app.add_flag("--push", a.push,
+               "first bring the program, the configuration and what it names to all hosts")
       ->group(group);
   app.add_option("--interface", a.interface, "network interface to talk over, on every host")
       ->group(group);
@@ -144,6 +150,7 @@ void add_hosts(const LaunchArguments& a, Launch& launch) {
   if (launch.hosts.hosts.empty()) {
     if (!a.interface.empty()) throw ConfigError("--interface {}: no hosts are given", a.interface);
     if (a.min_hosts > 0) throw ConfigError("--min-hosts {}: no hosts are given", a.min_hosts);
+    if (a.push) throw ConfigError("--push: no hosts are given; -H a,b names some");
     if (a.ranks != kAuto) launch.ranks = to_ranks(a.ranks.empty() ? "1" : a.ranks, kMostLocalRanks);
     return;
   }
@@ -154,8 +161,10 @@ void add_hosts(const LaunchArguments& a, Launch& launch) {
   }
   launch.remote = a.hosts.remote;
   launch.interface = a.interface;
-  launch.folder = a.folder.empty() ? std::filesystem::current_path().string()
-                                   : std::filesystem::absolute(a.folder).string();
+  const bool as_given = a.folder.starts_with('~');  // below each host's home
+  launch.folder = a.folder.empty() ? fs::current_path().string()
+                  : as_given       ? a.folder
+                                   : fs::absolute(a.folder).string();
   add_travelling_variables(launch.environment);
 }
 
@@ -180,7 +189,10 @@ std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& 
   launch.needs_gpus = config->run.device == "cuda";
   if (!config->run.folder.empty()) {
     std::filesystem::path folder = config->run.folder;
-    if (!a.folder.empty()) folder = std::filesystem::path(a.folder) / folder;
+    // With --push the hosts' folders are not this one; what the launcher notes lies here.
+    if (!a.folder.empty() && !a.push && !a.folder.starts_with('~')) {
+      folder = std::filesystem::path(a.folder) / folder;
+    }
     launch.events = folder / "launch.jsonl";
   }
   return config->run.device;
@@ -201,6 +213,19 @@ std::string device_of(const Arguments& command) {
     }
   }
   return out;
+}
+
+// Brings the job to its hosts; what follows works with it as they have it.
+void push(const LaunchArguments& a, Launch& launch, Arguments& command) {
+  JobOnHosts job = push_job({.hosts = launch.hosts,
+                             .remote = launch.remote,
+                             .folder = a.folder,
+                             .min_hosts = a.min_hosts,
+                             .command = a.program.empty() ? command : Arguments()});
+  launch.hosts = std::move(job.hosts);
+  launch.folder = std::move(job.folder);
+  launch.remote.program = std::move(job.program);
+  if (a.program.empty()) command = std::move(job.command);
 }
 
 int threads_given(const Launch& launch) {
@@ -271,6 +296,7 @@ int launch(const Arguments& arguments) {
   } else if (given.program.empty()) {
     device = device_of(command);
   }
+  if (given.push) push(given, launch, command);
   settle_ranks(given, device, launch);
   launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   launch.command = {given.program};

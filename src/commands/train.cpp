@@ -47,16 +47,23 @@ void update_config(const RunFolder& folder, const std::string& config, bool resu
   log_info("the configuration changed; the former one is kept as {}", kept().string());
 }
 
-RunConfig read_config(const TrainArguments& arguments) {
+// Returns the configuration file, and moves the key=value words to `settings`.
+std::string take_file(const TrainArguments& arguments, std::vector<std::string>& settings) {
   std::vector<std::string> words = arguments.words;
-  std::vector<std::string> settings = take_settings(words);
+  settings = take_settings(words);
   if (words.size() != 1) {
     throw ConfigError(
         "train: expected one configuration file and key=value words, got {} files{}; see: lockstep "
         "train --help",
         words.size(), words.empty() ? "" : " (" + fmt::format("{}", fmt::join(words, ", ")) + ")");
   }
-  return read_run_config(words.front(), settings);
+  return words.front();
+}
+
+RunConfig read_config(const TrainArguments& arguments) {
+  std::vector<std::string> settings;
+  const std::string file = take_file(arguments, settings);
+  return read_run_config(file, settings);
 }
 
 struct Benchmark {
@@ -270,6 +277,12 @@ std::optional<RunConfig> config_of_train(const Arguments& arguments) {
   RunConfig config = read_config(parsed);
   if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
   return config;
+}
+
+std::string file_of_train(const Arguments& arguments) {
+  TrainArguments parsed;
+  std::vector<std::string> settings;
+  return parse(arguments, parsed) ? take_file(parsed, settings) : "";
 }
 
 int train(const Arguments& arguments) {

@@ -22,7 +22,8 @@ struct RemoteOptions {
   std::string user, key;           // empty: from the configuration
   std::vector<std::string> extra;  // words for -o; they override ours
   double connect_seconds = 10;
-  std::string program;  // lockstep on the hosts; empty: searched for (lockstep_text)
+  // Lockstep on the hosts, "~/..." below each one's home; empty: searched for (lockstep_text).
+  std::string program;
 };
 
 // Quotes one word for any shell: 'it'\''s'.

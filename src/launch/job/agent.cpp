@@ -21,6 +21,7 @@
 #include "launch/job/channel.h"
 #include "launch/processes/child_process.h"
 #include "launch/processes/signal_queue.h"
+#include "launch/push/held_files.h"
 #include "train/config/run_folder.h"
 
 namespace lockstep {
@@ -178,9 +179,9 @@ void Agent::obey(const Frame& frame) {
 }
 
 Prepared Agent::prepare(const PrepareOrder& order) {
-  if (::chdir(order.folder.c_str()) != 0) {
+  if (::chdir(expand_home(order.folder).c_str()) != 0) {
     ConfigError error("the folder {} is not there: {}", order.folder, std::strerror(errno));
-    error.set_advice("mount or copy it to every host, or --cwd FOLDER");
+    error.set_advice("--push brings what the job needs, --cwd FOLDER names another");
     throw error;
   }
   if (!order.program.empty()) find_program(order.program);

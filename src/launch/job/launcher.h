@@ -30,7 +30,7 @@ struct Launch {
   // For several hosts; empty means this machine.
   HostList hosts;
   RemoteOptions remote;
-  std::string folder;                       // current folder of the ranks, on every host
+  std::string folder;                       // of the ranks, on every host; "~/...": below its home
   std::string interface;                    // of all hosts for traffic; empty: the route decides
   std::vector<std::string> environment;     // NAME=value, set for all ranks
   bool needs_gpus = false;                  // one for each rank
