@@ -175,7 +175,7 @@ TEST_F(PushTest, TakesARecipeByItsNameAndHostsThatPrintAtLogin) {
 TEST_F(PushTest, SaysOfAllHostsAtOnceWhatIsWrongWithThem) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   VirtualHosts hosts("[hosts]\nnames = ['a', 'b', 'c', 'd', 'e']\nfiles = 'own'\n" +
-                     std::string(kHosts) +
+                     std::string(kTwo) + kThird +
                      "[[host]]\nname = 'd'\nuser = 'dora'\n[[host]]\nname = 'e'\nuser = 'eva'\n");
   const std::string pretend = "cat >/usr/local/bin/{0}; chmod 755 /usr/local/bin/{0}";
   hosts.run("a", "printf '#!/bin/sh\\ncase $1 in -s) echo Linux ;; *) echo riscv64 ;; esac\\n' |" +
