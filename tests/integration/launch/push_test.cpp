@@ -220,7 +220,7 @@ TEST_F(PushTest, MendsWhatChangedOnAHostAndALibraryThatIsMissing) {
   hosts.run("b",
             "printf x | dd of=/data/people/ben/lockstep/work/data/corpus/large bs=1 "
             "seek=5000000 conv=notrunc");
-  hosts.run("b", "rm /data/people/ben/.lockstep/*/lib/libc10.so");
+  hosts.run("b", "cd /data/people/ben; rm .lockstep/*/lib/libc10.so; chown -R ben .lockstep");
   const auto [lost, missing] =
       hosts.run("control",
                 fmt::format("'{}' launch -H a,b --cwd '~/lockstep/work' --program sh -- -c true",
