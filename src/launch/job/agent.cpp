@@ -83,7 +83,7 @@ class Agent : RankEvents {
   Channel channel_;
   Descriptor store_;
   std::chrono::milliseconds grace_{0};  // of the current attempt
-  Clock::time_point next_beat_ = Clock::now();
+  Clock::time_point next_beat_ = Clock::now(), next_day_ = next_beat_;
   bool leaving_ = false;
 };
 
@@ -122,6 +122,10 @@ void Agent::check_time() {
   Clock::time_point now = Clock::now();
   ranks_.check_time(now);
   if (leaving_) return;
+  if (options_.daily && now >= next_day_) {
+    options_.daily();
+    next_day_ = now + std::chrono::hours(24);
+  }
   if (now >= next_beat_) {
     channel_.send(kBeat);
     next_beat_ = now + kBeatEvery;
@@ -200,6 +204,7 @@ Prepared Agent::prepare(const PrepareOrder& order) {
 
 void Agent::start(std::string_view payload) {
   auto order = decode<StartOrder>(payload);
+  if (options_.admit) options_.admit(order);
   Descriptor store = std::move(store_);
   grace_ = std::chrono::milliseconds(order.grace_milliseconds);
   ranks_.start(order, std::move(store));

@@ -2,10 +2,12 @@
 // asking the hosts that the user names.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/jobs/job_record.h"
+#include "launch/jobs/job_sighting.h"
 
 namespace lockstep {
 
@@ -13,12 +15,7 @@ namespace lockstep {
 struct HostWithJobs {
   const Host* host = nullptr;
   std::string error;  // why it did not answer; empty: it did
-  struct Job {
-    JobRecord record;
-    bool launcher_lives = false;  // there, now
-    bool agent_lives = false;     // there, now: a launcher somewhere is connected to it
-  };
-  std::vector<Job> jobs = {};
+  HostSighting says = {};
 };
 
 // Asks all hosts at once (`lockstep job list` there). `hosts` must outlive the result.
@@ -26,16 +23,27 @@ std::vector<HostWithJobs> ask_for_jobs(const HostList& hosts, const RemoteOption
 
 // A job, and how its hosts are reached from here.
 struct FoundJob {
-  JobRecord record;  // of the highest term that a host has
-  HostList hosts;    // in the order of the record; all of them
+  // A host of the job, as the record has them, and what it says of the job.
+  struct Place {
+    Host host;
+    std::string error;               // why it did not answer; empty: it did
+    std::optional<JobSighting> saw;  // nothing: it did not answer, or has no such job
+  };
+  JobRecord record;  // of the highest term that a host has, from the launcher's host if it answers
   RemoteOptions remote;
-  std::vector<bool> answered;  // by host
-  bool lives = false;          // its launcher runs
-  std::string launcher_error;  // why the launcher's host did not answer; empty: it did
+  std::vector<Place> places;  // by host of the record
 
-  const Host& host(const std::string& name) const;  // throws MachineError for a name it lacks
-  bool lost() const { return record.state != JobState::kEnded && !lives; }
+  const Place& place(const std::string& name) const;  // throws MachineError for a name it lacks
+  const Place& launcher() const { return place(record.launcher); }
+  bool ended() const { return record.state == JobState::kEnded; }
+  // Whether a launcher runs, as its host or an agent that it has connected says.
+  bool lives() const;
+  std::string state() const;  // "starting", "running", "ended: 0", "lost"
 };
+
+// All jobs of hosts that were asked, by id. A host of a job that is none of those asked is reached
+// by its ssh name.
+std::vector<FoundJob> jobs_of(const std::vector<HostWithJobs>& asked, const RemoteOptions& remote);
 
 // `id` may be the beginning of one. `hosts` are those that the user named; an empty list means
 // those that this machine knows of the job, from where it was started. Throws ConfigError when no

@@ -50,6 +50,7 @@ void visit_job(Record& r, Visitor&& f) {
   f("term", r.term);
   f("state", r.state);
   f("started", r.started);
+  f("stepped", r.stepped);
   f("ended", r.ended);
   f("exit_code", r.exit_code);
   f("message", r.message);
@@ -171,6 +172,17 @@ fs::path in_home(const std::string& path) {
 
 fs::path jobs_folder() { return own_home() / ".lockstep/jobs"; }
 fs::path job_folder(const std::string& id) { return jobs_folder() / id; }
+
+std::vector<std::string> jobs_of_this_host() {
+  std::vector<std::string> out;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(jobs_folder(), none)) {
+    const std::string name = entry.path().filename().string();
+    if (is_job_id(name) && fs::exists(entry.path() / "job.json")) out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
 
 std::optional<JobRecord> read_job_record(const std::string& id) {
   const fs::path path = job_folder(id) / "job.json";

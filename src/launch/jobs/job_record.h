@@ -2,8 +2,10 @@
 //
 //   ~/.lockstep/jobs/ID/          on every host of the job
 //     job.json                    JobRecord
+//     me                          the host's name in it
+//     program                     a link to the lockstep that the job began with
 //     key, config, known_hosts, door    of ssh, while the job lives (launch/hosts/host_key.h)
-//     lock                        held by the launcher while it runs
+//     launcher, agent.NAME        locked by the launcher, and by the agent of a host (job_lock.h)
 //     out, err                    on the launcher's host: what the launcher printed
 //   ~/.lockstep/known_jobs/ID.json    KnownJob, on the machine that started it
 #pragma once
@@ -42,9 +44,9 @@ struct JobRecord {
   std::string launcher;  // name of the host that the launcher runs on
   int term = 1;          // counts launchers of the job: a resume adds one, and the highest counts
   JobState state = JobState::kStarting;
-  double started = 0, ended = 0;  // Unix seconds; ended: 0 until then
-  int exit_code = 0;              // once ended
-  std::string message;            // once ended: why, for a person; empty on success
+  double started = 0, stepped = 0, ended = 0;  // Unix seconds: begun, first step done, over; or 0
+  int exit_code = 0;                           // once ended
+  std::string message;                         // once ended: why, for a person; empty on success
 };
 
 // The record as JSON, and back. job_record_of() throws DataError, which begins with `place`, for a
@@ -76,6 +78,9 @@ KnownJob known_job_of(const std::string& text, const std::string& place);  // th
 // All of ~/.lockstep/known_jobs, by id. What cannot be read is left out.
 std::vector<KnownJob> known_jobs();
 void write_known_job(const KnownJob& job);
+
+// The ids of the jobs that this host has a folder of.
+std::vector<std::string> jobs_of_this_host();
 
 // Whether a text has the form of a job's id: letters, digits and hyphens.
 bool is_job_id(const std::string& text);
