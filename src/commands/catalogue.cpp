@@ -1,6 +1,7 @@
 #include "commands/catalogue.h"
 
 #include "commands/agent.h"
+#include "commands/attach.h"
 #include "commands/average.h"
 #include "commands/classify.h"
 #include "commands/cluster.h"
@@ -10,7 +11,10 @@
 #include "commands/evaluate.h"
 #include "commands/export.h"
 #include "commands/files.h"
+#include "commands/job.h"
+#include "commands/jobs.h"
 #include "commands/launch.h"
+#include "commands/logs.h"
 #include "commands/netlab.h"
 #include "commands/new.h"
 #include "commands/plan.h"
@@ -18,8 +22,10 @@
 #include "commands/probe.h"
 #include "commands/reference.h"
 #include "commands/report.h"
+#include "commands/resume.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
+#include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/tensorboard.h"
 #include "commands/tokenize.h"
@@ -40,6 +46,12 @@ const Catalogue<Command>& commands() {
     c.add("launch", launch, "start several ranks of a command, here or on hosts");
     c.add("agent", agent, "");  // what launch starts on each host
     c.add("files", files, "");  // what launch --push asks on each host
+    c.add("jobs", list_jobs, "the jobs that launch --detach started, and how they are");
+    c.add("attach", attach, "what a job prints, until it ends");
+    c.add("logs", logs, "what a job, or one of its ranks, printed");
+    c.add("stop", stop_job, "a job saves a checkpoint and ends");
+    c.add("resume", resume_job, "a job goes on, also without the host of its launcher");
+    c.add("job", job_on_host, "");  // what these start on each host
     c.add("cluster", cluster, "list, enter, check and set up hosts, run commands on them");
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "launch/jobs/job_record.h"
 #include "launch/push/held_files.h"
 
 namespace lockstep {
@@ -29,7 +30,7 @@ int files(const Arguments& arguments) {
   std::vector<std::string> paths;
   read_question(read_input(), pieces, paths);
   try {
-    fmt::print("{}", answer_text(look_at_files(expand_home(folder), pieces, paths)));
+    fmt::print("{}", answer_text(look_at_files(in_home(folder), pieces, paths)));
   } catch (const Error& error) {  // as setup_scripts.h says what is wrong with a host
     fmt::print(stderr, "lockstep: {}\n", error.what());
     return kExitMachine;

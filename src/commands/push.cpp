@@ -35,7 +35,8 @@ void show(const PushPlan& plan, const JobOnHosts& job) {
 
 // Writes the words so that paths are those of the hosts: the configuration's name is another where
 // it lies elsewhere or is a recipe's, and later words win.
-void translate_words(const PushPlan& plan, const RunConfig& config, Arguments& command) {
+void translate_words(const PushPlan& plan, const RunConfig& config, JobOnHosts& job) {
+  Arguments& command = job.command;
   const std::string file = file_of_train({command.begin() + 1, command.end()});
   *std::find(command.begin() + 1, command.end(), file) = plan.inputs.front().there;
   for (const JobInput& input : plan.inputs) {
@@ -45,6 +46,7 @@ void translate_words(const PushPlan& plan, const RunConfig& config, Arguments& c
   }
   const fs::path run = config.run.folder;
   const std::string within = run.is_absolute() ? path_within(fs::current_path(), run) : "";
+  job.run_folder = within.empty() ? run.string() : within;
   if (!within.empty()) command.push_back(path_setting("run.folder", within));
 }
 
@@ -64,7 +66,7 @@ std::optional<PushPlan> plan_of(JobOnHosts& job) {
                              .inputs = inputs.entries(),
                              .run_folder = config->run.folder},
                             hashes);
-  translate_words(plan, *config, job.command);
+  translate_words(plan, *config, job);
   return plan;
 }
 
@@ -148,7 +150,8 @@ JobOnHosts push_job(const PushWishes& wishes) {
   JobOnHosts job{.hosts = wishes.hosts,
                  .folder = folder_on_hosts(wishes.folder),
                  .program = wishes.remote.program,
-                 .command = wishes.command};
+                 .command = wishes.command,
+                 .run_folder = ""};
   const std::optional<PushPlan> plan = plan_of(job);
   if (plan) show(*plan, job);
   HostSetup::Options options{.remote = wishes.remote, .log_folder = ""};

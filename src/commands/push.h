@@ -18,10 +18,11 @@ struct PushWishes {
 
 // A job as the hosts have it.
 struct JobOnHosts {
-  HostList hosts;       // those that have everything, in the order given
-  std::string folder;   // to work in, the same text on every host: "~/lockstep/nmt", "/data/nmt"
-  std::string program;  // "~/.lockstep/HASH/lockstep", or what --program-on-hosts says
-  Arguments command;    // the words to run there: paths are those of the hosts
+  HostList hosts;          // those that have everything, in the order given
+  std::string folder;      // to work in, the same text on every host: "~/lockstep/nmt", "/data/nmt"
+  std::string program;     // "~/.lockstep/HASH/lockstep", or what --program-on-hosts says
+  Arguments command;       // the words to run there: paths are those of the hosts
+  std::string run_folder;  // run.folder as the hosts have it; empty: no training
 };
 
 // Returns the folder to work in on the hosts: `given` (--cwd) as the hosts understand it, a path

@@ -81,7 +81,9 @@ std::vector<std::string> ssh_command(const Host& host, const RemoteOptions& opti
         "RequestTTY=no", "EscapeChar=none", "LogLevel=ERROR"}) {
     add_setting(words, setting);
   }
-  words.insert(words.end(), {"--", host.ssh_name, "exec /bin/sh -c " + shell_quote(shell_text)});
+  words.insert(words.end(),
+               {"--", host.ssh_name,
+                options.door ? shell_text : "exec /bin/sh -c " + shell_quote(shell_text)});
   return words;
 }
 
@@ -106,24 +108,26 @@ std::vector<std::string> host_command(const Host& host, const RemoteOptions& opt
   return ssh_command(host, options, shell_text);
 }
 
-std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words) {
+std::string find_lockstep_text(const RemoteOptions& options) {
   constexpr const char* kNone = "{ echo 'lockstep: no such program on this host' >&2; exit 127; }";
-  std::string text;
   if (!options.program.empty()) {
     constexpr std::string_view kHome = "~/";
     const bool at_home = options.program.starts_with(kHome);
     const std::string program =
         at_home ? "\"$HOME\"/" + shell_quote(options.program.substr(kHome.size()))
                 : shell_quote(options.program);
-    text = fmt::format("p={}; command -v \"$p\" >/dev/null || {}; ", program, kNone);
-  } else {
-    std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
-    text = fmt::format(
-        "p=$HOME/.lockstep/current/lockstep; [ -x \"$p\" ] || p={}; "
-        "[ -x \"$p\" ] || p=$(command -v lockstep) || {}; ",
-        shell_quote(own), kNone);
+    return fmt::format("p={}; command -v \"$p\" >/dev/null || {}; ", program, kNone);
   }
-  text += "exec \"$p\"";
+  std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+  return fmt::format(
+      "p=$HOME/.lockstep/current/lockstep; [ -x \"$p\" ] || p={}; "
+      "[ -x \"$p\" ] || p=$(command -v lockstep) || {}; ",
+      shell_quote(own), kNone);
+}
+
+std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words) {
+  if (options.door) return "lockstep " + join(words, " ");
+  std::string text = find_lockstep_text(options) + "exec \"$p\"";
   for (const std::string& word : words) text += " " + shell_quote(word);
   return text;
 }

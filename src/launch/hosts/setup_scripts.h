@@ -177,7 +177,7 @@ $get install -y --no-install-recommends $missing >&2 || {
 echo "added$missing"
 )sh";
 
-// Prints "removed NAME" for each version.
+// Prints "removed NAME" for each version. One that a job began with stays while the job lives.
 inline constexpr const char* kPrune = R"sh(
 home=$HOME/.lockstep
 current=$(readlink "$home/current")
@@ -185,6 +185,11 @@ for folder in "$home"/*/; do
   folder=${folder%/}
   [ -x "$folder/bin/lockstep" ] && [ ! -L "$folder" ] || continue
   [ "${folder##*/}" != "$current" ] || continue
+  real=$(readlink -f "$folder")
+  for link in "$home"/jobs/*/program; do
+    [ -f "${link%/*}/key" ] || continue
+    case $(readlink "$link") in "$real"/*) continue 2 ;; esac
+  done
   rm -rf "$folder" || exit 1
   echo "removed ${folder##*/}"
 done

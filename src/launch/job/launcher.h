@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct Launch {
   std::vector<std::string> environment;     // NAME=value, set for all ranks
   bool needs_gpus = false;                  // one for each rank
   std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
+  std::vector<std::string> agent_words;     // further arguments for each agent
+
+  std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
 };
 
 struct LaunchOutcome {

@@ -74,13 +74,6 @@ std::map<std::string, int> files_in_use(const fs::path& folder) {
 
 }  // namespace
 
-fs::path expand_home(const std::string& folder) {
-  if (folder != "~" && !folder.starts_with("~/")) return folder;
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home != '/') throw MachineError("{}: HOME is not set", folder);
-  return folder == "~" ? fs::path(home) : fs::path(home) / folder.substr(2);
-}
-
 HeldFiles look_at_files(const fs::path& folder, const std::vector<Piece>& pieces,
                         const std::vector<std::string>& paths) {
   make_writable(folder);

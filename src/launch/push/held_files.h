@@ -29,9 +29,6 @@ struct HeldFiles {
   std::vector<Use> used;
 };
 
-// Returns `folder` with a leading ~ replaced by this user's home.
-fs::path expand_home(const std::string& folder);
-
 // Looks at a folder of this machine, which is made where there is none. Paths that are not sent may
 // be relative to it. Throws MachineError when it cannot be made or written.
 HeldFiles look_at_files(const fs::path& folder, const std::vector<Piece>& pieces,

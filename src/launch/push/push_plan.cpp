@@ -6,7 +6,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "launch/push/held_files.h"
+#include "launch/jobs/job_record.h"
 
 namespace lockstep {
 
@@ -46,7 +46,7 @@ class Planner {
  private:
   void add(const std::string& key, const std::string& value) {
     JobInput input{.key = key, .value = value, .there = value};
-    const fs::path path = (folder_ / expand_home(value)).lexically_normal();
+    const fs::path path = (folder_ / in_home(value)).lexically_normal();
     std::error_code failed;
     input.sent = fs::exists(path, failed);
     if (input.sent) {
