@@ -84,6 +84,19 @@ std::vector<const Host*> hosts_of(const std::vector<const HostWithJobs*>& hosts)
   return out;
 }
 
+// A launcher that could not even begin leaves the end of the job to us; one that another command
+// started meanwhile lives on.
+void end_unless_it_lives(JobRecord record, int code, const std::vector<const Host*>& hosts,
+                         const RemoteOptions& remote) {
+  HostList list{.hosts = {}, .source = "its hosts"};
+  for (const Host* host : hosts) list.hosts.push_back(*host);
+  for (const FoundJob& job : jobs_of(ask_for_jobs(list, remote), remote)) {
+    if (job.record.id == record.id && job.lives()) return;
+  }
+  record.exit_code = code;
+  end_job(record, hosts, remote);
+}
+
 }  // namespace
 
 void check_from(const std::string& from, const HostList& hosts) {
@@ -106,11 +119,6 @@ int launch_detached(const Launch& launch, const DetachWishes& wishes) {
   for (const FoundJob& job : others) taken.push_back(job.record.id);
   for (const KnownJob& job : known_jobs()) taken.push_back(job.id);
   record.id = new_job_id(wishes.name, taken);
-  const auto launcher = std::find_if(hosts.begin(), hosts.end(), [&](const HostWithJobs* host) {
-    return host->host->name == record.launcher;
-  });
-  if (launcher == hosts.end()) throw MachineError("--from {}: it does not answer", wishes.from);
-
   KnownJob known{.id = record.id, .hosts = {}, .remote = from_anywhere(launch.remote)};
   for (const Host* host : hosts_of(hosts)) known.hosts.hosts.push_back(*host);
   const std::vector<std::string> errors = install_job(record, hosts_of(hosts), launch.remote);
@@ -120,31 +128,36 @@ int launch_detached(const Launch& launch, const DetachWishes& wishes) {
                        join(errors, "\n"));
   }
   write_known_job(known);
-  return start_and_say(record, *(*launcher)->host, launch.remote);
+  return start_and_say(record, hosts_of(hosts), launch.remote);
 }
 
-int start_and_say(const JobRecord& record, const Host& launcher, const RemoteOptions& remote) {
-  std::vector<std::string> names;
-  for (const JobHost& host : record.hosts) names.push_back(host.name);
-  fmt::print(stderr, "job {}: its launcher starts on {}\n", record.id, launcher.name);
+int start_and_say(const JobRecord& record, const std::vector<const Host*>& hosts,
+                  const RemoteOptions& remote) {
+  const auto launcher = std::find_if(
+      hosts.begin(), hosts.end(), [&](const Host* host) { return host->name == record.launcher; });
+  if (launcher == hosts.end()) throw MachineError("--from {}: it does not answer", record.launcher);
+  fmt::print(stderr, "job {}: its launcher starts on {}\n", record.id, record.launcher);
   int code = 0;
   try {
-    code = start_job(record, launcher, remote);
+    code = start_job(record, **launcher, remote);
   } catch (Error& error) {
     error.set_advice(fmt::format("lockstep attach {} shows how it goes on", record.id));
     throw;
   }
   if (code != kExitOk) {
+    end_unless_it_lives(record, code, hosts, remote);
     fmt::print(stderr, "job {} ended with exit code {}\n", record.id, code);
     return code;
   }
+  std::vector<std::string> names;
+  for (const JobHost& host : record.hosts) names.push_back(host.name);
   fmt::print(
       "job {0} runs on {1}; its launcher is on {2}, and this machine may go\n"
       "  lockstep attach {0}    what it prints; Ctrl-C leaves it alone\n"
       "  lockstep watch {0}     what every rank does\n"
       "  lockstep stop {0}      it saves a checkpoint and ends\n"
       "  lockstep jobs{3}     all jobs\n",
-      record.id, join(names, ", "), launcher.name, std::string(record.id.size(), ' '));
+      record.id, join(names, ", "), record.launcher, std::string(record.id.size(), ' '));
   return kExitOk;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "commands/command_line.h"
 #include "launch/job/launcher.h"
@@ -25,8 +26,9 @@ void check_from(const std::string& from, const HostList& hosts);
 // anything is started, for hosts that cannot take part.
 int launch_detached(const Launch& launch, const DetachWishes& wishes);
 
-// Starts the launcher of a job that its hosts have, and says how to reach it. Where it ends at once
-// the job is over on all hosts; its exit code is returned.
-int start_and_say(const JobRecord& record, const Host& launcher, const RemoteOptions& remote);
+// Starts the launcher of a job that `hosts` have, and says how to reach it. Where it ends at once
+// the job is over on all of them; its exit code is returned.
+int start_and_say(const JobRecord& record, const std::vector<const Host*>& hosts,
+                  const RemoteOptions& remote);
 
 }  // namespace lockstep

@@ -160,7 +160,7 @@ int resume_job(const Arguments& arguments) {
                                                 ? install_job(record, answering, job.remote)
                                                 : rewrite_job(record, answering, job.remote);
   if (!failures.empty()) throw MachineError("{}", join(failures, "\n"));
-  return start_and_say(record, launcher, job.remote);
+  return start_and_say(record, answering, job.remote);
 }
 
 }  // namespace lockstep

@@ -285,7 +285,7 @@ TEST_F(Jobs, OfTwoLaunchersTheOlderIsEndedOnceTheNetworkIsBack) {
   ASSERT_TRUE(wait_until([&] { return record("a", id).term == 2; }));
   EXPECT_EQ(record("a", id).launcher, "b");
   const auto launchers = [&](const std::string& host) {
-    return hosts_->run(host, "pgrep -c -f 'launch --job'").second;
+    return hosts_->run(host, "pgrep -c -f '[l]aunch --job'").second;
   };
   ASSERT_TRUE(wait_until([&] { return launchers("a") == "0\n"; }));
   EXPECT_EQ(launchers("b"), "1\n");
