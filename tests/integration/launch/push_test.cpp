@@ -1,6 +1,9 @@
 // `launch --push`: hosts that share nothing with the laptop get what a job needs, and train.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <thread>
+
 #include "support/expect_says.h"
 #include "support/tiny_runs.h"
 #include "support/virtual_hosts.h"
@@ -259,6 +262,52 @@ TEST_F(PushTest, ASecondJobDoesNotChangeWhatTheFirstReads) {
   expect_says(why, "--cwd '~/lockstep/another'");
   first->signal(SIGTERM);
   EXPECT_EQ(first->wait(seconds(60)), 143) << first->output();
+}
+
+// What somebody brought to the hosts by hand, or what changed there since.
+TEST_F(PushTest, NamesTheHostAndTheFileWhoseCorpusIsAnother) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts(lab());
+  ASSERT_EQ(push(hosts, "-H a,b -- train tiny.toml --dry-run").first, 0);
+  const fs::path there = on(hosts, "b", "lockstep/work");
+  write_tiny_text(there, "train", 500, 7);
+  write_tiny_text(there, "dev", 30, 8);
+  const auto [made, words] = hosts.run(
+      "b",
+      "cd /data/people/ben/lockstep/work && rm -r data && ../../.lockstep/current/lockstep "
+      "prepare text train.en train.de --dev dev.en dev.de --out data/corpus --vocab 64 && chown -R "
+      "ben data",
+      seconds(60));
+  ASSERT_EQ(made, 0) << words;
+  const auto [code, said] = hosts.run(
+      "control",
+      fmt::format("cd '{}' && OMP_NUM_THREADS=1 '{}' launch -H a,b --cwd '~/lockstep/work' "
+                  "--program-on-hosts '~/.lockstep/current/lockstep' -- train tiny.toml "
+                  "run.folder=runs/x",
+                  run("work").string(), LOCKSTEP_PROGRAM),
+      seconds(120));
+  EXPECT_EQ(code, 2) << said;
+  expect_says(said, "the data of rank 1 on b is not that of rank 0 on a");
+  expect_says(said, "rank 1 on b has: ");
+  expect_says(said, ".tokens ");
+}
+
+TEST_F(PushTest, AJobThatGoesOnByItselfIsPushedAsWell) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  VirtualHosts hosts(lab());
+  const auto [code, said] =
+      push(hosts,
+           "--detach -H a,b -- train ../work/tiny.toml training.steps=3 run.folder=runs/alone "
+           "data.corpus=../work/data/corpus",
+           "other");
+  ASSERT_EQ(code, 0) << said;
+  expect_says(said, "lockstep launch: b: ~/lockstep/other: ");
+  const fs::path metrics = on(hosts, "a", "lockstep/other/runs/alone/checkpoints/step_3/DONE");
+  const auto end = std::chrono::steady_clock::now() + seconds(120);
+  while (!fs::exists(metrics) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_TRUE(fs::exists(metrics)) << said;
 }
 
 }  // namespace
