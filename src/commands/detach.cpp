@@ -70,8 +70,10 @@ JobRecord record_of(const Launch& launch, const DetachWishes& wishes,
   return record;
 }
 
-// Paths of this machine as any folder means them.
+// How the hosts are reached later: from any folder of this machine, and once the version that
+// --push brought is no longer the newest.
 RemoteOptions from_anywhere(RemoteOptions remote) {
+  if (remote.program.starts_with("~/.lockstep/")) remote.program.clear();
   for (std::string* path : {&remote.key, &remote.ssh_config}) {
     if (!path->empty()) *path = fs::absolute(*path).string();
   }

@@ -1,4 +1,5 @@
-// Starts a job that goes on without this machine: launch --detach (docs/launch.md#jobs).
+// Starts a job that goes on without this machine: launch --detach
+// (docs/launch.md#jobs-that-go-on-without-you).
 #pragma once
 
 #include <string>

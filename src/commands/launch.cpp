@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "commands/detach.h"
-#include "commands/host_arguments.h"
+#include "commands/launch_arguments.h"
 #include "commands/push.h"
 #include "commands/train.h"
 #include "config/source.h"
@@ -27,87 +27,6 @@ constexpr double kDay = 86400;
 constexpr int kRestartsOverHosts = 3;
 constexpr int kMostRanks = 1 << 20;    // over all hosts
 constexpr const char* kAuto = "auto";  // -n auto, run.device
-
-// The words as given; their meaning is checked later.
-struct LaunchArguments {
-  HostArguments hosts;
-  std::string ranks, program, output_folder, folder, interface, only_ranks;
-  std::vector<std::string> exported;
-  double grace = 10, host_timeout = 60, host_poll = 10, silence = 5;
-  int restarts = -1, min_hosts = 0;
-  bool pin = false, push = false;
-  bool detach = false;
-  std::string from, job;
-};
-
-void describe(CommandLine& app, LaunchArguments& a) {
-  app.add_option(
-      "-n,--ranks", a.ranks,
-      "how many processes (default 1; with hosts, their ranks); auto: a rank a GPU, else "
-      "a NUMA node");
-  app.add_option("--grace", a.grace, "seconds from SIGTERM to SIGKILL (default 10)");
-  app.add_option("--output-dir", a.output_folder,
-                 "file each rank's output here: rank00.out, rank00.err");
-  app.add_option("--only-ranks", a.only_ranks, "show these ranks' output only: 0,3");
-  app.add_flag("--pin", a.pin, "pin each rank to its own share of the cores");
-  app.add_option("--program", a.program, "start this program instead of lockstep itself");
-  app.add_option("-x,--export", a.exported, "NAME or NAME=VALUE for the ranks' environment")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--restarts", a.restarts,
-                 "times to start again after failures without progress between them (default 0; 3 "
-                 "for train over hosts)")
-      ->non_negative();
-  const char* group = "Hosts";
-  app.add_option("--cwd", a.folder,
-                 "folder to work in on every host, '~/...' below each home (default: this one; "
-                 "~/lockstep/NAME with --push)")
-      ->group(group);
-  app.add_flag("--push", a.push,
-               "first bring the program, the configuration and what it names to all hosts")
-      ->group(group);
-  app.add_option("--interface", a.interface, "network interface to talk over, on every host")
-      ->group(group);
-  app.add_option("--min-hosts", a.min_hosts, "go on with so many when others stay away")
-      ->group(group)
-      ->non_negative();
-  app.add_option("--host-timeout", a.host_timeout,
-                 "seconds for a host to answer before it counts as away (default 60)")
-      ->group(group);
-  app.add_option("--host-poll", a.host_poll,
-                 "seconds between looks for a host that is away (default 10, growing)")
-      ->group(group);
-  app.add_option("--silence", a.silence,
-                 "seconds without a sign of life that mean a host is lost (default 5)")
-      ->group(group);
-  app.add_flag("--detach", a.detach, "the launcher runs on a host and goes on without this machine")
-      ->group(group);
-  app.add_option("--from", a.from, "with --detach: the host for the launcher (default: the first)")
-      ->group(group);
-  app.add_option("--job", a.job, "")->group("");  // what --detach starts on that host
-  add_host_options(app, a.hosts);
-}
-
-// The options that the launcher of a detached job is started with.
-Arguments words_of(const LaunchArguments& a) {
-  const LaunchArguments defaults;
-  Arguments out;
-  const auto add = [&](const char* option, const auto& value, const auto& otherwise) {
-    if (value != otherwise) out.insert(out.end(), {option, fmt::format("{}", value)});
-  };
-  add("--grace", a.grace, defaults.grace);
-  add("--output-dir", a.output_folder, defaults.output_folder);
-  add("--only-ranks", a.only_ranks, defaults.only_ranks);
-  add("--program", a.program, defaults.program);
-  add("--restarts", a.restarts, defaults.restarts);
-  add("--interface", a.interface, defaults.interface);
-  add("--min-hosts", a.min_hosts, defaults.min_hosts);
-  add("--host-timeout", a.host_timeout, defaults.host_timeout);
-  add("--host-poll", a.host_poll, defaults.host_poll);
-  add("--silence", a.silence, defaults.silence);
-  if (a.pin) out.push_back("--pin");
-  return out;
-}
 
 int to_ranks(const std::string& text, int most) {
   int ranks = 0;
@@ -294,16 +213,6 @@ void settle_ranks(const LaunchArguments& a, const std::string& device, Launch& l
   throw error;
 }
 
-bool parse(const Arguments& words, LaunchArguments& given) {
-  CommandLine app(
-      "Starts a command of lockstep as several ranks, on this machine or on hosts:\n"
-      "lockstep launch -n RANKS|auto [options] -- COMMAND [arguments]\n"
-      "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
-      "lockstep launch");
-  describe(app, given);
-  return app.parse(words);
-}
-
 void check_detach(const LaunchArguments& a, const Launch& launch) {
   if (!a.from.empty() && !a.detach) throw ConfigError("--from {}: only with --detach", a.from);
   if (!a.detach) return;
@@ -363,11 +272,15 @@ LaunchOutcome launch_job(const std::string& id) {
   JobKeeper job(id);
   try {
     LaunchArguments given;
-    parse(job.record().options, given);
+    parse_launch(job.record().options, given);
     Launch launch = to_launch(given, job.record().command, &job).first;
     launch.on_event = [&job](const LaunchEvent& event) {
-      if (event.event == "start") job.ranks_run();
-      if (event.event == "first_step") job.step_done();
+      try {
+        if (event.event == "start") job.ranks_run();
+        if (event.event == "first_step") job.step_done();
+      } catch (const Error& error) {  // a full disk: the job goes on, its record does not
+        fmt::print(stderr, "lockstep launch: {}\n", error.what());
+      }
     };
     LaunchOutcome outcome = run_launch(launch);
     job.end(outcome.exit_code, outcome.message);
@@ -391,7 +304,7 @@ std::string job_name(const Launch& launch, const RunFacts& run) {
 int launch(const Arguments& arguments) {
   auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   LaunchArguments given;
-  if (!parse(Arguments(arguments.begin(), dashes), given)) return kExitOk;
+  if (!parse_launch(Arguments(arguments.begin(), dashes), given)) return kExitOk;
   if (dashes != arguments.end()) ++dashes;
   const Arguments command(dashes, arguments.end());
   LaunchOutcome outcome;
@@ -401,7 +314,7 @@ int launch(const Arguments& arguments) {
     const auto [launch, run] = to_launch(given, command, nullptr);
     if (given.detach) {
       return launch_detached(launch, {.from = given.from,
-                                      .options = words_of(given),
+                                      .options = options_for_host(given),
                                       .name = job_name(launch, run),
                                       .run_folder = run.folder,
                                       .min_hosts = given.min_hosts});

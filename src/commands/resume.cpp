@@ -1,8 +1,8 @@
 #include "commands/resume.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "base/clock.h"
@@ -15,8 +15,21 @@ namespace lockstep {
 
 namespace {
 
+constexpr std::chrono::seconds kPause{1};
+
+// What the job's launcher was started with.
+double option_of(const JobRecord& record, const std::string& name, double otherwise) {
+  const auto option = std::find(record.options.begin(), record.options.end(), name);
+  const bool given = option != record.options.end() && option + 1 != record.options.end();
+  return given ? std::atof((option + 1)->c_str()) : otherwise;
+}
+
 // The agents of a launcher that was lost end by themselves, after --silence and --grace.
-constexpr std::chrono::seconds kForAgents{30}, kPause{1};
+std::chrono::duration<double> patience_with_agents(const JobRecord& record) {
+  constexpr double kSpare = 10;  // seconds
+  return std::chrono::duration<double>(option_of(record, "--silence", 5) +
+                                       option_of(record, "--grace", 10) + kSpare);
+}
 
 std::vector<std::string> errors_of(const FoundJob& job) {
   std::vector<std::string> out;
@@ -42,25 +55,20 @@ void refuse_while_it_lives(const FoundJob& job) {
 }
 
 FoundJob find_without_launcher(const JobArguments& given) {
-  const auto end = std::chrono::steady_clock::now() + kForAgents;
   FoundJob job = find_job(given);
-  const auto ending = [&] { return job.lives() && !job.launcher().saw; };
+  const auto start = std::chrono::steady_clock::now();
+  const auto patience = patience_with_agents(job.record);
+  const auto ending = [&] {
+    const auto& saw = job.launcher().saw;
+    return job.lives() && !(saw && saw->launcher_lives);
+  };
   if (ending()) fmt::print(stderr, "lockstep resume: waiting for its agents to end\n");
-  while (ending() && std::chrono::steady_clock::now() < end) {
+  while (ending() && std::chrono::steady_clock::now() - start < patience) {
     std::this_thread::sleep_for(kPause);
     job = find_job(given);
   }
   refuse_while_it_lives(job);
   return job;
-}
-
-int min_hosts_of(const JobRecord& record) {
-  int out = 0;
-  const auto& words = record.options;
-  const auto option = std::find(words.begin(), words.end(), "--min-hosts");
-  if (option == words.end() || option + 1 == words.end()) return out;
-  std::from_chars((option + 1)->data(), (option + 1)->data() + (option + 1)->size(), out);
-  return out;
 }
 
 void set_min_hosts(JobRecord& record, int hosts) {
@@ -148,7 +156,9 @@ int resume_job(const Arguments& arguments) {
   if (job.ended() && job.record.exit_code == kExitOk) {
     throw ConfigError("job {} has done all its steps: its exit code was 0", job.record.id);
   }
-  if (min_hosts == 0) min_hosts = min_hosts_of(job.record);
+  if (min_hosts == 0) {
+    min_hosts = static_cast<int>(option_of(job.record, "--min-hosts", 0));
+  }
   const std::vector<const Host*> answering = hosts_that_answer(job, min_hosts);
   const Host& launcher = launcher_host(answering, job, from);
   for (const std::string& error : errors_of(job)) {

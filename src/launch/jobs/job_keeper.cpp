@@ -111,6 +111,11 @@ JobMember::JobMember(const Orders& orders) : record_(record_on_host(orders.id)) 
     throw ConfigError("job {} goes on from {} since (launcher {}, this one is {})", orders.id,
                       record_.launcher, record_.term, orders.term);
   }
+  for (const std::string& name : {orders.me, orders.launcher}) {
+    if (host_of_job(record_, name) == nullptr) {
+      throw ConfigError("job {} has no host \"{}\"", orders.id, name);
+    }
+  }
   const fs::path folder = job_folder(orders.id);
   const bool newer = record_.term < orders.term;
   if (newer && !end_older_holder(folder / "launcher", orders.term)) {

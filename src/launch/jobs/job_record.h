@@ -1,4 +1,5 @@
-// What is known of a job that goes on without the machine that started it (docs/launch.md#jobs).
+// What is known of a job that goes on without the machine that started it
+// (docs/launch.md#jobs-that-go-on-without-you).
 //
 //   ~/.lockstep/jobs/ID/          on every host of the job
 //     job.json                    JobRecord

@@ -1,5 +1,6 @@
-// Jobs that go on without the machine that started them (docs/launch.md#jobs), on hosts that share
-// nothing: other users, other homes. The control host is the laptop.
+// Jobs that go on without the machine that started them
+// (docs/launch.md#jobs-that-go-on-without-you), on hosts that share nothing: other users, other
+// homes. The control host is the laptop.
 #include <gtest/gtest.h>
 #include <signal.h>
 

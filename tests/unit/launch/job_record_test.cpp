@@ -122,6 +122,8 @@ TEST_F(JobHome, AnAgentObeysTheNewestLauncherAlone) {
   EXPECT_EQ(read_job_record("nmt-1c4f")->launcher, "b");
   EXPECT_ERROR(JobMember({.id = "nmt-1c4f", .me = "b", .launcher = "a", .term = 2}), ConfigError,
                "job nmt-1c4f goes on from b since (launcher 3, this one is 2)");
+  EXPECT_ERROR(JobMember({.id = "nmt-1c4f", .me = "x/../b", .launcher = "b", .term = 4}),
+               ConfigError, "job nmt-1c4f has no host \"x/../b\"");
   EXPECT_ERROR(JobMember({.id = "nmt-0000", .me = "b", .launcher = "a", .term = 2}), ConfigError,
                "no job \"nmt-0000\" on this host");
 }
