@@ -1,0 +1,125 @@
+#include "commands/fetch.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "commands/host_arguments.h"
+#include "launch/fetch/fetch.h"
+
+namespace lockstep {
+
+namespace {
+
+struct FetchArguments {
+  HostArguments hosts;
+  std::string run, folder, checkpoints = "newest";
+  fs::path to;
+  bool logs_only = false;
+};
+
+bool is_absolute(const std::string& path) {
+  return path.starts_with('/') || path == "~" || path.starts_with("~/");
+}
+
+CheckpointChoice choice_of(const std::string& word) {
+  if (word == "all") return CheckpointChoice::kAll;
+  return word == "none" ? CheckpointChoice::kNone : CheckpointChoice::kNewestAndBest;
+}
+
+// "runs/nmt" here as there; of an absolute path, which may be impossible here, its last part.
+fs::path default_destination(const std::string& run) {
+  fs::path path = run;
+  if (path.filename().empty()) path = path.parent_path();
+  return is_absolute(run) ? path.filename() : path;
+}
+
+// A host that is this machine must not be both ends.
+void require_other_folder(const RunFetchOptions& options) {
+  for (const Host& host : options.hosts.hosts) {
+    std::error_code none;
+    if (!fs::equivalent(options.folder, options.to, none) || none) return;
+    if (!is_this_machine(host)) continue;
+    ConfigError error("{}: is the run's own folder, since {} is this machine", options.to.string(),
+                      host.name);
+    error.set_advice("--to another folder");
+    throw error;
+  }
+}
+
+class FetchProgress {
+ public:
+  explicit FetchProgress(bool shown) : shown_(shown) {}
+  ~FetchProgress() {
+    if (shown_) end_progress();
+  }
+  FetchProgress(const FetchProgress&) = delete;
+  FetchProgress& operator=(const FetchProgress&) = delete;
+
+  void show(int64_t moved, int64_t all) {
+    constexpr std::chrono::milliseconds kEvery{500};
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || now - last_ < kEvery) return;
+    last_ = now;
+    show_progress(fmt::format("{} of {}", short_bytes(static_cast<double>(moved)),
+                              short_bytes(static_cast<double>(all))));
+  }
+
+ private:
+  bool shown_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+void describe_fetch(CommandLine& app, FetchArguments& a) {
+  app.add_option("run", a.run, "the run's folder on the hosts")->required();
+  app.add_option("--to", a.to, "the folder here (default: as there)");
+  app.add_option("--cwd", a.folder, "folder that the hosts work in, as of launch")->group("Hosts");
+  app.add_option("--checkpoints", a.checkpoints, "newest: and the best by each metric; all; none")
+      ->one_of({"newest", "all", "none"})
+      ->capture_default_str();
+  app.add_flag("--logs-only", a.logs_only, "the ranks' logs and the launcher's events alone");
+  add_host_options(app, a.hosts);
+}
+
+}  // namespace
+
+int fetch(const Arguments& arguments) {
+  FetchArguments given;
+  CommandLine app(
+      "Brings the run folder of a run on hosts together here, also while the run goes on; called\n"
+      "again, it moves what is new: lockstep fetch -H a,b RUN_FOLDER [--to DIR]",
+      "lockstep fetch");
+  describe_fetch(app, given);
+  if (!app.parse(arguments)) return kExitOk;
+  RunFetchOptions options{.hosts = require_hosts(given.hosts), .remote = given.hosts.remote};
+  options.folder = given.run;
+  if (!is_absolute(given.run)) {
+    std::string base = given.folder.empty() ? fs::current_path().string() : given.folder;
+    if (!is_absolute(base)) base = fs::absolute(base).string();
+    options.folder = base + "/" + given.run;
+  }
+  options.launch_log =
+      fs::path(is_absolute(given.run) ? "" : given.folder) / given.run / "launch.jsonl";
+  options.to = given.to.empty() ? default_destination(given.run) : given.to;
+  options.checkpoints = choice_of(given.checkpoints);
+  options.logs_only = given.logs_only;
+  options.on_note = [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  FetchProgress progress(isatty(STDERR_FILENO) == 1);
+  options.on_progress = [&](int64_t moved, int64_t all) { progress.show(moved, all); };
+  require_other_folder(options);
+  const FetchSummary summary = fetch_run(options);
+  if (!summary.checkpoints.empty()) {
+    fmt::print("checkpoints: {}\n", join(summary.checkpoints, ", "));
+  }
+  fmt::print("{}: {} moved, {} files written; lockstep report {}\n", options.to.string(),
+             short_bytes(static_cast<double>(summary.moved_bytes)), summary.written_files,
+             options.to.string());
+  return kExitOk;
+}
+
+}  // namespace lockstep
