@@ -209,7 +209,6 @@ std::optional<StepTimesExtent> step_times_extent(const fs::path& file) {
                       .steps = static_cast<int64_t>(table.steps())};
   table.copy(0, step);
   out.first = step.step;
-  out.began = step.begin;
   table.copy(table.steps() - 1, step);
   out.last = step.step;
   return out;

@@ -76,7 +76,6 @@ int64_t read_step_times(const fs::path& file, const std::function<void(const Ste
 struct StepTimesExtent {
   int ranks = 0;
   int64_t steps = 0, first = 0, last = 0;
-  double began = 0;  // when the first step did, in seconds since 1970
 };
 std::optional<StepTimesExtent> step_times_extent(const fs::path& file);
 

@@ -53,8 +53,11 @@ bool is_numbered(const std::string& path) {
 // When the attempt that wrote a numbered file began; 0: it does not say.
 double began_of(const fs::path& file) {
   if (file.extension() == ".bin") {
-    const std::optional<StepTimesExtent> extent = step_times_extent(file);
-    return extent ? extent->began : 0;
+    std::optional<double> began;
+    read_step_times(file, [&](const StepTimes& step) {
+      if (!began) began = step.begin;
+    });
+    return began.value_or(0);
   }
   constexpr std::string_view kKey = "\"time_ms\": ";
   const std::string text = read_file(file);
