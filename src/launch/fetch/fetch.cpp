@@ -56,6 +56,7 @@ class RunFetch {
   FetchTransfer transfer_;
   std::optional<FetchState> state_;
   std::set<std::pair<std::string, int64_t>> damaged_;  // checkpoints of hosts
+  std::set<int64_t> here_;  // the checkpoints that were chosen, as far as they are here
   FetchSummary summary_;
 };
 
@@ -71,6 +72,7 @@ FetchSummary RunFetch::finish() {
   RunPublisher publisher(*state_, options_.to, names, options_.launch_log);
   summary_.written_files = publisher.publish();
   summary_.moved_bytes = transfer_.moved_bytes();
+  for (int64_t step : here_) summary_.checkpoints.push_back(fmt::format("step_{}", step));
   state_->save();
   tell_hosts();
   const std::vector<std::string> places = publisher.hosts_of_rank0();
@@ -207,14 +209,14 @@ bool RunFetch::is_here(const std::vector<HeldCheckpoint>& held, int64_t step) co
 
 // Returns whether another look is needed.
 bool RunFetch::bring_checkpoints() {
-  summary_.checkpoints.clear();
+  here_.clear();
   if (options_.logs_only || options_.checkpoints == CheckpointChoice::kNone) return false;
   const std::vector<HeldCheckpoint> held = held_checkpoints();
   FetchTransfer::Wishes wishes;
   std::vector<HeldCheckpoint> wanted;
   for (int64_t step : choose_steps(held, options_.checkpoints)) {
     if (is_here(held, step)) {
-      summary_.checkpoints.push_back(fmt::format("step_{}", step));
+      here_.insert(step);
       continue;
     }
     const HeldCheckpoint& one = *std::find_if(
@@ -270,7 +272,7 @@ void RunFetch::put_checkpoint(const HeldCheckpoint& checkpoint) {
   sync_folder(target.parent_path());
   state_->give(checkpoint.name() + kDone, checkpoint.done_sha256);
   state_->save();
-  summary_.checkpoints.push_back(fmt::format("step_{}", checkpoint.step));
+  here_.insert(checkpoint.step);
 }
 
 void RunFetch::tell_hosts() {
