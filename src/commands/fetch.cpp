@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "commands/host_arguments.h"
+#include "commands/push.h"
 #include "launch/fetch/fetch.h"
+#include "launch/push/held_files.h"
 
 namespace lockstep {
 
@@ -36,11 +39,32 @@ fs::path default_destination(const std::string& run) {
   return is_absolute(run) ? path.filename() : path;
 }
 
+// Where launch with the same --cwd, and launch --push, let the run be.
+std::vector<std::string> folders_of(const FetchArguments& a) {
+  if (is_absolute(a.run)) return {a.run};
+  const std::string base = a.folder.empty()        ? fs::current_path().string()
+                           : is_absolute(a.folder) ? a.folder
+                                                   : fs::absolute(a.folder).string();
+  std::vector<std::string> out = {base + "/" + a.run};
+  const std::string pushed = folder_on_hosts(a.folder) + "/" + a.run;
+  if (pushed != out.front()) out.push_back(pushed);
+  return out;
+}
+
+// Where launch writes its events here.
+fs::path launch_log_of(const FetchArguments& a) {
+  const bool elsewhere = is_absolute(a.run) || a.folder.starts_with('~');
+  return fs::path(elsewhere ? "" : a.folder) / a.run / "launch.jsonl";
+}
+
 // A host that is this machine must not be both ends.
 void require_other_folder(const RunFetchOptions& options) {
-  for (const Host& host : options.hosts.hosts) {
+  const auto is_here = [&](const std::string& folder) {
     std::error_code none;
-    if (!fs::equivalent(options.folder, options.to, none) || none) return;
+    return fs::equivalent(expand_home(folder), options.to, none) && !none;
+  };
+  if (std::none_of(options.folders.begin(), options.folders.end(), is_here)) return;
+  for (const Host& host : options.hosts.hosts) {
     if (!is_this_machine(host)) continue;
     ConfigError error("{}: is the run's own folder, since {} is this machine", options.to.string(),
                       host.name);
@@ -94,14 +118,8 @@ int fetch(const Arguments& arguments) {
   describe_fetch(app, given);
   if (!app.parse(arguments)) return kExitOk;
   RunFetchOptions options{.hosts = require_hosts(given.hosts), .remote = given.hosts.remote};
-  options.folder = given.run;
-  if (!is_absolute(given.run)) {
-    std::string base = given.folder.empty() ? fs::current_path().string() : given.folder;
-    if (!is_absolute(base)) base = fs::absolute(base).string();
-    options.folder = base + "/" + given.run;
-  }
-  options.launch_log =
-      fs::path(is_absolute(given.run) ? "" : given.folder) / given.run / "launch.jsonl";
+  options.folders = folders_of(given);
+  options.launch_log = launch_log_of(given);
   options.to = given.to.empty() ? default_destination(given.run) : given.to;
   options.checkpoints = choice_of(given.checkpoints);
   options.logs_only = given.logs_only;

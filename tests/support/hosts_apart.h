@@ -119,10 +119,13 @@ class HostsApart : public VirtualHosts {
     const int code = program->wait(limit);
     return {code, program->output()};
   }
-  std::unique_ptr<HostProgram> start_as_user(const std::string& host, const std::string& shell) {
+  std::unique_ptr<HostProgram> start_as_user(const std::string& host, const std::string& shell,
+                                             std::vector<std::string> environment = {}) {
+    environment.push_back("HOME=" + home(host).string());
     return start(host,
-                 {"setpriv", "--reuid", user(host), "--regid", user(host), "--clear-groups", "env",
-                  "HOME=" + home(host).string(), "/bin/sh", "-c", "cd ~/work && " + shell});
+                 {"setpriv", "--reuid", user(host), "--regid", user(host), "--clear-groups",
+                  "/bin/sh", "-c", "cd ~/work && " + shell},
+                 std::move(environment));
   }
 
  private:

@@ -29,7 +29,7 @@ bool is_of_run(const std::string& path) {
 class RunFetch {
  public:
   explicit RunFetch(const RunFetchOptions& options)
-      : options_(options), transfer_(options.hosts, options.remote, options.folder) {
+      : options_(options), transfer_(options.hosts, options.remote, options.folders) {
     transfer_.on_progress = options.on_progress;
   }
 
@@ -81,7 +81,8 @@ FetchSummary RunFetch::finish() {
   }
   report_failures();
   if (again) {
-    MachineError error("{}: its files went on changing while they were read", options_.folder);
+    MachineError error("{}: its files went on changing while they were read",
+                       options_.folders.front());
     error.set_advice("the same command again");
     throw error;
   }
@@ -98,11 +99,11 @@ void RunFetch::look() {
     report_failures();
     std::vector<std::string> names;
     for (const FetchSeat& seat : transfer_.seats()) names.push_back(seat.name());
-    ConfigError error("{}: no such folder on {}", options_.folder, join(names, ", "));
+    ConfigError error("{}: no such folder on {}", options_.folders.front(), join(names, ", "));
     error.set_advice("the folder that the run was started with; --cwd if it was launched with it");
     throw error;
   }
-  if (!state_) state_.emplace(options_.to, options_.folder);
+  if (!state_) state_.emplace(options_.to, options_.folders.front());
   for (const FetchSeat& seat : transfer_.seats()) {
     if (seat.gives()) state_->set_zone(seat.name(), seat.listing.zone_seconds);
   }

@@ -18,7 +18,9 @@ namespace lockstep {
 struct RunFetchOptions {
   HostList hosts;
   RemoteOptions remote;
-  std::string folder;   // the run's on the hosts: absolute, or "~/..." where each has its own home
+  // Where the run may be on a host: absolute, or "~/..." in each one's own home. The first that is
+  // there counts; the first of all names the run.
+  std::vector<std::string> folders;
   fs::path to;          // the folder here
   fs::path launch_log;  // launch.jsonl of a launcher that runs here; may be absent
   CheckpointChoice checkpoints = CheckpointChoice::kNewestAndBest;

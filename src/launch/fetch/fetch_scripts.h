@@ -4,16 +4,17 @@
 
 namespace lockstep::detail {
 
-// Uses $folder, which may begin with "~/". Every script begins with it; without the folder it
-// prints "none".
-inline constexpr const char* kEnterRun = R"sh(
-case $folder in
-  '~') folder=$HOME ;;
-  '~/'*) folder=$HOME/${folder#'~/'} ;;
-esac
-[ -d "$folder" ] || { echo none; exit 0; }
-cd "$folder" || exit 1
+// enter PATH: goes to a folder, which may begin with "~/", where there is one.
+inline constexpr const char* kEnterFolder = R"sh(
 export LC_ALL=C
+enter() {
+  case $1 in
+    '~') set -- "$HOME" ;;
+    '~/'*) set -- "$HOME/${1#'~/'}" ;;
+  esac
+  [ -d "$1" ] || return 1
+  cd "$1" || exit 1
+}
 )sh";
 
 // Prints the zone of the host's local times, then "file BYTES INODE CHANGED ./PATH" of each regular

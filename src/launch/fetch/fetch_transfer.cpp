@@ -36,10 +36,18 @@ void require_room(const fs::path& to, int64_t bytes) {
   throw error;
 }
 
+// Without any of the folders it prints "none".
+std::string enter_run(const std::vector<std::string>& folders) {
+  std::string text = detail::kEnterFolder;
+  for (const std::string& folder : folders) text += "enter " + shell_quote(folder) + " || ";
+  return text + "{ echo none; exit 0; }\n";
+}
+
 }  // namespace
 
-FetchTransfer::FetchTransfer(const HostList& hosts, RemoteOptions remote, std::string folder)
-    : remote_(std::move(remote)), folder_(std::move(folder)) {
+FetchTransfer::FetchTransfer(const HostList& hosts, RemoteOptions remote,
+                             const std::vector<std::string>& folders)
+    : remote_(std::move(remote)), enter_(enter_run(folders)) {
   for (const Host& host : hosts.hosts) seats_.emplace_back().host = &host;
 }
 
@@ -56,8 +64,7 @@ int64_t FetchTransfer::moved_bytes_of(const std::string& host) const {
 }
 
 void FetchTransfer::list() {
-  const std::string text =
-      shell_assignment("folder", folder_) + detail::kEnterRun + detail::kListRun;
+  const std::string text = enter_ + detail::kListRun;
   std::vector<RemoteJob> jobs;
   std::vector<FetchSeat*> asked;
   for (FetchSeat& seat : seats_) {
@@ -115,10 +122,9 @@ void FetchTransfer::move(const Wishes& wishes, const fs::path& to, const OnAnswe
     };
     const fs::path requests = files.path() / std::to_string(jobs.size());
     write_file(requests, stream.requests());
-    jobs.push_back(
-        {.host = of.host,
-         .shell_text = shell_assignment("folder", folder_) + detail::kEnterRun + detail::kSendFiles,
-         .feeder = {"cat", requests.string()}});
+    jobs.push_back({.host = of.host,
+                    .shell_text = enter_ + detail::kSendFiles,
+                    .feeder = {"cat", requests.string()}});
     asked.push_back(&of);
   }
   require_room(to, all);

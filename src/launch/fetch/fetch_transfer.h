@@ -27,8 +27,10 @@ struct FetchSeat {
 
 class FetchTransfer {
  public:
-  // `folder` is the run's on the hosts: absolute or "~/...". `hosts` must outlive it.
-  FetchTransfer(const HostList& hosts, RemoteOptions remote, std::string folder);
+  // `folders` are where the run may be on a host, absolute or "~/...": the first that is there
+  // counts. `hosts` must outlive it.
+  FetchTransfer(const HostList& hosts, RemoteOptions remote,
+                const std::vector<std::string>& folders);
 
   std::vector<FetchSeat>& seats() { return seats_; }
   FetchSeat& seat(const std::string& host);
@@ -50,7 +52,7 @@ class FetchTransfer {
   void find_shared_folders();
 
   RemoteOptions remote_;
-  std::string folder_;
+  std::string enter_;  // shell text that goes to the folder
   std::vector<FetchSeat> seats_;
   std::map<std::string, int64_t> moved_of_;
   int64_t moved_ = 0;

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "support/apart_runs.h"
 #include "support/expect_says.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
@@ -286,6 +288,78 @@ TEST_F(Fetch, LogsAloneLeaveOutTheRest) {
   ASSERT_EQ(code, 0) << said;
   EXPECT_TRUE(is_here("logs/rank00.log") && is_here("logs/rank01.log"));
   EXPECT_FALSE(is_here("metrics.jsonl") || is_here("checkpoints"));
+}
+
+// A real training whose rank 1 is killed, and then rank 0's host is lost.
+class FetchOfATraining : public ApartRuns {
+ protected:
+  std::pair<int, std::string> fetch(HostsApart& hosts) const {
+    return hosts.run("control", lockstep_here("fetch -H a,b run --cwd '~/work'"), seconds(120));
+  }
+  nlohmann::json report() const {
+    const ProgramResult result = run_lockstep("report --json " + (desk() / "run").string());
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return nlohmann::json::parse(result.output, nullptr, false);
+  }
+  static std::map<std::string, std::string> findings(const nlohmann::json& report) {
+    std::map<std::string, std::string> out;
+    for (const auto& finding : report.at("findings")) out[finding.at("id")] = finding.at("text");
+    return out;
+  }
+  static std::size_t attempts(const nlohmann::json& report) {
+    for (const auto& answer : report.at("answers")) {
+      if (answer.at("id") == "failures") return answer.at("facts").at("attempts");
+    }
+    return 0;
+  }
+};
+
+TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  HostsApart hosts;
+  bring(hosts);
+  auto job =
+      launch(hosts, "run", "-H a:1,b:1 --min-hosts 1 --host-timeout 2 --host-poll 600 --silence 3",
+             "training.steps=1000000 checkpoint.every=10 monitor.every_seconds=1");
+  const auto expect = [&](const std::string& text) {
+    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
+  };
+  expect("step_20");
+  hosts.run("b",
+            "for p in /proc/[0-9]*; do grep -qzx LOCKSTEP_RANK=1 $p/environ && "
+            "kill -9 ${p#/proc/}; done");
+  expect("attempt 1: 2 ranks on 2 of 2 hosts");
+  expect("after the ranks stopped");
+  auto [code, said] = fetch(hosts);  // while it goes on
+  ASSERT_EQ(code, 0) << said;
+  nlohmann::json found = report();
+  EXPECT_EQ(attempts(found), 2u);
+  EXPECT_NE(findings(found)["failure"].find("rank 1"), std::string::npos) << found.at("findings");
+
+  hosts.power_off("a");
+  expect("attempt 2: 1 ranks on 1 of 2 hosts");
+  const fs::path there = run_on(hosts, "b", "run") / "metrics.jsonl";
+  std::error_code none;
+  for (int i = 0; i < 6000 && fs::file_size(there, none) + 1 < 20'000; ++i) {  // some steps
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  job->signal(SIGTERM);
+  ASSERT_EQ(job->wait(seconds(60)), 143) << job->output();
+  std::tie(code, said) = fetch(hosts);
+  EXPECT_EQ(code, 4) << said;
+  expect_says(said, "1 of 2 hosts did not give what they have");
+  hosts.power_on("a");
+  std::tie(code, said) = fetch(hosts);
+  ASSERT_EQ(code, 0) << said;
+  expect_says(said, "rank 0 was on a, then on b: their attempts are joined\n");
+  found = report();
+  EXPECT_EQ(attempts(found), 3u);
+  expect_says(found.dump(), "host a lost");
+  std::set<std::string> names;
+  for (const nlohmann::json& line : metrics_of(desk() / "run", "host")) names.insert(line["host"]);
+  EXPECT_EQ(names, (std::set<std::string>{"a", "b"}));
+  std::tie(code, said) = hosts.run("control", lockstep_here("evaluate run --checkpoint newest"));
+  EXPECT_EQ(code, 0) << said;
 }
 
 }  // namespace
