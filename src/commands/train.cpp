@@ -23,7 +23,7 @@ constexpr const char* kGivenAlone = "true";  // the value of a flag without one
 constexpr const char* kResumeAuto = "auto";
 // For a process that still trains in the folder to end: it learns within `comm.lost_seconds` (5)
 // that its peers are gone.
-constexpr std::chrono::seconds kPatience{15};
+constexpr std::chrono::seconds kPatience{10};
 
 struct TrainArguments {
   std::vector<std::string> words;

@@ -11,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -111,11 +110,8 @@ class SlurmCluster {
   }
 
   void start_daemons() {
-    const fs::path hosts = hosts_->lab().folder() / "hosts";
-    const std::string names = read_file(hosts / "control/etc_hosts");
+    introduce(hosts_->lab(), nodes_);
     for (const std::string& node : nodes_) {
-      // Not by renaming: the file is mounted.
-      std::ofstream(hosts / node / "etc_hosts") << names;
       start_daemon(node, munged());
       start_daemon(node, {"/usr/sbin/slurmd", "-D", "-f", folder_ / "slurm.conf", "-N", node});
     }
