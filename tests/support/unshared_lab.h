@@ -16,11 +16,13 @@ namespace lockstep {
 
 // Returns the lab's file. What hosts write stays their own.
 inline std::string unshared_lab(const std::vector<std::string>& hosts, const fs::path& folder) {
+  const fs::path python = LOCKSTEP_PYTHON;
+  std::vector<fs::path> paths = {folder, fs::path(LOCKSTEP_PROGRAM).parent_path(),
+                                 python.parent_path().parent_path()};
+  const fs::path base = fs::canonical(python).parent_path().parent_path();
+  if (base != "/usr") paths.push_back(base);
   std::vector<std::string> contents;
-  for (const fs::path& path : {folder, fs::path(LOCKSTEP_PROGRAM).parent_path(),
-                               fs::path(LOCKSTEP_PYTHON).parent_path().parent_path()}) {
-    contents.push_back(fmt::format("'{0}:{0}'", path.string()));
-  }
+  for (const fs::path& path : paths) contents.push_back(fmt::format("'{0}:{0}'", path.string()));
   return fmt::format("[hosts]\nnames = ['{}']\nfiles = 'own'\ncontents = [{}]\n",
                      join(hosts, "', '"), join(contents, ", "));
 }

@@ -48,12 +48,14 @@ class OtherLaunchers : public TinyRuns {
   std::string last_step(const std::string& name) const {
     return metrics_of(run(name), "step").back().at("train/loss").dump();
   }
+  void make_own() const {
+    if (fs::exists(run("own"))) return;
+    ASSERT_EQ(train("own", 2, "training.steps=5").exit_code, 0);
+  }
   // The same digits as with our own launcher: the ranks are the same and see the same data.
   void expect_same_training(const std::string& name, const ProgramResult& result) const {
     ASSERT_EQ(result.exit_code, 0) << result.output << result.errors;
-    if (!fs::exists(run("own"))) {
-      ASSERT_EQ(train("own", 2, "training.steps=5").exit_code, 0);
-    }
+    make_own();
     EXPECT_EQ(last_step(name), last_step("own"));
   }
 };
@@ -146,7 +148,7 @@ class OverHosts : public OtherLaunchers {
   }
   void expect_training(const std::pair<int, std::string>& end) {
     ASSERT_EQ(end.first, 0) << end.second;
-    ASSERT_EQ(train("own", 2, "training.steps=5").exit_code, 0);
+    make_own();
     const fs::path here = hosts().lab().path_on_this_machine("a", "/srv/run");
     EXPECT_EQ(metrics_of(here, "step").back().at("train/loss").dump(), last_step("own"));
     const fs::path there = hosts().lab().path_on_this_machine("b", "/srv/run");
