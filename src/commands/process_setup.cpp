@@ -61,8 +61,8 @@ void prepare_process(const LaunchEnvironment& environment) {
 void handle_stop_signals() {
   struct sigaction action {};
   action.sa_handler = note_stop;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  // SIGUSR1 is what batch systems are often asked to send before the time limit.
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal, &action, nullptr);
 }
 
 std::vector<std::string> take_settings(std::vector<std::string>& words) {
