@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "commands/host_arguments.h"
 #include "commands/push.h"
 #include "launch/fetch/fetch.h"
+#include "launch/jobs/find_job.h"
 #include "launch/push/held_files.h"
 
 namespace lockstep {
@@ -97,7 +99,7 @@ class FetchProgress {
 };
 
 void describe_fetch(CommandLine& app, FetchArguments& a) {
-  app.add_option("run", a.run, "the run's folder on the hosts")->required();
+  app.add_option("run", a.run, "a job's id, or with hosts the run's folder there")->required();
   app.add_option("--to", a.to, "the folder here (default: as there)");
   app.add_option("--cwd", a.folder, "folder that the hosts work in, as of launch")->group("Hosts");
   app.add_option("--checkpoints", a.checkpoints, "newest: and the best by each metric; all; none")
@@ -107,20 +109,60 @@ void describe_fetch(CommandLine& app, FetchArguments& a) {
   add_host_options(app, a.hosts);
 }
 
+// The job that is meant; nothing where a folder is.
+std::optional<FoundJob> job_of(const FetchArguments& a, const HostList& hosts) {
+  if (!hosts.hosts.empty() && (!is_job_id(a.run) || !a.folder.empty())) return std::nullopt;
+  try {
+    return find_job(a.run, hosts, a.hosts.remote);
+  } catch (const ConfigError&) {
+    if (hosts.hosts.empty()) throw;
+    return std::nullopt;  // a folder may have such a name too
+  }
+}
+
+// Says where the job's run is, and whose hosts have it.
+void take_job(const FoundJob& job, RunFetchOptions& options) {
+  const JobRecord& record = job.record;
+  if (record.run_folder.empty()) {
+    throw ConfigError("job {}: its command is no training, so there is no run to fetch", record.id);
+  }
+  options.remote = job.remote;
+  options.folders = {record.run_folder};
+  for (const FoundJob::Place& place : job.places) options.hosts.hosts.push_back(place.host);
+  // "runs/nmt" of the job's working folder is "runs/nmt" here.
+  const std::string base = record.folder + "/";
+  options.to = record.run_folder.starts_with(base)
+                   ? record.run_folder.substr(base.size())
+                   : default_destination(record.run_folder).string();
+}
+
+void take_folder(const FetchArguments& a, RunFetchOptions& options) {
+  options.hosts = require_hosts(a.hosts);
+  options.remote = a.hosts.remote;
+  options.folders = folders_of(a);
+  options.launch_log = launch_log_of(a);
+  options.to = default_destination(a.run);
+}
+
 }  // namespace
 
 int fetch(const Arguments& arguments) {
   FetchArguments given;
   CommandLine app(
       "Brings the run folder of a run on hosts together here, also while the run goes on; called\n"
-      "again, it moves what is new: lockstep fetch -H a,b RUN_FOLDER [--to DIR]",
+      "again, it moves what is new:\n"
+      "lockstep fetch JOB [--to DIR]\n"
+      "lockstep fetch -H a,b RUN_FOLDER [--cwd FOLDER] [--to DIR]",
       "lockstep fetch");
   describe_fetch(app, given);
   if (!app.parse(arguments)) return kExitOk;
-  RunFetchOptions options{.hosts = require_hosts(given.hosts), .remote = given.hosts.remote};
-  options.folders = folders_of(given);
-  options.launch_log = launch_log_of(given);
-  options.to = given.to.empty() ? default_destination(given.run) : given.to;
+  RunFetchOptions options;
+  if (const std::optional<FoundJob> job = job_of(given, read_hosts(given.hosts))) {
+    take_job(*job, options);
+  } else {
+    take_folder(given, options);
+  }
+  if (!given.to.empty()) options.to = given.to;
   options.checkpoints = choice_of(given.checkpoints);
   options.logs_only = given.logs_only;
   options.on_note = [](const std::string& line) {

@@ -320,11 +320,12 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   bring(hosts);
   auto job =
       launch(hosts, "run", "-H a:1,b:1 --min-hosts 1 --host-timeout 2 --host-poll 600 --silence 3",
-             "training.steps=1000000 checkpoint.every=10 monitor.every_seconds=1");
+             "training.steps=1000000 checkpoint.every=50 checkpoint.keep=100 "
+             "monitor.every_seconds=1");
   const auto expect = [&](const std::string& text) {
     ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
   };
-  expect("step_20");
+  expect("step_50");
   hosts.run("b",
             "for p in /proc/[0-9]*; do grep -qzx LOCKSTEP_RANK=1 $p/environ && "
             "kill -9 ${p#/proc/}; done");
@@ -360,6 +361,34 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   EXPECT_EQ(names, (std::set<std::string>{"a", "b"}));
   std::tie(code, said) = hosts.run("control", lockstep_here("evaluate run --checkpoint newest"));
   EXPECT_EQ(code, 0) << said;
+}
+
+TEST_F(FetchOfATraining, OfAJobThatGoesOnByItselfBringsItsLaunchersEvents) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  HostsApart hosts;
+  bring(hosts);
+  const std::string home = "export OMP_NUM_THREADS=1 HOME=" + (folder_->path() / "home").string();
+  const auto lockstep = [&](const std::string& words) {
+    return hosts.run("control", home + "; " + lockstep_here(words), seconds(120));
+  };
+  auto [code, said] = lockstep(
+      "launch --detach -H a:1,b:1 --cwd '~/work' -- train tiny.toml run.folder=runs/job "
+      "training.steps=20 checkpoint.every=10");
+  ASSERT_EQ(code, 0) << said;
+  const std::size_t at = said.find("lockstep attach ") + 16;
+  const std::string id = said.substr(at, said.find(' ', at) - at);
+  std::tie(code, said) = lockstep("attach " + id);
+  ASSERT_EQ(code, 0) << said;
+  std::tie(code, said) = lockstep("fetch " + id);
+  ASSERT_EQ(code, 0) << said;
+  expect_says(said, "checkpoints: step_20\n");
+  const fs::path run = desk() / "runs/job";
+  expect_says(read_file(run / "launch.jsonl"), "\"event\":\"end\"");
+  EXPECT_EQ(metrics_of(run, "step").size(), 20u);
+  EXPECT_TRUE(fs::exists(run / "logs/rank00.log") && fs::exists(run / "logs/rank01.log"));
+  std::tie(code, said) = lockstep("fetch nosuchjob");
+  EXPECT_EQ(code, 2) << said;
+  expect_says(said, "no job \"nosuchjob\"");
 }
 
 }  // namespace
