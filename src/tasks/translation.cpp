@@ -21,7 +21,7 @@ constexpr int64_t kEvaluationTokens = 4096;  // target tokens in a batch of the 
 struct DataSection {
   TranslationConfig& config;
   void describe(Fields& f) {
-    f("corpus", &config.corpus, Any{}, "folder made by lockstep prepare");
+    f("corpus", &config.corpus, InputPath{}, "folder made by lockstep prepare");
   }
 };
 
