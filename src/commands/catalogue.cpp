@@ -10,6 +10,7 @@
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
+#include "commands/fetch.h"
 #include "commands/files.h"
 #include "commands/job.h"
 #include "commands/jobs.h"
@@ -56,6 +57,7 @@ const Catalogue<Command>& commands() {
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");
     c.add("watch", watch, "what every rank of a run does right now, or their logs");
+    c.add("fetch", fetch, "bring a run together here from its hosts: results, logs, checkpoints");
     c.add("sweep", sweep, "many runs: a grid of values, set-ups and networks, with repeats");
     c.add("compare", compare, "runs and sweeps side by side, in tables and plots");
     c.add("report", report, "what a run did and how well: a page, Markdown and JSON");
