@@ -160,7 +160,7 @@ void ImageFetcher::converse(int line, std::deque<int64_t>& asked) {
   std::vector<std::byte> bytes;
   int64_t bytes_asked = 0;
   auto piece_of = [&](int64_t image) {
-    return Piece{.bytes = set_.place(image).bytes, .at = static_cast<uint64_t>(image)};
+    return DataPiece{.bytes = set_.place(image).bytes, .at = static_cast<uint64_t>(image)};
   };
   while (!stopping_) {
     const std::size_t before = asked.size();

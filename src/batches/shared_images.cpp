@@ -173,7 +173,7 @@ void SharedImages::connect(World& world, const ImagesConfig& config, const std::
 void SharedImages::start_server(World& world) {
   server_ = std::make_unique<PieceServer>(
       address_of(world),
-      [this](const Piece& piece, std::vector<std::byte>& space) -> std::span<const std::byte> {
+      [this](const DataPiece& piece, std::vector<std::byte>& space) -> std::span<const std::byte> {
         const auto image = static_cast<int64_t>(piece.at);
         if (image < 0 || image >= size()) throw DataError("there is no image {}", image);
         if (shards_->is_here(image)) return shards_->bytes(image, space);
@@ -257,7 +257,7 @@ std::span<const std::byte> SharedImages::from_leader(int64_t index,
     }
   }
   const std::string host = hosts_[static_cast<std::size_t>(places_.mine)];
-  const Piece piece{.bytes = shards_->place(index).bytes, .at = static_cast<uint64_t>(index)};
+  const DataPiece piece{.bytes = shards_->place(index).bytes, .at = static_cast<uint64_t>(index)};
   std::string refusal;
   try {
     if (!client) {

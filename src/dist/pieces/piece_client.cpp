@@ -39,11 +39,11 @@ void PieceClient::require(Moved moved) const {
   throw MachineError("{} ended the connection that sends data", options_.host);
 }
 
-void PieceClient::ask(const Piece& piece) {
+void PieceClient::ask(const DataPiece& piece) {
   require(send_all(socket_.get(), &piece, sizeof piece, {options_.stopping, options_.silence}));
 }
 
-std::string PieceClient::receive(const Piece& piece, std::vector<std::byte>& out) {
+std::string PieceClient::receive(const DataPiece& piece, std::vector<std::byte>& out) {
   const PiecePatience patience{options_.stopping, options_.silence};
   PieceReply reply;
   require(receive_all(socket_.get(), &reply, sizeof reply, patience));

@@ -24,10 +24,10 @@ class PieceClient {
   PieceClient(const std::string& meeting, const Options& options);
 
   // Throw MachineError, naming the host, when the connection is over.
-  void ask(const Piece& piece);
+  void ask(const DataPiece& piece);
   // Receives the oldest piece asked for. Returns why the server does not have it; empty: `out` has
   // its bytes.
-  std::string receive(const Piece& piece, std::vector<std::byte>& out);
+  std::string receive(const DataPiece& piece, std::vector<std::byte>& out);
 
  private:
   void require(Moved moved) const;

@@ -93,7 +93,7 @@ void PieceServer::converse(const Descriptor& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::vector<std::byte> space;
   std::string failure;
-  Piece piece;
+  DataPiece piece;
   while (receive_all(socket.get(), &piece, sizeof piece, {stopping_, milliseconds(0)}) ==
          Moved::kAll) {
     std::span<const std::byte> bytes;

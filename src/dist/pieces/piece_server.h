@@ -18,7 +18,7 @@ namespace lockstep {
 // Returns the bytes of a piece, in memory that lives until the next call or in `space`. Called on
 // several threads. An Error that it throws is told to who asked.
 using ServePiece =
-    std::function<std::span<const std::byte>(const Piece&, std::vector<std::byte>& space)>;
+    std::function<std::span<const std::byte>(const DataPiece&, std::vector<std::byte>& space)>;
 
 class PieceServer {
  public:

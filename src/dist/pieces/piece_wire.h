@@ -13,12 +13,12 @@
 namespace lockstep {
 
 // A part of something that is counted in files: of a file the bytes from `at` on, or its item `at`.
-struct Piece {
+struct DataPiece {
   uint32_t file = 0;
   uint32_t bytes = 0;
   uint64_t at = 0;
 
-  bool operator==(const Piece&) const = default;
+  bool operator==(const DataPiece&) const = default;
 };
 
 struct PieceGreeting {

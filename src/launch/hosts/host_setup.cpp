@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "launch/hosts/host_chain.h"
+#include "launch/hosts/parcel.h"
 #include "launch/hosts/setup_scripts.h"
 
 namespace lockstep {
@@ -23,34 +24,6 @@ std::string own_machine() {
 }
 
 std::string sender(const Host* from) { return from == nullptr ? "" : ", from " + from->name; }
-
-// A folder of links that tar follows, so that files get other names in the archive than they have
-// here.
-class Parcel {
- public:
-  explicit Parcel(const std::vector<Piece>& pieces) {
-    write_file(folder_.path() / "manifest", checksums(pieces));
-  }
-  void add(const std::string& name, const std::string& source) {
-    fs::path link = folder_.path() / name;
-    if (!fs::is_symlink(link)) fs::create_symlink(fs::absolute(source), link);
-  }
-  std::vector<std::string> list() const { return {"cat", (folder_.path() / "manifest").string()}; }
-  // Returns the command that writes a tar stream of the manifest and `names`.
-  std::vector<std::string> stream(const std::vector<std::string>& names) const {
-    std::string list = (folder_.path() / "names").string();
-    std::string text = "manifest\n" + join(names, "\n") + "\n";
-    write_file(list + std::to_string(++lists_), text);
-    return {"tar", "-chf",
-            "-",   "--hard-dereference",
-            "-C",  folder_.path().string(),
-            "-T",  list + std::to_string(lists_)};
-  }
-
- private:
-  TemporaryFolder folder_;
-  mutable int lists_ = 0;
-};
 
 }  // namespace
 
@@ -268,6 +241,12 @@ void HostSetup::copy(const Copy& copy) {
     pieces[0].path = fs::path(to).filename().string();
     to = fs::path(to).parent_path().string();
   }
+  copy_pieces(copy, to, pieces);
+}
+
+// Brings the files to the folder `to` of all hosts.
+void HostSetup::copy_pieces(const Copy& copy, const std::string& to,
+                            const std::vector<Piece>& pieces) {
   Parcel all(pieces);
   std::map<std::string, const Piece*> by_path;
   for (const Piece& piece : pieces) by_path[piece.path] = &piece;

@@ -47,6 +47,9 @@ class HostSetup {
       const std::vector<std::string>& packages);  // by apt-get, as root or sudo -n
   void install_program(const ProgramFiles& program);
   void copy(const Copy& copy);
+  // Brings prepared data in parts: of its large files each to one host in turn, the rest to all.
+  // Each byte leaves this machine once. Throws ConfigError unless the folder holds prepared data.
+  void copy_share(const Copy& copy);
   void mount(const Mount& mount);
   void prune();  // removes all versions but the current one
 
@@ -76,6 +79,7 @@ class HostSetup {
   };
   std::vector<Step> on_all(const std::string& text, const std::vector<std::string>& feeder) const;
   std::vector<Answer> run(const std::string& what, const std::vector<Step>& steps);
+  void copy_pieces(const Copy& copy, const std::string& to, const std::vector<Piece>& pieces);
   std::vector<Answer> deliver(const Delivery& delivery);
   std::vector<Answer> deliver_in_chain(const Delivery& delivery);
   void fail(const Host& host, MachineError error);
