@@ -65,11 +65,11 @@ TEST_F(SharedImageRuns, EqualThoseThatHaveAllTheShardsToTheLastDigit) {
   const fs::path a = place("a", kOdd), b = place("b", kEven);
   const ProgramResult whole = train("whole", {place("w0"), place("w1")}, "images.mixup=0.2");
   ASSERT_EQ(whole.exit_code, 0) << whole.errors;
-  EXPECT_EQ(whole.output.find("shards of"), std::string::npos) << "nothing is fetched";
+  EXPECT_EQ(whole.errors.find("shards of"), std::string::npos) << "nothing is fetched";
   EXPECT_FALSE(fs::exists(mine_.path() / "w0/data/.fetched"));
   const ProgramResult apart = train("apart", {a, b}, "images.mixup=0.2");
   ASSERT_EQ(apart.exit_code, 0) << apart.errors;
-  expect_says(apart.output, "shards of train:");
+  expect_says(apart.errors, "shards of train:");
   expect_equal_runs("whole", "apart");
   EXPECT_TRUE(fs::exists(a / "data/.fetched/train-00001.shard"));
   EXPECT_FALSE(fs::exists(a / "data/.fetched/train-00000.shard"));
@@ -144,10 +144,9 @@ TEST_F(SharedImageRuns, OfTheirOwnShardsMoveNothingAndSeeEachImageOnce) {
   EXPECT_EQ(std::accumulate(items.begin(), items.begin() + half, 0.0), 48);
   EXPECT_EQ(std::accumulate(items.begin() + half, items.end(), 0.0), 48);
 
-  const ProgramResult none = train("none",
-                                   {a, place("c", {"train-00000.shard", "train-00001.shard",
-                                                   "train-00002.shard", "train-00003.shard"})},
-                                   "images.share=machine");
+  const fs::path empty = place(
+      "c", {"train-00000.shard", "train-00001.shard", "train-00002.shard", "train-00003.shard"});
+  const ProgramResult none = train("none", {place("d"), empty}, "images.share=machine");
   EXPECT_EQ(none.exit_code, 2);
   expect_says(none.errors, "has no shard of its own");
 }
@@ -170,7 +169,7 @@ TEST_F(SharedImageRuns, OfCorporaBringWholeFilesBeforeTheyBegin) {
   const fs::path a = place("a", {"train.tokens", "dev.en"}), b = place("b", {"subword.model"});
   const ProgramResult apart = train("apart", {a, b});
   ASSERT_EQ(apart.exit_code, 0) << apart.errors;
-  expect_says(apart.output, "train.tokens came from");
+  expect_says(apart.errors, "train.tokens came from");
   expect_equal_runs("whole", "apart");
   for (const char* name : {"train.tokens", "dev.en", "subword.model"}) {
     EXPECT_EQ(read_file(a / "corpus" / name), read_file(b / "corpus" / name)) << name;
