@@ -83,12 +83,12 @@ TEST_F(SharedData, ComesWhileTheRanksTrainTheFirstStepBeforeTheLastByte) {
   ASSERT_EQ(hosts.run("a", fmt::format("cp {}/* {}", all, data)).first, 0);
   ASSERT_EQ(
       hosts.run("b", fmt::format("cp {0}/*.json {0}/*.index {0}/*.sums {1}", all, data)).first, 0);
-  // Ranks that do not meet leave the line to the images.
-  auto launch =
-      hosts.start("control", {LOCKSTEP_PROGRAM, "launch", "-H", "a:1,b:1", "--", "train",
-                              path("tiny.toml").string(), "run.folder=" + path("run").string(),
-                              "training.steps=1000", "batch.images=4", "comm.strategy=local_sgd",
-                              "comm.local_after=0", "comm.local_steps=500"});
+  // Rank 0 lacks all shards. Ranks that do not meet leave the line to the images.
+  auto launch = hosts.start(
+      "control",
+      {LOCKSTEP_PROGRAM, "launch", "-H", "b:1,a:1", "--", "train", path("tiny.toml").string(),
+       "run.folder=" + path("run").string(), "training.steps=1000", "training.progress_every=1",
+       "batch.images=4", "comm.strategy=local_sgd", "comm.local_after=0", "comm.local_steps=500"});
   ASSERT_GE(launch->wait_for("Epoch: [0][0/", seconds(90)), 0) << launch->output();
   const auto [code, kilobytes] =
       hosts.run("b", fmt::format("du -ck {}/.fetched/train*.shard | tail -n 1", data));
