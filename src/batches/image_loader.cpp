@@ -152,11 +152,17 @@ struct ImageLoader::Impl {
     }
   }
 
+  // The first draw of an image's mixing.
+  int64_t partner(KeyedRandom& random) const {
+    if (options.partners.empty()) return random.below(set.size());
+    return options.partners[static_cast<std::size_t>(random.below(std::ssize(options.partners)))];
+  }
+
   Mixing mixing(uint64_t key, int64_t size) const {
     Mixing out;
     if (!mixes()) return out;
     KeyedRandom random(combine_keys(key, kMixing));
-    out.partner = random.below(set.size());
+    out.partner = partner(random);
     bool both = config.mixup > 0 && config.cutmix > 0;
     out.patch = both ? random.chance(0.5) : config.cutmix > 0;
     double alpha = out.patch ? config.cutmix : config.mixup;
@@ -316,6 +322,17 @@ ImageTensors ImageLoader::train_batch(std::span<const int64_t> indices, int64_t 
                       [&](int64_t index, const Impl::Slot& slot, Worker& worker) {
                         return impl_->train_item(index, epoch, size, how, slot, worker);
                       });
+}
+
+std::vector<int64_t> ImageLoader::read_for(std::span<const int64_t> indices, int64_t epoch) const {
+  std::vector<int64_t> out;
+  for (int64_t index : indices) {
+    out.push_back(index);
+    if (!impl_->mixes()) continue;
+    KeyedRandom random(combine_keys(impl_->key(epoch, index), kMixing));
+    out.push_back(impl_->partner(random));
+  }
+  return out;
 }
 
 ImageTensors ImageLoader::eval_batch(std::span<const int64_t> indices, int64_t size) const {

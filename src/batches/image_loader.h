@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/images/image_set.h"
 #include "data/images/images_config.h"
@@ -30,11 +31,12 @@ struct ImageLoaderOptions {
   int64_t threads = 1;                  // decoding threads, including the caller's
   at::ScalarType compute = at::kFloat;  // kFloat, kBFloat16 or kHalf
   torch::Device device = torch::kCPU;   // of the tensors; for a GPU the host memory is pinned
+  std::vector<int32_t> partners = {};   // images that mixup and CutMix draw from; empty: all
 };
 
 // Thread-safe. `set` must outlive the loader. Mixup and CutMix take the partner of an image from
-// the whole set, drawn with the key of (seed, epoch, index): the choice does not depend on batches
-// or ranks. The partner costs a second decoding.
+// the whole set (or of ImageLoaderOptions::partners), drawn with the key of (seed, epoch, index):
+// the choice does not depend on batches or ranks. The partner costs a second decoding.
 class ImageLoader {
  public:
   ImageLoader(const ImageSet& set, const ImagesConfig& config, const ImageLoaderOptions& options);
@@ -45,6 +47,8 @@ class ImageLoader {
   // Throws DataError with the name of an image that cannot be decoded (images.broken = "fail") and
   // ConfigError for an image that is smaller than the crop.
   ImageTensors train_batch(std::span<const int64_t> indices, int64_t epoch, int64_t size) const;
+  // Returns the images that train_batch() reads for these, in its order: with their partners.
+  std::vector<int64_t> read_for(std::span<const int64_t> indices, int64_t epoch) const;
   // Makes a batch without randomness: the shorter side is resized to eval_resize * size /
   // config.size, then the centre is cropped to `size`.
   ImageTensors eval_batch(std::span<const int64_t> indices, int64_t size) const;

@@ -12,7 +12,7 @@ namespace {
 
 struct Wanted {
   std::string log_folder;
-  std::vector<std::string> copies, mounts;
+  std::vector<std::string> copies, shares, mounts;
   bool install = false, prune = false, no_program = false;
 };
 
@@ -62,6 +62,12 @@ void add_setup_options(CommandLine& app, Wanted& wanted) {
                  "PATH[:/DESTINATION]: bring a file or folder to all hosts; may be repeated")
       ->expected(1)
       ->take_all();
+  app.add_option(
+         "--copy-share", wanted.shares,
+         "PATH[:/DESTINATION]: bring prepared data in parts, each shard to one of the hosts, "
+         "which send each other what they lack in training; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.add_option("--mount", wanted.mounts,
                  "SERVER:/EXPORT:/MOUNTPOINT[:TYPE[:OPTIONS]]: a line of fstab, and mount it")
       ->expected(1)
@@ -98,6 +104,8 @@ int cluster_setup(const Arguments& arguments) {
   HostList list = require_hosts(given);
   std::vector<Copy> copies;
   for (const std::string& text : wanted.copies) copies.push_back(parse_copy(text));
+  std::vector<Copy> shares;
+  for (const std::string& text : wanted.shares) shares.push_back(parse_copy(text));
   std::vector<Mount> mounts;
   for (const std::string& text : wanted.mounts) mounts.push_back(parse_mount(text));
 
@@ -113,6 +121,7 @@ int cluster_setup(const Arguments& arguments) {
   for (const Mount& mount : mounts) setup.mount(mount);  // first, since copies may go there
   if (!wanted.no_program) setup.install_program(program);
   for (const Copy& copy : copies) setup.copy(copy);
+  for (const Copy& share : shares) setup.copy_share(share);
   if (wanted.prune) setup.prune();
   setup.throw_failures();
   fmt::print("\n{}", rules(ends_of_ssh(list, given.remote)));

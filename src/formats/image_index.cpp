@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "formats/token_ids.h"
 
 namespace lockstep {
 
@@ -14,6 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "image shards are little-endian");
 
 constexpr std::string_view kIndexMagic = "LSIMGIDX", kShardMagic = "LSIMAGES";
+constexpr std::string_view kSumsMagic = "LSIMGSUM";
 constexpr uint32_t kVersion = 1;
 
 struct IndexHeader {
@@ -25,12 +27,14 @@ struct IndexHeader {
 };
 static_assert(sizeof(IndexHeader) == 32);
 
-struct ShardHeader {
+struct ShardHeader {  // also of the hashes
   char magic[8];
   uint32_t version;
   uint32_t reserved;
 };
 static_assert(sizeof(ShardHeader) == 16);
+
+constexpr std::size_t kSumBytes = sizeof(ImageSum);
 
 template <class Header>
 Header checked_header(const fs::path& path, std::span<const std::byte> bytes,
@@ -71,6 +75,36 @@ void write_image_index(const fs::path& path, std::span<const ImageRecord> record
   file.finish();
 }
 
+ImageSum sum_of_image(std::span<const std::byte> file) {
+  ImageSum out;
+  sha256_to_bytes(sha256_hex(file), out.data());
+  return out;
+}
+
+void write_image_sums(const fs::path& path, std::span<const ImageRecord> records) {
+  OutputFile file(path);
+  ShardHeader header{.version = kVersion};
+  std::memcpy(header.magic, kSumsMagic.data(), sizeof header.magic);
+  file.write(&header, sizeof header);
+  for (const ImageRecord& record : records) file.write(record.sum.data(), kSumBytes);
+  file.finish();
+}
+
+ImageSums::ImageSums(const fs::path& path, int64_t images) : file_(path) {
+  checked_header<ShardHeader>(path, file_.bytes(), kSumsMagic);
+  const std::size_t wanted = sizeof(ShardHeader) + static_cast<std::size_t>(images) * kSumBytes;
+  if (file_.bytes().size() != wanted) {
+    throw DataError("{}: damaged: has {} bytes, the hashes of {} images take {}", path.string(),
+                    file_.bytes().size(), images, wanted);
+  }
+}
+
+bool ImageSums::matches(int64_t i, std::span<const std::byte> bytes) const {
+  const ImageSum sum = sum_of_image(bytes);
+  const std::size_t at = sizeof(ShardHeader) + static_cast<std::size_t>(i) * kSumBytes;
+  return std::memcmp(file_.bytes().data() + at, sum.data(), kSumBytes) == 0;
+}
+
 ImageShardWriter::ImageShardWriter(const fs::path& path) : file_(path) {
   ShardHeader header{.version = kVersion};
   std::memcpy(header.magic, kShardMagic.data(), sizeof header.magic);
@@ -94,8 +128,7 @@ std::string ImageShardWriter::finish() {
   return hash_.hex();
 }
 
-ImageShards::ImageShards(const fs::path& index, const std::vector<fs::path>& shards,
-                         int64_t classes)
+ImageShards::ImageShards(const fs::path& index, const std::vector<Shard>& shards, int64_t classes)
     : path_(index), index_(index) {
   auto header = checked_header<IndexHeader>(index, index_.bytes(), kIndexMagic);
   uint64_t rest = index_.bytes().size() - sizeof header;
@@ -106,11 +139,18 @@ ImageShards::ImageShards(const fs::path& index, const std::vector<fs::path>& sha
   }
   records_ = static_cast<int64_t>(header.records);
   name_bytes_ = header.name_bytes;
-  for (const fs::path& shard : shards) {
-    shards_.emplace_back(shard);
-    checked_header<ShardHeader>(shard, shards_.back().bytes(), kShardMagic);
+  for (const Shard& shard : shards) {
+    shards_.emplace_back();
+    if (!fs::exists(shard.path)) continue;
+    shards_.back() = MappedFile(shard.path);
+    const std::span<const std::byte> bytes = shards_.back().bytes();
+    checked_header<ShardHeader>(shard.path, bytes, kShardMagic);
+    if (std::ssize(bytes) != shard.bytes) {
+      throw DataError("{}: damaged: has {} bytes, the manifest says {}", shard.path.string(),
+                      bytes.size(), shard.bytes);
+    }
   }
-  check(classes);
+  check(shards, classes);
 }
 
 ImageShards::Entry ImageShards::entry(int64_t i) const {
@@ -119,13 +159,12 @@ ImageShards::Entry ImageShards::entry(int64_t i) const {
   return out;
 }
 
-void ImageShards::check(int64_t classes) const {
+void ImageShards::check(const std::vector<Shard>& shards, int64_t classes) const {
   uint64_t name_begin = 0;
   for (int64_t i = 0; i < records_; ++i) {
     Entry e = entry(i);
-    bool inside = e.shard < shards_.size() && e.offset >= sizeof(ShardHeader) &&
-                  e.offset <= shards_[e.shard].bytes().size() &&
-                  e.bytes <= shards_[e.shard].bytes().size() - e.offset;
+    const auto size = e.shard < shards.size() ? static_cast<uint64_t>(shards[e.shard].bytes) : 0;
+    bool inside = e.offset >= sizeof(ShardHeader) && e.offset <= size && e.bytes <= size - e.offset;
     if (!inside || e.label >= classes || e.name_begin < name_begin || e.name_begin > name_bytes_) {
       throw DataError("{}: damaged: image {} has label {}, bytes {} to {} of shard {}, name at {}",
                       path_.string(), i, e.label, e.offset, e.offset + e.bytes, e.shard,
@@ -141,6 +180,11 @@ std::string_view ImageShards::name(int64_t i) const {
   uint64_t begin = entry(i).name_begin;
   uint64_t end = i + 1 < records_ ? entry(i + 1).name_begin : name_bytes_;
   return {names + begin, end - begin};
+}
+
+ImagePlace ImageShards::place(int64_t i) const {
+  Entry e = entry(i);
+  return {e.shard, e.offset, e.bytes};
 }
 
 std::span<const std::byte> ImageShards::bytes(int64_t i) const {

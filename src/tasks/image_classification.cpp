@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "models/classifier_folder.h"
 #include "models/image_weights.h"
 #include "tasks/classification_loss.h"
@@ -18,6 +16,7 @@ namespace lockstep {
 namespace {
 
 const char* const kClassesFile = "classes.json";
+constexpr int64_t kStepsAhead = 32;  // whose images are fetched from other machines
 
 struct ModelSection {
   ImageClassificationConfig& config;
@@ -109,16 +108,31 @@ void ImageClassification::open(const TaskContext& context) {
 
 // Opens the training data, and checks that the data to evaluate on fits it.
 void ImageClassification::open_data() {
-  train_ = open_image_set(config_.images.data, config_.images.train_split);
+  const ImagesConfig& images = config_.images;
+  const bool apart = images.share == "machine";
+  train_ = std::make_unique<SharedImages>(
+      context_.world, images, images.train_split,
+      apart ? SharedImages::Reading::kOwn : SharedImages::Reading::kAll);
   classes_ = train_->classes();
-  train_loader_ =
-      std::make_unique<ImageLoader>(*train_, config_.images,
-                                    ImageLoaderOptions{.seed = context_.seed,
-                                                       .threads = loader_threads(),
-                                                       .compute = context_.numerics.compute,
-                                                       .device = context_.device});
-  if (!context_.evaluated_split.empty()) split(context_.evaluated_split);
+  ImageLoaderOptions options{.seed = context_.seed,
+                             .threads = loader_threads(),
+                             .compute = context_.numerics.compute,
+                             .device = context_.device};
+  const ImageEpochs::Options steps{context_.seed, config_.batch.images};
+  if (apart) {
+    ImagePlaces places = train_->divide();
+    const int rank = context_.world == nullptr ? 0 : context_.world->rank();
+    options.partners = places.images[places.of_rank[rank]];
+    epochs_ = std::make_unique<ImageEpochs>(std::move(places), steps);
+  } else {
+    epochs_ = std::make_unique<ImageEpochs>(train_->size(), steps);
+  }
+  train_loader_ = std::make_unique<ImageLoader>(*train_, images, options);
+  if (!context_.evaluated_split.empty()) split(context_.evaluated_split, context_.world);
+  check_steps();
+}
 
+void ImageClassification::check_steps() {
   const ImageBatchConfig& batch = config_.batch;
   const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
   if (batch.images < ranks * batch.accumulate) {
@@ -133,6 +147,14 @@ void ImageClassification::open_data() {
         "batch.images: {}, but the split {} has {} images: no step of an epoch is "
         "full; a smaller batch, or batch.drop_last=false",
         batch.images, config_.images.train_split, train_->size());
+  }
+  if (!config_.sync_batch_norm || ranks == 1) return;
+  for (int64_t step = 0; step < epochs_->full_steps(); ++step) {
+    if (epochs_->smallest_part(step, ranks * batch.accumulate) > 0) continue;
+    throw ConfigError(
+        "batch.images: {} are too few for images.share=machine: in step {} of an epoch a rank has "
+        "no image, but with model.sync_batch_norm none can sit out a step",
+        batch.images, step);
   }
 }
 
@@ -177,45 +199,48 @@ void ImageClassification::save_assets(const fs::path& run_folder) {
   write_file(run_folder / kClassesFile, nlohmann::json(classes_).dump(1) + "\n");
 }
 
-int64_t ImageClassification::images_in_step(int64_t step_in_epoch) const {
-  const int64_t each = config_.batch.images;
-  return std::min(each, train_->size() - step_in_epoch * each);
-}
-
 // A last step that is not full is left out if drop_last is set or, when batch norms share
 // statistics, if it lacks an image for some part: all ranks must take part.
 int64_t ImageClassification::steps_in_epoch(int64_t) {
-  const int64_t full = train_->size() / config_.batch.images;
-  const int64_t rest = train_->size() % config_.batch.images;
-  const int64_t parts = sum_over_ranks_ == nullptr ? 1 : context_.world->size() * accumulate();
-  return full + (rest >= parts && !config_.batch.drop_last ? 1 : 0);
+  const int64_t full = epochs_->full_steps();
+  bool last = epochs_->images_in_step(full) > 0 && !config_.batch.drop_last;
+  if (last && config_.sync_batch_norm && context_.world != nullptr && context_.world->size() > 1) {
+    last = epochs_->smallest_part(full, context_.world->size() * accumulate()) > 0;
+  }
+  return full + (last ? 1 : 0);
 }
 
 int64_t ImageClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
-  return images_in_step(step_in_epoch);
+  return epochs_->images_in_step(step_in_epoch);
 }
 
-const std::vector<int32_t>& ImageClassification::order(int64_t epoch) {
-  if (ordered_epoch_ != epoch) {
-    order_.resize(static_cast<std::size_t>(train_->size()));
-    std::iota(order_.begin(), order_.end(), 0);
-    shuffle_with_key(order_, combine_keys(context_.seed, static_cast<uint64_t>(epoch)));
-    ordered_epoch_ = epoch;
+// Tells what the ranks of this place will read in the coming steps, so that it is fetched before.
+void ImageClassification::fetch_ahead(const BatchPosition& position) {
+  if (!train_->fetches()) return;
+  const int64_t steps = steps_in_epoch(position.epoch), ranks = position.parts / accumulate();
+  if (ahead_epoch_ < 0) {
+    ahead_epoch_ = position.epoch;
+    ahead_step_ = position.step_in_epoch;
   }
-  return order_;
+  const int64_t now = position.epoch * steps + position.step_in_epoch;
+  const std::vector<int> neighbours = train_->neighbours();
+  while (ahead_epoch_ * steps + ahead_step_ < now + kStepsAhead) {
+    for (int64_t part = 0; part < position.parts; ++part) {
+      const int rank = static_cast<int>(part % ranks);
+      if (!std::binary_search(neighbours.begin(), neighbours.end(), rank)) continue;
+      train_->expect(train_loader_->read_for(
+          epochs_->part(ahead_epoch_, ahead_step_, part, position.parts), ahead_epoch_));
+    }
+    if (++ahead_step_ < steps) continue;
+    ++ahead_epoch_;
+    ahead_step_ = 0;
+  }
 }
 
 std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& position) {
-  std::vector<int64_t> indices;
-  {
-    std::lock_guard lock(mutex_);
-    const std::vector<int32_t>& images = order(position.epoch);
-    const int64_t first = position.step_in_epoch * config_.batch.images;
-    const int64_t count = images_in_step(position.step_in_epoch);
-    const int64_t begin = first + count * position.part / position.parts;
-    const int64_t end = first + count * (position.part + 1) / position.parts;
-    indices.assign(images.begin() + begin, images.begin() + end);
-  }
+  fetch_ahead(position);
+  const std::vector<int64_t> indices =
+      epochs_->part(position.epoch, position.step_in_epoch, position.part, position.parts);
   if (indices.empty()) return nullptr;
   auto batch = std::make_unique<ImageBatch>();
   batch->tensors = train_loader_->train_batch(
@@ -249,7 +274,7 @@ void ImageClassification::name_broken(const ImageSet& set, std::span<const int64
   }
 }
 
-int64_t ImageClassification::largest_step_load() { return images_in_step(0); }
+int64_t ImageClassification::largest_step_load() { return epochs_->images_in_step(0); }
 
 // The contents of the pixels do not affect the memory that a step takes.
 std::unique_ptr<Batch> ImageClassification::make_probe(int64_t load, ProbeItems) {

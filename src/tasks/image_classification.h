@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "batches/image_epochs.h"
 #include "batches/image_loader.h"
+#include "batches/shared_images.h"
 #include "models/image_model.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"
@@ -75,7 +77,9 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
   int64_t train_items() const override { return train_->size(); }
-  int64_t items_of(const std::string& name) override { return split(name).set->size(); }
+  int64_t items_of(const std::string& name) override {
+    return count_images(config_.images.data, name);
+  }
   double items_per_step() override { return static_cast<double>(config_.batch.images); }
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
@@ -113,15 +117,16 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
  private:
   // A split for evaluation.
   struct Split {
-    std::unique_ptr<ImageSet> set;
+    std::unique_ptr<SharedImages> set;
     std::unique_ptr<ImageLoader> loader;  // uses the set
   };
 
   void open_data();
   void check_sizes() const;
-  Split& split(const std::string& name);  // opens it at the first call
-  const std::vector<int32_t>& order(int64_t epoch);
-  int64_t images_in_step(int64_t step_in_epoch) const;
+  // Opens it at the first call, which is then collective; `world` is null for a lone process.
+  Split& split(const std::string& name, World* world);
+  void check_steps();
+  void fetch_ahead(const BatchPosition& position);
   // Warns of images that were left out, once for each in this process.
   void name_broken(const ImageSet& set, std::span<const int64_t> wanted, const ImageTensors& made);
   // Describes what the image was taken for, with its picture if wanted.
@@ -134,15 +139,16 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   TaskContext context_;
   Parameters parameters_;
   std::unique_ptr<ImageModel> model_;
-  std::vector<std::string> classes_;  // by label
-  std::unique_ptr<ImageSet> train_;   // null when the model is only used
+  std::vector<std::string> classes_;     // by label
+  std::unique_ptr<SharedImages> train_;  // null when the model is only used
   std::unique_ptr<ImageLoader> train_loader_;
+  std::unique_ptr<ImageEpochs> epochs_;
   std::map<std::string, Split> splits_;                 // splits that were evaluated
   std::function<void(torch::Tensor&)> sum_over_ranks_;  // set where batch norms share statistics
-  std::mutex mutex_;              // the prefetch thread and the trainer both ask for orders
-  std::set<std::string> broken_;  // images already warned of; guarded by mutex_
-  int64_t ordered_epoch_ = -1;
-  std::vector<int32_t> order_;  // of ordered_epoch_
+  std::mutex mutex_;                                    // guards broken_
+  std::set<std::string> broken_;                        // images already warned of
+  // The first step that fetch_ahead() has not told of; -1: none yet. Of the prefetch thread.
+  int64_t ahead_epoch_ = -1, ahead_step_ = 0;
 };
 
 std::unique_ptr<Task> make_image_classification();

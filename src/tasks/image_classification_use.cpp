@@ -121,13 +121,13 @@ Numerics ImageClassification::use_numerics() const {
 
 int64_t ImageClassification::configured_items(const std::string& name) const {
   const std::string& data = config_.images.data;
-  return data.empty() ? 0 : open_image_set(data, name)->size();
+  return data.empty() ? 0 : count_images(data, name);
 }
 
-ImageClassification::Split& ImageClassification::split(const std::string& name) {
+ImageClassification::Split& ImageClassification::split(const std::string& name, World* world) {
   auto found = splits_.find(name);
   if (found != splits_.end()) return found->second;
-  Split opened{.set = open_image_set(config_.images.data, name)};
+  Split opened{.set = std::make_unique<SharedImages>(world, config_.images, name)};
   if (train_ != nullptr) {
     check_same_classes(*train_, *opened.set);
   } else if (opened.set->classes() != classes_) {
@@ -156,7 +156,7 @@ torch::Tensor ImageClassification::evaluated_logits(const torch::Tensor& images)
 
 Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& request) {
   torch::InferenceMode inference;
-  const Split& from = split(request.split);
+  const Split& from = split(request.split, &world);
   const int64_t total = from.set->size();
   const int64_t items = request.limit > 0 ? std::min(request.limit, total) : total;
   const std::vector<int64_t> indices = spread(items, total);
@@ -167,6 +167,14 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   auto batch = [&](int64_t b) {
     return std::span(indices).subspan(b * each, std::min(each, items - b * each));
   };
+  if (from.set->fetches()) {  // all at once: the limit of what is kept decides how far it gets
+    const std::vector<int> neighbours = from.set->neighbours();
+    for (int64_t b = 0; b < batches; ++b) {
+      const int rank = static_cast<int>(b % world.size());
+      if (std::binary_search(neighbours.begin(), neighbours.end(), rank))
+        from.set->expect(batch(b));
+    }
+  }
   int64_t next = world.rank();
   Prefetcher<ImageTensors> decoded(
       [&]() -> ImageTensors {

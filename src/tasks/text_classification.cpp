@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "batches/shared_files.h"
 #include "data/fetch/hub.h"
 #include "formats/weight_files.h"
 
@@ -86,6 +87,8 @@ void TextClassification::open(const TaskContext& context) {
 }
 
 void TextClassification::open_data() {
+  fetch_missing_files(context_.world, config_.texts.data,
+                      [this] { return read_text_manifest(config_.texts.data).files; });
   train_ = std::make_unique<TextSet>(config_.texts.data, config_.texts.train_split);
   if (!train_->record().labelled) {
     throw DataError("{}: the split {} has no labels to learn", config_.texts.data,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "batches/shared_files.h"
 #include "metrics/classification_scores.h"
 #include "metrics/correlation.h"
 #include "tasks/text_classification.h"
@@ -181,6 +182,10 @@ Sample TextClassification::sample(const Split& from, int32_t item, double output
 Evaluation TextClassification::evaluate(World& world, const EvaluationRequest& request) {
   torch::InferenceMode inference;
   check_metrics(request.metrics);
+  if (!context_.run_folder.empty()) {  // in training, open() has done it
+    fetch_missing_files(&world, config_.texts.data,
+                        [this] { return read_text_manifest(config_.texts.data).files; });
+  }
   const Split& from = split(request.split);
   const int64_t total = from.set->size();
   const std::vector<int32_t> items =

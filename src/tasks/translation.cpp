@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "batches/shared_files.h"
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
 #include "nn/embedding.h"
@@ -97,6 +98,8 @@ void Translation::open(const TaskContext& context) {
     if (config_.corpus.empty()) {
       throw ConfigError("data.corpus: not set; expected a folder made by lockstep prepare");
     }
+    fetch_missing_files(context.world, config_.corpus,
+                        [this] { return read_manifest(config_.corpus).files; });
     read_manifest(config_.corpus);
     corpus_ = std::make_shared<Corpus>(config_.corpus, "train", specials(config_.model),
                                        config_.batch.longest);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "batches/shared_files.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "tasks/scoring.h"
@@ -35,6 +36,10 @@ Evaluation Translation::evaluate(World& world, const EvaluationRequest& request)
            std::find_first_of(request.metrics.begin(), request.metrics.end(), names.begin(),
                               names.end()) != request.metrics.end();
   };
+  if (!context_.run_folder.empty()) {  // in training, open() has done it
+    fetch_missing_files(&world, config_.corpus,
+                        [this] { return read_manifest(config_.corpus).files; });
+  }
   Evaluation out;
   out.summary = request.split;
   if (wants({"bleu", "chrf"})) measure_translation(world, request, out);

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "data/images/image_names.h"
 #include "data/images/images_manifest.h"
-#include "formats/image_index.h"
+#include "data/images/shard_images.h"
 
 namespace lockstep {
 
@@ -36,12 +36,6 @@ std::vector<std::string> sorted_names(const fs::path& folder, bool folders) {
   if (error) throw DataError("{}: cannot be read: {}", folder.string(), error.message());
   std::sort(out.begin(), out.end());
   return out;
-}
-
-[[noreturn]] void fail_empty_class(const std::string& where, const std::string& name) {
-  DataError error("{}: class \"{}\" has no images", where, name);
-  error.set_advice("remove the class from all splits, or add images (.jpg, .jpeg, .png)");
-  throw error;
 }
 
 // The images of SPLIT/CLASS/FILE. All names are in one string, because there may be a million.
@@ -127,69 +121,6 @@ class FolderImages : public ImageSet {
   std::vector<uint64_t> ends_;  // [images], ends in names_
 };
 
-std::vector<fs::path> shard_paths(const fs::path& folder, const ImageSplitRecord& split) {
-  std::vector<fs::path> out;
-  for (const std::string& name : split.shards) out.push_back(folder / name);
-  return out;
-}
-
-class ShardImages : public ImageSet {
- public:
-  ShardImages(const fs::path& folder, const ImagesManifest& manifest, const ImageSplitRecord& split)
-      : split_(split.name),
-        classes_(manifest.classes),
-        shards_(folder / split.index, shard_paths(folder, split),
-                static_cast<int64_t>(manifest.classes.size())) {
-    if (shards_.size() != split.images) {
-      throw DataError("{}: {} holds {} images, {} says {}", folder.string(), split.index,
-                      shards_.size(), kManifestName, split.images);
-    }
-    std::vector<bool> seen(classes_.size());
-    for (int64_t i = 0; i < shards_.size(); ++i) seen[static_cast<std::size_t>(label(i))] = true;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (!seen[i]) fail_empty_class((folder / split_).string(), classes_[i]);
-    }
-    Digest hash = Digest::sha256();
-    auto add = [&](const std::string& text) { hash.update(text.c_str(), text.size() + 1); };
-    for (const std::string& name : classes_) add(name);
-    for (const FileRecord& file : manifest.files) {
-      bool used = file.name == split.index || std::find(split.shards.begin(), split.shards.end(),
-                                                        file.name) != split.shards.end();
-      if (used) add(file.sha256);
-    }
-    identity_ = hash.hex();
-  }
-
-  int64_t size() const override { return shards_.size(); }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  int64_t label(int64_t index) const override { return shards_.label(index); }
-  std::string name(int64_t index) const override {
-    return split_ + "/" + std::string(shards_.name(index));
-  }
-  std::span<const std::byte> bytes(int64_t index, std::vector<std::byte>&) const override {
-    return shards_.bytes(index);
-  }
-  std::string identity() const override { return identity_; }
-
- private:
-  std::string split_;
-  std::vector<std::string> classes_;
-  ImageShards shards_;
-  std::string identity_;
-};
-
-std::unique_ptr<ImageSet> open_shards(const fs::path& data, const std::string& split) {
-  ImagesManifest manifest = read_images_manifest(data);
-  const ImageSplitRecord* record = manifest.find_split(split);
-  if (record == nullptr) {
-    std::vector<std::string> names;
-    for (const ImageSplitRecord& s : manifest.splits) names.push_back(s.name);
-    throw DataError("{}: no split \"{}\"{} ({})", data.string(), split, did_you_mean(split, names),
-                    join(names, ", "));
-  }
-  return std::make_unique<ShardImages>(data, manifest, *record);
-}
-
 // Returns, for example, "a, b and 5 more".
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
@@ -200,14 +131,27 @@ std::string some_of(const std::vector<std::string>& names) {
   return out;
 }
 
+// Throws DataError when shards are missing.
+std::unique_ptr<ImageSet> open_all_shards(const fs::path& data, const std::string& split) {
+  std::unique_ptr<ShardImages> out = open_shard_images(data, split);
+  std::vector<std::string> missing;
+  for (std::size_t s = 0; s < out->shards(); ++s) {
+    if (!out->has_shard(s)) missing.push_back(out->shard_name(s));
+  }
+  if (missing.empty()) return out;
+  DataError error("{}: {} of its {} shards of {} are not there: {}", data.string(), missing.size(),
+                  out->shards(), split, some_of(missing));
+  error.set_advice(
+      "ranks on several machines fetch from each other what one of them has; a single one needs "
+      "all");
+  throw error;
+}
+
 }  // namespace
 
 std::unique_ptr<ImageSet> open_image_set(const fs::path& data, const std::string& split) {
-  if (data.empty()) throw ConfigError("images.data: expected a folder of images or shards");
-  if (!fs::is_directory(data)) {
-    throw DataError("{}: no such folder", data.string());
-  }
-  if (has_manifest(data)) return open_shards(data, split);
+  require_data_folder(data);
+  if (has_manifest(data)) return open_all_shards(data, split);
   if (!fs::is_directory(data / split)) {
     std::vector<std::string> names = sorted_names(data, true);
     DataError error("{}: no folder \"{}\"{}", data.string(), split, did_you_mean(split, names));
@@ -216,6 +160,22 @@ std::unique_ptr<ImageSet> open_image_set(const fs::path& data, const std::string
     throw error;
   }
   return std::make_unique<FolderImages>(data, split);
+}
+
+void require_data_folder(const fs::path& data) {
+  if (data.empty()) throw ConfigError("images.data: expected a folder of images or shards");
+  if (fs::is_directory(data)) return;
+  DataError error("{}: no such folder", data.string());
+  error.set_advice(
+      "lockstep cluster setup --copy brings a folder to all hosts, --copy-share a part of prepared "
+      "shards to each");
+  throw error;
+}
+
+int64_t count_images(const fs::path& data, const std::string& split) {
+  require_data_folder(data);
+  return has_manifest(data) ? find_images_split(read_images_manifest(data), data, split).images
+                            : open_image_set(data, split)->size();
 }
 
 void check_same_classes(const ImageSet& train, const ImageSet& validation) {

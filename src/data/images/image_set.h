@@ -32,8 +32,15 @@ class ImageSet {
 };
 
 // Opens a split of `data`, a folder with manifest.json (shards) or with one folder per split.
-// Throws DataError when the split is absent, has no classes, or has a class without images.
+// Throws DataError when the split is absent, has no classes, has a class without images, or lacks
+// a shard.
 std::unique_ptr<ImageSet> open_image_set(const fs::path& data, const std::string& split);
+
+// Returns the size of a split without opening its shards. Throws DataError.
+int64_t count_images(const fs::path& data, const std::string& split);
+
+// Throws ConfigError for no name and DataError for no folder.
+void require_data_folder(const fs::path& data);
 
 // Throws DataError that names the classes when `validation` lacks classes of `train` or has others:
 // labels would not match.

@@ -34,6 +34,11 @@ struct ImagesConfig {
   bool exact_decoding = false;
   int64_t workers = 0;
 
+  // Where hosts have different shards (batches/shared_images.h).
+  std::string share = "all";
+  std::string cache;
+  int64_t cache_bytes = 0;
+
   void describe(Fields& f) {
     f("data", &data, InputPath{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
     f("train_split", &train_split, Any{}, "name of the split to train on");
@@ -65,6 +70,12 @@ struct ImagesConfig {
     f("exact_decoding", &exact_decoding, Any{},
       "training decodes in full size where a crop is shrunk to half or less");
     f("workers", &workers, AtLeast{0}, "threads of a rank that decode; 0: as the rank's threads");
+    f("share", &share, OneOf{{"all", "machine"}},
+      "each machine draws from all images, and fetches those that only others have; machine: it "
+      "draws from its own shards");
+    f("cache", &cache, Any{},
+      "folder for images that other machines send; empty: .fetched in images.data");
+    f("cache_bytes", &cache_bytes, AtLeast{0}, "most bytes of these that are kept; 0: all");
   }
 };
 

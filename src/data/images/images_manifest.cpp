@@ -31,6 +31,7 @@ ImagesManifest images_manifest_from_json(const ManifestJson& json) {
                           .images = split.at("images"),
                           .bytes = split.at("bytes"),
                           .index = split.at("index"),
+                          .sums = split.value("sums", ""),
                           .shards = split.at("shards").get<std::vector<std::string>>()});
   }
   out.odd_counts = json.at("odd_counts").get<std::map<std::string, int64_t>>();
@@ -45,6 +46,13 @@ ImagesManifest images_manifest_from_json(const ManifestJson& json) {
 const ImageSplitRecord* ImagesManifest::find_split(std::string_view name) const {
   for (const ImageSplitRecord& split : splits) {
     if (split.name == name) return &split;
+  }
+  return nullptr;
+}
+
+const FileRecord* ImagesManifest::find_file(std::string_view name) const {
+  for (const FileRecord& file : files) {
+    if (file.name == name) return &file;
   }
   return nullptr;
 }
@@ -65,6 +73,7 @@ void write_images_manifest(const fs::path& folder, const ImagesManifest& manifes
                       {"images", split.images},
                       {"bytes", split.bytes},
                       {"index", split.index},
+                      {"sums", split.sums},
                       {"shards", split.shards}});
   }
   write_manifest_json(folder, kImages,

@@ -18,6 +18,7 @@ struct ImageSplitRecord {
   int64_t images = 0;
   int64_t bytes = 0;                // of the encoded images
   std::string index;                // file name
+  std::string sums;                 // likewise, of the images' hashes; empty in older folders
   std::vector<std::string> shards;  // file names, ordered by shard number
 };
 
@@ -39,6 +40,7 @@ struct ImagesManifest {
   std::vector<FileRecord> files;              // all files of the folder except the manifest
 
   const ImageSplitRecord* find_split(std::string_view name) const;  // null when absent
+  const FileRecord* find_file(std::string_view name) const;         // likewise
 };
 
 inline constexpr int64_t kOddNamed = 100;

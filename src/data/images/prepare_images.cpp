@@ -32,6 +32,7 @@ namespace {
 struct Prepared {
   SourceImage source;
   std::vector<std::byte> bytes;
+  ImageSum sum = {};  // of the bytes
   std::vector<std::string> odd;
   std::string broken;  // why it cannot be decoded; empty if it can
 };
@@ -82,6 +83,7 @@ Prepared prepare_one(SourceImage source, const PrepareImagesOptions& options) {
     } else {  // decodes small pixels, which is fast and still reads the whole file
       decoder.decode({0, 0, info.width, info.height}, 8);
     }
+    out.sum = sum_of_image(out.bytes);
   } catch (const DataError& error) {
     out.broken = error.describe();
     if (std::size_t line = out.broken.find("\n  because: "); line != std::string::npos) {
@@ -98,9 +100,10 @@ class SplitShards {
       : folder_(std::move(folder)), shard_bytes_(static_cast<uint64_t>(shard_bytes)) {
     record.name = std::move(name);
     record.index = record.name + ".index";
+    record.sums = record.name + ".sums";
   }
 
-  void add(const SourceImage& source, std::span<const std::byte> bytes) {
+  void add(const SourceImage& source, std::span<const std::byte> bytes, const ImageSum& sum) {
     if (bytes.size() > UINT32_MAX) throw DataError("{}: larger than 4 GiB", source.name());
     if (writer_ && writer_->bytes() + bytes.size() > shard_bytes_) end_shard();
     if (!writer_) {
@@ -110,7 +113,8 @@ class SplitShards {
     images_.push_back({.name = source.class_name + "/" + source.file,
                        .shard = static_cast<uint32_t>(record.shards.size() - 1),
                        .offset = writer_->add(bytes),
-                       .bytes = static_cast<uint32_t>(bytes.size())});
+                       .bytes = static_cast<uint32_t>(bytes.size()),
+                       .sum = sum});
     record.bytes += static_cast<int64_t>(bytes.size());
     classes.insert(source.class_name);
   }
@@ -134,9 +138,11 @@ class SplitShards {
       }
     }
     write_image_index(folder_ / record.index, images_);
+    write_image_sums(folder_ / record.sums, images_);
     record.images = static_cast<int64_t>(images_.size());
     for (FileRecord& file : shard_files_) files.push_back(std::move(file));
     files.push_back(record_file(folder_ / record.index));
+    files.push_back(record_file(folder_ / record.sums));
   }
 
   ImageSplitRecord record;
@@ -270,7 +276,7 @@ ImagesManifest prepare_images(const PrepareImagesOptions& options) {
         if (!image.broken.empty()) return;
         const std::string name = held_out.split_of(image.source);
         auto [it, added] = splits.try_emplace(name, options.out, name, options.shard_bytes);
-        it->second.add(image.source, image.bytes);
+        it->second.add(image.source, image.bytes, image.sum);
       });
   manifest.classes = classes_of(splits);
   for (auto& [name, split] : splits) {

@@ -168,7 +168,8 @@ FollowerLink::FollowerLink(const std::string& meeting, RankIdentity& identity) :
   std::vector<std::string_view> words = split_words(meeting);
   if (words.size() != 3) throw MachineError("no place to meet rank 0: \"{}\"", meeting);
   std::string address(words[0]);
-  link_ = BeatSocket(connect_to(address, std::stoi(std::string(words[1])), kConnectSeconds));
+  link_ = BeatSocket(
+      connect_to(address, std::stoi(std::string(words[1])), kConnectSeconds, "rank 0's heartbeat"));
   link_.set_limit(kMostBytes);
   detail::copy_text(own_address(link_.descriptor()), identity.address);
   const BeatGreeting greeting{

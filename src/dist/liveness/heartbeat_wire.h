@@ -122,8 +122,6 @@ class BeatSocket {
   std::string in_, out_;
 };
 
-// Connects to a numeric address within some seconds. Throws MachineError.
-int connect_to(const std::string& address, int port, double seconds);
 // Return the numeric address at this or the other end of a connected socket;
 // empty when there is none.
 std::string own_address(int socket);

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,6 +209,33 @@ int port_of(int socket) {
     return ntohs(reinterpret_cast<const sockaddr_in6*>(&local)->sin6_port);
   }
   return ntohs(reinterpret_cast<const sockaddr_in*>(&local)->sin_port);
+}
+
+int connect_to(const std::string& address, int port, double seconds, const std::string& what) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (code != 0) throw MachineError("\"{}\" is no address: {}", address, gai_strerror(code));
+  AddressList owner(found, &freeaddrinfo);
+  int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int reason = fd < 0 ? errno : 0;
+  if (reason == 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) reason = errno;
+  if (reason == EINPROGRESS) {
+    pollfd wanted{fd, POLLOUT, 0};
+    reason = ETIMEDOUT;
+    socklen_t length = sizeof reason;
+    if (poll(&wanted, 1, static_cast<int>(seconds * 1000)) > 0) {
+      getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &length);
+    }
+  }
+  if (reason == 0) return fd;
+  if (fd >= 0) ::close(fd);
+  MachineError error("cannot connect to {} at {}:{}", what, address, port);
+  error.set_cause(std::strerror(reason));
+  error.set_advice("let all TCP ports through between the machines' private addresses");
+  throw error;
 }
 
 }  // namespace lockstep

@@ -43,4 +43,8 @@ int listen_on(const std::string& host, int port);
 // Returns the port that a listening socket got.
 int port_of(int socket);
 
+// Connects to a numeric address within some seconds; returns a socket that does not block. Throws
+// MachineError; `what` is there: "rank 0's heartbeat".
+int connect_to(const std::string& address, int port, double seconds, const std::string& what);
+
 }  // namespace lockstep

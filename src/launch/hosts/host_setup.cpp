@@ -36,18 +36,6 @@ std::string scripted(const std::string& text) {
   return fmt::format("echo '{}'\n{}{}", trim(kBegins), detail::kCommon, text);
 }
 
-// Reads "free KILOBYTES"; below 0: there is no such line.
-int64_t free_bytes_of(const std::string& output) {
-  constexpr std::string_view kName = "free ";
-  for (const std::string& line : split(output, '\n')) {
-    if (!line.starts_with(kName)) continue;
-    int64_t kilobytes = -1;
-    std::from_chars(line.data() + kName.size(), line.data() + line.size(), kilobytes);
-    return kilobytes < 0 ? kilobytes : kilobytes * 1024;
-  }
-  return -1;
-}
-
 std::string sent(const HostSetup::Answer& answer, int64_t bytes) {
   return fmt::format("{} in {:.1f} s{}", short_bytes(static_cast<double>(bytes)), answer.seconds,
                      answer.from == nullptr ? "" : ", from " + answer.from->name);
@@ -91,6 +79,17 @@ Copy parse_copy(const std::string& text) {
   }
   if (!fs::exists(copy.path)) throw ConfigError("--copy {}: no such file or folder", copy.path);
   return copy;
+}
+
+int64_t HostSetup::Answer::free_bytes() const {
+  constexpr std::string_view kName = "free ";
+  for (const std::string& line : split(output, '\n')) {
+    if (!line.starts_with(kName)) continue;
+    int64_t kilobytes = -1;
+    std::from_chars(line.data() + kName.size(), line.data() + line.size(), kilobytes);
+    return kilobytes < 0 ? kilobytes : kilobytes * 1024;
+  }
+  return -1;
 }
 
 HostSetup::HostSetup(const HostList& hosts, Options options)
@@ -273,7 +272,7 @@ void HostSetup::install_program(const ProgramFiles& program) {
                     .feeder = parcel.stream({missing.begin(), missing.end()})};
   for (const std::string& content : missing) delivery.bytes += sizes.at(content);
   for (const Answer* answer : lacking) {
-    if (has_room(*answer->host, free_bytes_of(answer->output), delivery.bytes)) {
+    if (has_room(*answer->host, answer->free_bytes(), delivery.bytes)) {
       delivery.hosts.push_back(answer->host);
     }
   }
@@ -293,14 +292,18 @@ void HostSetup::copy(const Copy& copy) {
     placement.pieces[0].path = to.filename().string();
     placement.folder = to.parent_path().string();
   }
+  put(placement);
+}
+
+void HostSetup::put(const Placement& placement) {
   std::set<std::string> paths;
   for (const Piece& piece : placement.pieces) paths.insert(piece.path);
   const Parcel all(placement.pieces);
   std::vector<Lack> lacks;
   for (const Answer& answer :
-       ask("looking at " + copy.destination,
+       ask("looking at " + placement.name,
            shell_assignment("to", placement.folder) + detail::kAskFiles, all.list())) {
-    Lack lack{answer.host, {}, free_bytes_of(answer.output)};
+    Lack lack{answer.host, {}, answer.free_bytes()};
     for (const std::string& line : split(answer.output, '\n')) {
       const std::string path = line.substr(0, line.rfind(": FAILED"));
       if (!line.ends_with(": OK") && paths.count(path) > 0) lack.paths.insert(path);

@@ -55,6 +55,9 @@ class HostSetup {
       const std::vector<std::string>& packages);  // by apt-get, as root or sudo -n
   void install_program(const ProgramFiles& program);
   void copy(const Copy& copy);
+  // Brings prepared data in parts: of its large files each to one host in turn, the rest to all.
+  // Each byte leaves this machine once. Throws ConfigError unless the folder holds prepared data.
+  void copy_share(const Copy& copy);
   void mount(const Mount& mount);
   void prune();  // removes all versions but the current one
 
@@ -64,6 +67,8 @@ class HostSetup {
     std::string output;
     const Host* from = nullptr;  // the host that sent it what it lacked; null: this machine
     double seconds = 0;
+
+    int64_t free_bytes() const;  // of "free KILOBYTES", a line of the output; below 0: none
   };
   // Runs shell text that reads what `feeder`, a command of this machine, prints. Returns the
   // answers of the hosts that succeeded.
@@ -103,6 +108,7 @@ class HostSetup {
   };
   std::vector<Step> on_all(const std::string& text, const std::vector<std::string>& feeder) const;
   std::vector<Answer> run(const std::string& what, const std::vector<Step>& steps);
+  void put(const Placement& placement);
   std::vector<Answer> deliver(const Delivery& delivery);
   std::vector<Answer> deliver_in_chain(const Delivery& delivery);
   void log(const Host& host, std::string_view text) const;

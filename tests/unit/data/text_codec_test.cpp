@@ -51,7 +51,7 @@ void expect_rows(const Json& rows, const fs::path& model) {
     if (row.contains("decoded")) {
       EXPECT_EQ(decoded(*ids, numbers), row["decoded"].get<std::string>()) << text;
     }
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -217,7 +217,7 @@ TEST(Heartbeat, StrangersWithoutTheTokenAreNotLetIn) {
   std::string wrong = meeting.substr(0, meeting.rfind(' ') + 1) + std::string(32, '0');
   FollowerLink stranger(wrong, identity);
   std::string place = meeting.substr(meeting.find(' ') + 1);
-  int raw = connect_to("127.0.0.1", std::stoi(place), 1);
+  int raw = connect_to("127.0.0.1", std::stoi(place), 1, "the heartbeat");
   ASSERT_GT(send(raw, std::string(100000, 'x').data(), 100000, MSG_NOSIGNAL), 0);
   for (int i = 0; i < 20; ++i) {
     leader.serve(ranks, Clock::now());

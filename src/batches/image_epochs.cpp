@@ -1,0 +1,121 @@
+#include "batches/image_epochs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+
+namespace lockstep {
+
+namespace {
+
+// Numbers of 64 bits hold 2^31 images times as many.
+int64_t scaled(int64_t value, int64_t by, int64_t of) {
+  return static_cast<int64_t>(static_cast<__int128>(value) * by / of);
+}
+
+}  // namespace
+
+std::vector<int> assign_shards(const std::vector<std::vector<int>>& holders,
+                               const std::vector<int64_t>& images, const std::vector<int>& ranks) {
+  std::vector<std::size_t> order(holders.size());
+  std::iota(order.begin(), order.end(), 0);
+  // Those with the least choice come first, and of them the largest.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (holders[a].size() != holders[b].size()) return holders[a].size() < holders[b].size();
+    return images[a] > images[b];
+  });
+  std::vector<int64_t> load(ranks.size(), 0);
+  std::vector<int> out(holders.size(), 0);
+  for (std::size_t shard : order) {
+    auto fuller = [&](int a, int b) {
+      return (load[a] + images[shard]) * ranks[b] < (load[b] + images[shard]) * ranks[a];
+    };
+    out[shard] = *std::min_element(holders[shard].begin(), holders[shard].end(), fuller);
+    load[out[shard]] += images[shard];
+  }
+  return out;
+}
+
+ImageEpochs::ImageEpochs(int64_t images, const Options& options)
+    : options_(options), apart_(false), images_(images) {
+  places_.images.emplace_back(static_cast<std::size_t>(images));
+  std::iota(places_.images[0].begin(), places_.images[0].end(), 0);
+}
+
+ImageEpochs::ImageEpochs(ImagePlaces places, const Options& options)
+    : options_(options), places_(std::move(places)), apart_(true) {
+  for (const auto& images : places_.images) images_ += std::ssize(images);
+}
+
+int64_t ImageEpochs::images_in_step(int64_t step_in_epoch) const {
+  int64_t out = 0;
+  for (std::size_t place = 0; place < places_.images.size(); ++place) {
+    const Range range = range_of(place, step_in_epoch);
+    out += range.end - range.begin;
+  }
+  return out;
+}
+
+// The part of a place's epoch that is in a step.
+ImageEpochs::Range ImageEpochs::range_of(std::size_t place, int64_t step_in_epoch) const {
+  const int64_t each = options_.step_images, own = std::ssize(places_.images[place]);
+  const int64_t begin = std::min(images_, step_in_epoch * each);
+  const int64_t end = std::min(images_, begin + each);
+  return {scaled(own, begin, images_), scaled(own, end, images_)};
+}
+
+std::vector<int64_t> ImageEpochs::part(int64_t epoch, int64_t step_in_epoch, int64_t part,
+                                       int64_t parts) {
+  std::size_t place = 0;
+  if (apart_) {
+    const auto ranks = std::ssize(places_.of_rank);
+    auto of = [&](int64_t p) { return static_cast<std::size_t>(places_.of_rank[p % ranks]); };
+    place = of(part);
+    int64_t before = 0, all = 0;  // parts of this place
+    for (int64_t p = 0; p < parts; ++p) {
+      if (of(p) != place) continue;
+      before += p < part ? 1 : 0;
+      ++all;
+    }
+    part = before;
+    parts = all;
+  }
+  const Range range = range_of(place, step_in_epoch);
+  const int64_t count = range.end - range.begin;
+  std::lock_guard lock(mutex_);
+  const std::vector<int32_t>& images = order(epoch, place);
+  return {images.begin() + range.begin + count * part / parts,
+          images.begin() + range.begin + count * (part + 1) / parts};
+}
+
+int64_t ImageEpochs::smallest_part(int64_t step_in_epoch, int64_t parts) const {
+  if (!apart_) return images_in_step(step_in_epoch) / parts;
+  const int64_t each = parts / std::ssize(places_.of_rank);
+  int64_t least = images_;
+  for (std::size_t place = 0; place < places_.images.size(); ++place) {
+    const int64_t own =
+        each * std::count(places_.of_rank.begin(), places_.of_rank.end(), static_cast<int>(place));
+    const Range range = range_of(place, step_in_epoch);
+    least = std::min(least, (range.end - range.begin) / own);
+  }
+  return least;
+}
+
+// Two epochs are kept: near an epoch's end the next one is looked at, too.
+const std::vector<int32_t>& ImageEpochs::order(int64_t epoch, std::size_t place) {
+  auto [found, added] = orders_.try_emplace({epoch, place});
+  if (!added) return found->second;
+  std::erase_if(orders_, [&](const auto& entry) {
+    return entry.first.first < epoch - 1 || entry.first.first > epoch + 1;
+  });
+  std::vector<int32_t>& out = orders_[{epoch, place}];
+  out = places_.images[place];
+  uint64_t key = combine_keys(options_.seed, static_cast<uint64_t>(epoch));
+  if (apart_) key = combine_keys(key, place);
+  shuffle_with_key(out, key);
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+// Which images are in which step.
+#include "batches/image_epochs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+using Holders = std::vector<std::vector<int>>;
+
+std::vector<int32_t> numbers(int32_t begin, int32_t end) {
+  std::vector<int32_t> out(static_cast<std::size_t>(end - begin));
+  std::iota(out.begin(), out.end(), begin);
+  return out;
+}
+
+// Three ranks: 0 and 2 see one folder with 70 images, 1 another with 33.
+ImagePlaces two_places() { return {{0, 1, 0}, {numbers(0, 70), numbers(70, 103)}}; }
+
+TEST(AssignShards, GivesEachToOneThatHoldsItInProportionToRanks) {
+  const Holders all(12, {0, 1, 2});
+  const std::vector<int> out = assign_shards(all, std::vector<int64_t>(12, 100), {1, 1, 2});
+  std::vector<int> counts(3, 0);
+  for (int place : out) ++counts[place];
+  EXPECT_EQ(counts, (std::vector<int>{3, 3, 6}));
+}
+
+TEST(AssignShards, BeginsWithThoseThatHaveNoChoice) {
+  const Holders holders = {{0, 1}, {0, 1}, {0}, {0}};
+  EXPECT_EQ(assign_shards(holders, {10, 10, 10, 10}, {1, 1}), (std::vector<int>{1, 1, 0, 0}));
+}
+
+TEST(ImageEpochs, OfAllImagesDoNotDependOnTheRanks) {
+  ImageEpochs epochs(23, {.seed = 5, .step_images = 10});
+  for (int64_t step = 0; step < 3; ++step) {
+    const auto whole = epochs.part(1, step, 0, 1);
+    std::vector<int64_t> parts;
+    for (int64_t part = 0; part < 4; ++part) {
+      const auto one = epochs.part(1, step, part, 4);
+      EXPECT_GE(std::ssize(one), epochs.smallest_part(step, 4));
+      parts.insert(parts.end(), one.begin(), one.end());
+    }
+    EXPECT_EQ(whole, parts);
+    EXPECT_EQ(std::ssize(whole), epochs.images_in_step(step));
+  }
+  EXPECT_EQ(epochs.full_steps(), 2);
+  EXPECT_EQ(epochs.images_in_step(2), 3);
+}
+
+TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
+  ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 12});
+  const int64_t steps = epochs.full_steps() + 1;
+  for (int64_t epoch : {0, 1}) {
+    std::multiset<int64_t> seen;
+    for (int64_t step = 0; step < steps; ++step) {
+      int64_t in_step = 0;
+      for (int64_t part = 0; part < 6; ++part) {  // three ranks, two micro-batches
+        for (int64_t image : epochs.part(epoch, step, part, 6)) {
+          EXPECT_EQ(image >= 70, part % 3 == 1) << "part " << part;
+          seen.insert(image);
+          ++in_step;
+        }
+      }
+      EXPECT_EQ(in_step, epochs.images_in_step(step));
+      EXPECT_LE(in_step, 12);
+      if (step + 1 < steps) EXPECT_GE(in_step, 10) << "at most one a place is missing";
+    }
+    EXPECT_EQ(seen.size(), 103u);
+    EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 103u);
+  }
+}
+
+TEST(ImageEpochs, WithPlacesStepsAreSharedInProportion) {
+  ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 12});
+  for (int64_t step = 0; step < 8; ++step) {
+    const auto count = [&](int64_t part) { return std::ssize(epochs.part(0, step, part, 3)); };
+    EXPECT_NEAR(static_cast<double>(count(1)), 12 * 33 / 103.0, 1);
+    EXPECT_NEAR(static_cast<double>(count(0) + count(2)), 12 * 70 / 103.0, 1);
+    EXPECT_EQ(epochs.smallest_part(step, 3), std::min({count(0), count(1), count(2)}));
+  }
+}
+
+TEST(ImageEpochs, AreDifferentEveryTimeAndTheSameWhenAskedAgain) {
+  ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 103});
+  const auto first = epochs.part(0, 0, 1, 3);
+  EXPECT_NE(first, epochs.part(1, 0, 1, 3));
+  epochs.part(7, 0, 1, 3);
+  EXPECT_EQ(first, epochs.part(0, 0, 1, 3));
+}
+
+}  // namespace
+}  // namespace lockstep

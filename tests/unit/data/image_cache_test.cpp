@@ -1,0 +1,112 @@
+// Images of other machines on disk.
+#include "data/images/image_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "data/images/prepare_images.h"
+#include "support/expect_error.h"
+#include "support/image_files.h"
+
+namespace lockstep {
+namespace {
+
+// A folder that has all shards, and a view of it that lacks them.
+class ImageCaches : public ::testing::Test {
+ protected:
+  ImageCaches() {
+    write_tree(path("tree"), 3, 200);
+    prepare_images({.input = path("tree"), .out = path("all"), .shard_bytes = 40'000});
+    fs::create_directory(path("part"));
+    for (const auto& entry : fs::directory_iterator(path("all"))) {
+      if (entry.path().extension() == ".shard") continue;
+      fs::copy(entry.path(), path("part") / entry.path().filename());
+    }
+    all_ = open_shard_images(path("all"), "train");
+    part_ = open_shard_images(path("part"), "train");
+  }
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  std::span<const std::byte> bytes(int64_t image) { return all_->bytes(image, space_); }
+  int64_t blocks() const {  // of 512 bytes, of all shards
+    int64_t out = 0;
+    for (const auto& entry : fs::directory_iterator(path("cache"))) {
+      struct stat info {};
+      ::stat(entry.path().c_str(), &info);
+      if (entry.path().extension() == ".shard") out += info.st_blocks;
+    }
+    return out;
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::byte> space_;
+  std::unique_ptr<ShardImages> all_, part_;
+};
+
+TEST_F(ImageCaches, FindAgainWhatEarlierRunsPutThere) {
+  {
+    ImageCache cache(path("cache"), "train", *part_);
+    EXPECT_TRUE(cache.found().empty());
+    for (int64_t image : {7, 2, 11}) cache.put(image, bytes(image));
+    cache.drop(11);
+    std::vector<std::byte> read;
+    cache.read(7, read);
+    EXPECT_TRUE(std::ranges::equal(read, bytes(7)));
+  }
+  ImageCache again(path("cache"), "train", *part_);
+  EXPECT_EQ(again.found(), (std::vector<int64_t>{2, 7}));
+  std::vector<std::byte> read;
+  again.read(2, read);
+  EXPECT_TRUE(std::ranges::equal(read, bytes(2)));
+  EXPECT_TRUE(part_->matches(2, read));
+  EXPECT_FALSE(part_->matches(3, read));
+}
+
+TEST_F(ImageCaches, OfOtherImagesBeginAnew) {
+  { ImageCache(path("cache"), "train", *part_).put(2, bytes(2)); }
+  write_file(path("cache/train.of"), "another set");
+  EXPECT_TRUE(ImageCache(path("cache"), "train", *part_).found().empty());
+}
+
+TEST_F(ImageCaches, GiveBackTheSpaceOfAllThatWasDropped) {
+  ImageCache cache(path("cache"), "train", *part_);
+  for (int64_t i = 0; i < part_->size(); ++i) cache.put(i, bytes(i));
+  const int64_t full = blocks();
+  ASSERT_GT(full, 0);
+  int64_t cost = 0;
+  for (int64_t i = 0; i < part_->size(); ++i) cost += ImageCache::cost(part_->place(i));
+  EXPECT_LE(512 * full, cost) << "an upper bound";
+  for (int64_t i = 0; i < part_->size(); i += 2) cache.drop(i);
+  for (int64_t i = 1; i < part_->size(); i += 2) {
+    std::vector<std::byte> read;
+    cache.read(i, read);
+    EXPECT_TRUE(part_->matches(i, read)) << "the neighbours stay whole";
+  }
+  EXPECT_LT(blocks(), full);
+  for (int64_t i = 1; i < part_->size(); i += 2) cache.drop(i);
+  EXPECT_EQ(blocks(), 0);
+}
+
+TEST_F(ImageCaches, OfTwoProcessesHaveFoldersOfTheirOwn) {
+  ImageCache one(path("cache"), "train", *part_), other(path("cache"), "train", *part_);
+  EXPECT_EQ(one.folder(), path("cache"));
+  EXPECT_EQ(other.folder(), path("cache.1"));
+}
+
+TEST_F(ImageCaches, SayWhereTheyCannotWrite) {
+  write_file(path("file"), "");
+  EXPECT_ERROR(ImageCache(path("file/cache"), "train", *part_), MachineError,
+               "images.cache=FOLDER");
+}
+
+TEST_F(ImageCaches, SetsWithMissingShardsAreWholeOnlyTogether) {
+  EXPECT_EQ(part_->identity(), all_->identity());
+  EXPECT_EQ(part_->size(), all_->size());
+  EXPECT_FALSE(part_->has_shard(0));
+  EXPECT_ERROR(part_->bytes(0, space_), DataError, "not there");
+  EXPECT_ERROR(open_image_set(path("part"), "train"), DataError,
+               "are not there: train-00000.shard");
+  EXPECT_EQ(count_images(path("part"), "train"), 15);
+}
+
+}  // namespace
+}  // namespace lockstep
