@@ -12,7 +12,6 @@
 #include "commands/push.h"
 #include "launch/fetch/fetch.h"
 #include "launch/jobs/find_job.h"
-#include "launch/push/held_files.h"
 
 namespace lockstep {
 
@@ -63,7 +62,7 @@ fs::path launch_log_of(const FetchArguments& a) {
 void require_other_folder(const RunFetchOptions& options) {
   const auto is_here = [&](const std::string& folder) {
     std::error_code none;
-    return fs::equivalent(expand_home(folder), options.to, none) && !none;
+    return fs::equivalent(in_home(folder), options.to, none) && !none;
   };
   if (std::none_of(options.folders.begin(), options.folders.end(), is_here)) return;
   for (const Host& host : options.hosts.hosts) {
