@@ -12,7 +12,6 @@
 #include "commands/push.h"
 #include "launch/fetch/fetch.h"
 #include "launch/jobs/find_job.h"
-#include "launch/jobs/job_record.h"
 
 namespace lockstep {
 

@@ -44,6 +44,24 @@ class Slurm : public TinyRuns {
       std::this_thread::sleep_for(10ms);
     }
   }
+  static double unix_now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+  // Keeps how long after a moment the first line of metrics.jsonl of a kind was written, among the
+  // test's results (--gtest_output=json).
+  static void record(const std::string& name, const fs::path& run, const std::string& event,
+                     double since) {
+    for (const nlohmann::json& line : metrics_of(run, event)) {
+      const double after = line.at("time").get<double>() - since;
+      if (after < 0) continue;
+      RecordProperty(name + "_seconds", fmt::format("{:.2f}", after));
+      return;
+    }
+  }
+  static double resumed_at(const fs::path& run) {
+    return metrics_of(run, "resume").front().at("time");
+  }
   // Submits the example's script with options of sbatch, variables of it and words of train.
   static void submit(SlurmCluster& cluster, const std::string& options, const std::string& words) {
     const auto [code, said] = cluster.run(
@@ -85,6 +103,9 @@ TEST_F(Slurm, TheExampleStartsStopsAtASignalAndGoesOn) {
   const std::string long_run = words("training.steps=1500");
   submit(cluster, "", long_run);
   wait_for_steps(run, 20);
+  const double asked =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double signalled = unix_now();
   cluster.run("scancel --signal=TERM 1");
   const std::string job = wait_for_state(cluster, "COMPLETED");
   const std::string said = read_file(cluster.file("n1", "/srv/out.txt"));
@@ -92,6 +113,9 @@ TEST_F(Slurm, TheExampleStartsStopsAtASignalAndGoesOn) {
   expect_says(said, "stopped by signal 15 after saving a checkpoint");
   expect_says(said, "resumed from /srv/run/checkpoints/step_");
   ASSERT_EQ(metrics_of(run, "resume").size(), 1u) << said;
+  record("signal_to_checkpoint", run, "checkpoint", signalled);
+  record("signal_to_training", run, "resume", signalled);
+  record("training_to_step", run, "step", resumed_at(run));
   auto [code, text] =
       cluster.run("srun -N 2 -n 2 lockstep train run.folder=/srv/other " + long_run);
   ASSERT_EQ(code, 0) << text;
@@ -106,6 +130,7 @@ TEST_F(Slurm, AJobThatReachesItsTimeLimitGoesOnInTheNext) {
   SKIP_WITHOUT_SLURM();
   SlurmCluster cluster(folder_->path(), {"n1", "n2"});
   const fs::path run = cluster.file("n1", "/srv/run");
+  const double submitted = unix_now();
   submit(cluster, "--time=1 --signal=TERM@58", words("training.steps=1000000"));
   wait_for_steps(run, 1);
   cluster.wait_until(
@@ -115,6 +140,7 @@ TEST_F(Slurm, AJobThatReachesItsTimeLimitGoesOnInTheNext) {
   const auto saved = metrics_of(run, "checkpoint");
   ASSERT_EQ(saved.size(), 1u) << read_file(cluster.file("n1", "/srv/out.txt"));
   const int64_t step = saved.front().at("step");
+  record("start_to_checkpoint", run, "checkpoint", submitted);
   wait_for_steps(run, step + 1);
   EXPECT_EQ(metrics_of(run, "end").front().at("reason"), "signal");
   EXPECT_EQ(metrics_of(run, "resume").front().at("first_step"), step + 1);
@@ -132,12 +158,14 @@ TEST_F(Slurm, AKilledRankIsStartedAgainFromTheNewestCheckpoint) {
   const fs::path run = cluster.file("n1", "/srv/run");
   submit(cluster, "", words("training.steps=900 checkpoint.every=50"));
   wait_for_steps(run, 60);
+  const double killed = unix_now();
   ASSERT_EQ(cluster.hosts().run("n2", "pkill -9 -f '[l]ockstep train'").first, 0);
   const std::string job = wait_for_state(cluster, "COMPLETED");
   expect_says(job, "Restarts=1");
   const std::string said = read_file(cluster.file("n1", "/srv/out.txt"));
   expect_says(said, "lost rank 1 on n2");
   ASSERT_EQ(metrics_of(run, "resume").size(), 1u) << said;
+  record("kill_to_training", run, "resume", killed);
   EXPECT_EQ(losses(run).size(), 900u);
 }
 
@@ -150,6 +178,7 @@ TEST_F(Slurm, ALostNodeIsReplacedAndTheRunGoesOnFromWhatTheOtherHas) {
   submit(cluster, "", words("training.steps=1200 checkpoint.every=50"));
   wait_for_steps(cluster.file("n1", "/srv/run"), 120);
   cluster.run("scontrol update NodeName=n3 State=RESUME");
+  const double lost = unix_now();
   cluster.hosts().power_off("n1");
   const std::string job = wait_for_state(cluster, "COMPLETED");
   expect_says(job, "NodeList=n[2-3]");
@@ -158,56 +187,81 @@ TEST_F(Slurm, ALostNodeIsReplacedAndTheRunGoesOnFromWhatTheOtherHas) {
   const auto all = losses(cluster.file("n2", "/srv/run"));
   ASSERT_FALSE(all.empty()) << said;
   EXPECT_GT(all.begin()->first, 100) << "the first steps are in the log of the lost node";
+  record("lost_to_training", cluster.file("n2", "/srv/run"), "resume", lost);
   EXPECT_EQ(all.rbegin()->first, 1200);
 }
 
-TEST_F(Slurm, WhatIsWrongWithAJobIsOneLine) {
-  SKIP_WITHOUT_SLURM();
-  SlurmCluster cluster(folder_->path(), {"n1", "n2"});
-  const auto output = [&](const char* name) {
-    return read_file(cluster.file("n1", fs::path("/srv") / name));
-  };
-  const auto batch = [&](const std::string& options, const std::string& command) {
-    return cluster.run(fmt::format("sbatch --wait -w n1 {} --wrap='{}'", options, command)).first;
-  };
-  EXPECT_EQ(batch("-n 2 -o /srv/no-srun", "lockstep train " + words("run.folder=/srv/no-srun-run")),
-            2);
-  expect_says(output("no-srun"),
+class WrongJobs : public Slurm {
+ protected:
+  void SetUp() override {
+    Slurm::SetUp();
+    SKIP_WITHOUT_SLURM();
+    cluster_ = std::make_unique<SlurmCluster>(folder_->path(), std::vector<std::string>{"n1"});
+  }
+  void TearDown() override { cluster_.reset(); }
+  // Runs a job to its end; its output is in /srv/NAME.out.
+  int batch(const std::string& name, const std::string& options, const std::string& command) {
+    return cluster_
+        ->run(fmt::format("sbatch --wait -o /srv/{}.out {} --wrap='{}'", name, options, command))
+        .first;
+  }
+  // What the job has printed so far.
+  std::string output(const std::string& name) const {
+    const fs::path file = cluster_->file("n1", fmt::format("/srv/{}.out", name));
+    return fs::exists(file) ? read_file(file) : "";
+  }
+  // A run that only a signal ends.
+  std::string endless(const std::string& folder) const {
+    return "lockstep train " +
+           words("training.steps=100000000 --resume=auto run.folder=/srv/" + folder);
+  }
+  std::unique_ptr<SlurmCluster> cluster_;
+};
+
+TEST_F(WrongJobs, WithoutSrunOrWithTheVariablesOfAnotherJobAreRefused) {
+  EXPECT_EQ(batch("alone", "-n 2", "lockstep train " + words("run.folder=/srv/alone")), 2);
+  expect_says(output("alone"),
               "error: SLURM_NTASKS asks for several ranks, but srun did not start this process\n");
-  // Slurm's own step of a job for one program may start a second job.
-  EXPECT_EQ(batch("-n 1 -o /srv/outer",
-                  "srun sbatch --wait -w n1 -n 2 -o /srv/inner --wrap=\"lockstep train " +
-                      words("run.folder=/srv/inner-run\"")),
-            2);
-  expect_says(output("inner"), "error: SLURM_NTASKS asks for several ranks");
-  EXPECT_EQ(batch("-n 2 -o /srv/no-tmp --export=ALL,TMPDIR=/srv/absent",
-                  "srun lockstep train " + words("run.folder=/srv/no-tmp-run training.steps=3")),
-            0)
-      << output("no-tmp");
+  // A task of a job submits another job, whose script has the task's variables of a step.
+  EXPECT_EQ(
+      batch("outer", "-n 1",
+            "srun sbatch --wait -n 2 --overcommit -o /srv/inner.out --wrap=\"lockstep train " +
+                words("run.folder=/srv/inner\"")),
+      2)
+      << output("outer");
+  expect_says(output("inner"), "SLURM_STEP_NUM_TASKS=1 is of the job that submitted this one");
+}
+
+TEST_F(WrongJobs, ThatShareARunFolderAreRefused) {
   // The job's second step begins while the first one trains.
-  const std::string endless = words("training.steps=1000000 --resume=auto run.folder=/srv/");
-  EXPECT_EQ(batch("-n 2 -o /srv/twice",
-                  "srun -n 1 --exact lockstep train " + endless +
-                      "twice & while ! [ -s /srv/twice/metrics.jsonl ]; do sleep 0.1; done; srun "
-                      "-n 1 --exact lockstep train " +
-                      endless + "twice; code=$?; scancel $SLURM_JOB_ID.0; wait; exit $code"),
+  EXPECT_EQ(batch("twice", "-n 2",
+                  "srun -n 1 --exact " + endless("twice") +
+                      " & for i in $(seq 600); do [ -s /srv/twice/metrics.jsonl ] && break; sleep "
+                      "0.1; done; srun -n 1 --exact " +
+                      endless("twice") + "; code=$?; scancel $SLURM_JOB_ID.0; wait; exit $code"),
             4);
   expect_says(output("twice"), "/srv/twice: process ");
   expect_says(output("twice"), "error: /srv/twice: another process trains in it\n");
   expect_says(output("twice"), "try: start the job again when its former step has ended");
-  cluster.run("sbatch -w n1 -n 1 --array=1-2 -o /srv/array-%a --wrap='srun lockstep train " +
-              endless + "array'");
+  cluster_->run("sbatch -n 1 --array=1-2 -o /srv/array-%a.out --wrap='srun " + endless("array") +
+                "'");
   std::string refused;
   for (int i = 0; i < 600 && refused.empty(); ++i) {
     std::this_thread::sleep_for(100ms);
     for (const char* task : {"array-1", "array-2"}) {
-      if (!fs::exists(cluster.file("n1", fs::path("/srv") / task))) continue;
       if (output(task).find("error: ") != std::string::npos) refused = output(task);
     }
   }
   expect_says(refused, "error: /srv/array: another process trains in it\n");
   expect_says(refused, "on n1, job ");
   expect_says(refused, "run.folder=/srv/array-$SLURM_ARRAY_TASK_ID");
+}
+
+TEST_F(WrongJobs, WithoutATemporaryFolderTrain) {
+  EXPECT_EQ(batch("no-tmp", "-n 2 --export=ALL,TMPDIR=/srv/absent",
+                  "srun lockstep train " + words("run.folder=/srv/no-tmp training.steps=3")),
+            0)
+      << output("no-tmp");
 }
 
 }  // namespace
