@@ -1,8 +1,10 @@
 #include "commands/agent.h"
 
 #include <charconv>
+#include <optional>
 
 #include "launch/job/agent.h"
+#include "launch/jobs/job_keeper.h"
 
 namespace lockstep {
 
@@ -23,12 +25,25 @@ ProcessId to_process(const std::string& text) {
 int agent(const Arguments& arguments) {
   double silence_seconds = 5;
   std::string replaces;
+  JobMember::Orders orders;
   CommandLine app("Serves a launcher over standard input and output.", "lockstep agent");
   app.add_option("--silence", silence_seconds, "seconds without a word that mean it is gone")
       ->positive();
   app.add_option("--replaces", replaces, "PID:START of an agent that ends first");
+  app.add_option("--job", orders.id, "the detached job that it belongs to");
+  app.add_option("--term", orders.term, "of the job's launcher");
+  app.add_option("--launcher", orders.launcher, "name of the launcher's host");
+  app.add_option("--host", orders.me, "name of this host");
   if (!app.parse(arguments)) return kExitOk;
   AgentOptions options;
+  std::optional<JobMember> member;
+  if (!orders.id.empty()) {
+    member.emplace(orders);
+    options.admit = [&](const StartOrder& order) {
+      member->admit(order.command, order.environment);
+    };
+    options.daily = [&] { member->renew_key(); };
+  }
   options.silence = std::chrono::milliseconds(static_cast<int64_t>(silence_seconds * 1000));
   if (!replaces.empty()) options.replaces = to_process(replaces);
   return run_agent(options);

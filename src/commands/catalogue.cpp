@@ -1,6 +1,7 @@
 #include "commands/catalogue.h"
 
 #include "commands/agent.h"
+#include "commands/attach.h"
 #include "commands/average.h"
 #include "commands/classify.h"
 #include "commands/cluster.h"
@@ -9,7 +10,12 @@
 #include "commands/doctor.h"
 #include "commands/evaluate.h"
 #include "commands/export.h"
+#include "commands/fetch.h"
+#include "commands/files.h"
+#include "commands/job.h"
+#include "commands/jobs.h"
 #include "commands/launch.h"
+#include "commands/logs.h"
 #include "commands/netlab.h"
 #include "commands/new.h"
 #include "commands/plan.h"
@@ -17,8 +23,10 @@
 #include "commands/probe.h"
 #include "commands/reference.h"
 #include "commands/report.h"
+#include "commands/resume.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
+#include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/tensorboard.h"
 #include "commands/tokenize.h"
@@ -38,10 +46,18 @@ const Catalogue<Command>& commands() {
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");
     c.add("agent", agent, "");  // what launch starts on each host
+    c.add("files", files, "");  // what launch --push asks on each host
+    c.add("jobs", list_jobs, "the jobs that launch --detach started, and how they are");
+    c.add("attach", attach, "what a job prints, until it ends");
+    c.add("logs", logs, "what a job, or one of its ranks, printed");
+    c.add("stop", stop_job, "a job saves a checkpoint and ends");
+    c.add("resume", resume_job, "a job goes on, also without the host of its launcher");
+    c.add("job", job_on_host, "");  // what these start on each host
     c.add("cluster", cluster, "list, enter, check and set up hosts, run commands on them");
     c.add("doctor", doctor, "are the hosts of a run, or this machine, fit for it?");
     c.add("plan", plan, "predict step time, traffic, memory and cost of a run");
     c.add("watch", watch, "what every rank of a run does right now, or their logs");
+    c.add("fetch", fetch, "bring a run together here from its hosts: results, logs, checkpoints");
     c.add("sweep", sweep, "many runs: a grid of values, set-ups and networks, with repeats");
     c.add("compare", compare, "runs and sweeps side by side, in tables and plots");
     c.add("report", report, "what a run did and how well: a page, Markdown and JSON");

@@ -123,12 +123,7 @@ int cluster_setup(const Arguments& arguments) {
   for (const Copy& copy : copies) setup.copy(copy);
   for (const Copy& share : shares) setup.copy_share(share);
   if (wanted.prune) setup.prune();
-  if (!setup.failures().empty()) {
-    std::vector<std::string> texts;
-    for (const auto& failure : setup.failures()) texts.push_back(failure.error.describe());
-    throw MachineError("{} of {} hosts could not be made ready\n{}", texts.size(),
-                       list.hosts.size(), join(texts, "\n"));
-  }
+  setup.throw_failures();
   fmt::print("\n{}", rules(ends_of_ssh(list, given.remote)));
   return kExitOk;
 }

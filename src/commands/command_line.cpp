@@ -112,6 +112,10 @@ CommandOption CommandLine::add_flag(const std::string& names, bool& value,
                                     const std::string& help) {
   return CommandOption(app_->add_flag(names, value, help));
 }
+CommandOption CommandLine::add_flag(const std::string& names, std::string& value,
+                                    const std::string& help) {
+  return CommandOption(app_->add_flag(names, value, help));
+}
 
 CommandLine* CommandLine::add_subcommand(const std::string& name, const std::string& what_it_does) {
   parts_.emplace_back(new CommandLine(app_->add_subcommand(name, what_it_does)));

@@ -82,6 +82,8 @@ class CommandLine {
   CommandOption add_option(const std::string& names, std::vector<std::filesystem::path>& values,
                            const std::string& help);
   CommandOption add_flag(const std::string& names, bool& value, const std::string& help);
+  // A flag that may have a value behind '=': "true" where it has none.
+  CommandOption add_flag(const std::string& names, std::string& value, const std::string& help);
 
   // Adds one of several commands in one: `lockstep prepare text`. It lives as long as this.
   CommandLine* add_subcommand(const std::string& name, const std::string& what_it_does);

@@ -39,7 +39,8 @@ void measure_needs(RunConfig& config, DoctorNeeds& needs) {
   needs.disk_bytes = checkpoint * kept;
 }
 
-DoctorNeeds read_needs(std::vector<std::string> words) {
+// `folder`: --cwd.
+DoctorNeeds read_needs(std::vector<std::string> words, const std::string& folder) {
   DoctorNeeds needs;
   const std::vector<std::string> settings = take_settings(words);
   if (words.empty() && settings.empty()) return needs;
@@ -50,7 +51,7 @@ DoctorNeeds read_needs(std::vector<std::string> words) {
         words.size(), settings.size());
   }
   needs.config = words.front();
-  needs.folder = fs::current_path().string();
+  needs.folder = folder.empty() ? fs::current_path().string() : folder;
   RunConfig config = read_run_config(needs.config, settings);
   needs.run_folder = config.run.folder;
   needs.device = config.run.device;
@@ -65,16 +66,20 @@ DoctorNeeds read_needs(std::vector<std::string> words) {
 int doctor(const Arguments& arguments) {
   std::vector<std::string> words;
   HostArguments host_arguments;
+  std::string folder;
   bool json = false;
   CommandLine app("Examines the hosts of a run, or this machine: would it work, would it be fast?",
                   "lockstep doctor");
   app.add_option("words", words, "CONFIG.toml and key=value words: what the run would be");
   add_host_options(app, host_arguments);
+  app.add_option("--cwd", folder,
+                 "folder to work in on every host, as of launch (default: this one)")
+      ->group("Hosts");
   app.add_flag("--json", json, "print JSON (docs/before-a-run.md)");
   if (!app.parse(arguments)) return kExitOk;
 
   const HostList hosts = read_hosts(host_arguments);
-  const DoctorNeeds needs = read_needs(words);
+  const DoctorNeeds needs = read_needs(words, folder);
   const DoctorReport report = examine(hosts, host_arguments.remote, needs);
   fmt::print("{}", json ? to_json(report).dump(1) + "\n" : doctor_text(report));
   return report.worst() == Judgement::kFail ? kExitMachine : kExitOk;

@@ -9,12 +9,15 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "commands/host_arguments.h"
+#include "commands/detach.h"
+#include "commands/launch_arguments.h"
+#include "commands/push.h"
 #include "commands/train.h"
 #include "config/source.h"
 #include "dist/rank/launch_environment.h"
 #include "launch/job/launcher.h"
 #include "launch/job/rank_layout.h"
+#include "launch/jobs/job_keeper.h"
 
 namespace lockstep {
 
@@ -24,54 +27,6 @@ constexpr double kDay = 86400;
 constexpr int kRestartsOverHosts = 3;
 constexpr int kMostRanks = 1 << 20;    // over all hosts
 constexpr const char* kAuto = "auto";  // -n auto, run.device
-
-// The words as given; their meaning is checked later.
-struct LaunchArguments {
-  HostArguments hosts;
-  std::string ranks, program, output_folder, folder, interface, only_ranks;
-  std::vector<std::string> exported;
-  double grace = 10, host_timeout = 60, host_poll = 10, silence = 5;
-  int restarts = -1, min_hosts = 0;
-  bool pin = false;
-};
-
-void describe(CommandLine& app, LaunchArguments& a) {
-  app.add_option(
-      "-n,--ranks", a.ranks,
-      "how many processes (default 1; with hosts, their ranks); auto: a rank a GPU, else "
-      "a NUMA node");
-  app.add_option("--grace", a.grace, "seconds from SIGTERM to SIGKILL (default 10)");
-  app.add_option("--output-dir", a.output_folder,
-                 "file each rank's output here: rank00.out, rank00.err");
-  app.add_option("--only-ranks", a.only_ranks, "show these ranks' output only: 0,3");
-  app.add_flag("--pin", a.pin, "pin each rank to its own share of the cores");
-  app.add_option("--program", a.program, "start this program instead of lockstep itself");
-  app.add_option("-x,--export", a.exported, "NAME or NAME=VALUE for the ranks' environment")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--restarts", a.restarts,
-                 "times to start again after failures without progress between them (default 0; 3 "
-                 "for train over hosts)")
-      ->non_negative();
-  const char* group = "Hosts";
-  app.add_option("--cwd", a.folder, "folder to work in on every host (default: this one)")
-      ->group(group);
-  app.add_option("--interface", a.interface, "network interface to talk over, on every host")
-      ->group(group);
-  app.add_option("--min-hosts", a.min_hosts, "go on with so many when others stay away")
-      ->group(group)
-      ->non_negative();
-  app.add_option("--host-timeout", a.host_timeout,
-                 "seconds for a host to answer before it counts as away (default 60)")
-      ->group(group);
-  app.add_option("--host-poll", a.host_poll,
-                 "seconds between looks for a host that is away (default 10, growing)")
-      ->group(group);
-  app.add_option("--silence", a.silence,
-                 "seconds without a sign of life that mean a host is lost (default 5)")
-      ->group(group);
-  add_host_options(app, a.hosts);
-}
 
 int to_ranks(const std::string& text, int most) {
   int ranks = 0;
@@ -128,11 +83,8 @@ void add_travelling_variables(std::vector<std::string>& out) {
   for (char** entry = environ; *entry; ++entry) {
     std::string_view text = *entry;
     std::string_view name = text.substr(0, text.find('='));
-    bool ours = name == "OMP_NUM_THREADS";
-    for (const char* prefix : {"LOCKSTEP_", "GLOO_", "NCCL_", "TORCH_"}) {
-      ours |= name.starts_with(prefix);
-    }
-    if (!ours || std::find(cleared.begin(), cleared.end(), name) != cleared.end()) continue;
+    if (!travels(name) || std::find(cleared.begin(), cleared.end(), name) != cleared.end())
+      continue;
     out.emplace_back(text);
   }
 }
@@ -144,6 +96,7 @@ void add_hosts(const LaunchArguments& a, Launch& launch) {
   if (launch.hosts.hosts.empty()) {
     if (!a.interface.empty()) throw ConfigError("--interface {}: no hosts are given", a.interface);
     if (a.min_hosts > 0) throw ConfigError("--min-hosts {}: no hosts are given", a.min_hosts);
+    if (a.push) throw ConfigError("--push: no hosts are given; -H a,b names some");
     if (a.ranks != kAuto) launch.ranks = to_ranks(a.ranks.empty() ? "1" : a.ranks, kMostLocalRanks);
     return;
   }
@@ -154,8 +107,10 @@ void add_hosts(const LaunchArguments& a, Launch& launch) {
   }
   launch.remote = a.hosts.remote;
   launch.interface = a.interface;
-  launch.folder = a.folder.empty() ? std::filesystem::current_path().string()
-                                   : std::filesystem::absolute(a.folder).string();
+  const bool as_given = a.folder.starts_with('~');  // below each host's home
+  launch.folder = a.folder.empty() ? fs::current_path().string()
+                  : as_given       ? a.folder
+                                   : fs::absolute(a.folder).string();
   add_travelling_variables(launch.environment);
 }
 
@@ -171,19 +126,25 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
   launch.silence = to_time("--silence", a.silence, 1);
 }
 
+struct RunFacts {
+  std::string device = kAuto, folder;  // run.device, run.folder
+};
+
 // Finds what the launcher must know of a run: errors of its configuration are reported before
-// anything starts, its events go to its folder, and each of its ranks may need a GPU. Returns
-// run.device.
-std::string add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
+// anything starts, its events go to its folder, and each of its ranks may need a GPU.
+RunFacts add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
   std::optional<RunConfig> config = config_of_train({command.begin() + 1, command.end()});
-  if (!config) return kAuto;
+  if (!config) return {};
   launch.needs_gpus = config->run.device == "cuda";
   if (!config->run.folder.empty()) {
     std::filesystem::path folder = config->run.folder;
-    if (!a.folder.empty()) folder = std::filesystem::path(a.folder) / folder;
+    // With --push the hosts' folders are not this one; what the launcher notes lies here.
+    if (!a.folder.empty() && !a.push && !a.folder.starts_with('~')) {
+      folder = std::filesystem::path(a.folder) / folder;
+    }
     launch.events = folder / "launch.jsonl";
   }
-  return config->run.device;
+  return {config->run.device, config->run.folder};
 }
 
 // Returns where a lockstep command that uses a run computes: as its words say, else as the run's
@@ -201,6 +162,20 @@ std::string device_of(const Arguments& command) {
     }
   }
   return out;
+}
+
+// Brings the job to its hosts; what follows works with it as they have it.
+void push(const LaunchArguments& a, Launch& launch, Arguments& command, RunFacts& run) {
+  JobOnHosts job = push_job({.hosts = launch.hosts,
+                             .remote = launch.remote,
+                             .folder = a.folder,
+                             .min_hosts = a.min_hosts,
+                             .command = a.program.empty() ? command : Arguments()});
+  launch.hosts = std::move(job.hosts);
+  launch.folder = std::move(job.folder);
+  launch.remote.program = std::move(job.program);
+  if (a.program.empty()) command = std::move(job.command);
+  if (!run.folder.empty()) run.folder = std::move(job.run_folder);
 }
 
 int threads_given(const Launch& launch) {
@@ -238,26 +213,36 @@ void settle_ranks(const LaunchArguments& a, const std::string& device, Launch& l
   throw error;
 }
 
-}  // namespace
+void check_detach(const LaunchArguments& a, const Launch& launch) {
+  if (!a.from.empty() && !a.detach) throw ConfigError("--from {}: only with --detach", a.from);
+  if (!a.detach) return;
+  if (launch.hosts.hosts.empty()) throw ConfigError("--detach: no hosts are given");
+  if (!a.from.empty()) check_from(a.from, launch.hosts);
+}
 
-int launch(const Arguments& arguments) {
-  auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  LaunchArguments given;
-  CommandLine app(
-      "Starts a command of lockstep as several ranks, on this machine or on hosts:\n"
-      "lockstep launch -n RANKS|auto [options] -- COMMAND [arguments]\n"
-      "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
-      "lockstep launch");
-  describe(app, given);
-  if (!app.parse(Arguments(arguments.begin(), dashes))) return kExitOk;
-  if (dashes != arguments.end()) ++dashes;
-  Arguments command(dashes, arguments.end());
+// The launcher of a detached job gets hosts, folder and environment from its record.
+void add_job(const JobKeeper& job, Launch& launch) {
+  launch.hosts = job.hosts();
+  launch.remote = job.remote();
+  launch.agent_words = job.agent_words();
+  launch.folder = job.record().folder;
+  launch.environment = job.record().environment;
+}
 
+// Makes sense of the words; starts nothing. `job`: the job whose launcher this is, or null.
+std::pair<Launch, RunFacts> to_launch(const LaunchArguments& given, Arguments command,
+                                      const JobKeeper* job) {
   Launch launch;
   launch.pin = given.pin;
   launch.environment = to_environment(given.exported);
-  add_hosts(given, launch);
-  bool trains = given.program.empty() && !command.empty() && command.front() == "train";
+  if (job != nullptr) {
+    launch.interface = given.interface;
+    add_job(*job, launch);
+  } else {
+    add_hosts(given, launch);
+  }
+  check_detach(given, launch);
+  const bool trains = given.program.empty() && !command.empty() && command.front() == "train";
   add_supervision(given, trains, launch);
   launch.output.folder = given.output_folder;
   if (command.empty() && given.program.empty()) {
@@ -265,20 +250,77 @@ int launch(const Arguments& arguments) {
                       given.ranks.empty() ? kAuto : given.ranks);
   }
   if (!given.output_folder.empty()) launch.events = fs::path(given.output_folder) / "launch.jsonl";
-  std::string device = kAuto;
+  RunFacts run;
   if (trains) {
-    device = add_run(given, command, launch);
+    run = add_run(given, command, launch);
   } else if (given.program.empty()) {
-    device = device_of(command);
+    run.device = device_of(command);
   }
-  settle_ranks(given, device, launch);
+  if (given.push && job == nullptr) push(given, launch, command, run);
+  settle_ranks(given, run.device, launch);
   launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   launch.command = {given.program};
   if (given.program.empty() && launch.hosts.hosts.empty()) {
     launch.command = {fs::read_symlink("/proc/self/exe").string()};
   }
   launch.command.insert(launch.command.end(), command.begin(), command.end());
-  LaunchOutcome outcome = run_launch(launch);
+  return {std::move(launch), std::move(run)};
+}
+
+// Runs as the launcher of a job that was detached, on one of its hosts, in its working folder.
+LaunchOutcome launch_job(const std::string& id) {
+  JobKeeper job(id);
+  try {
+    LaunchArguments given;
+    parse_launch(job.record().options, given);
+    Launch launch = to_launch(given, job.record().command, &job).first;
+    launch.on_event = [&job](const LaunchEvent& event) {
+      try {
+        if (event.event == "start") job.ranks_run();
+        if (event.event == "first_step") job.step_done();
+      } catch (const Error& error) {  // a full disk: the job goes on, its record does not
+        fmt::print(stderr, "lockstep launch: {}\n", error.what());
+      }
+    };
+    LaunchOutcome outcome = run_launch(launch);
+    job.end(outcome.exit_code, outcome.message);
+    return outcome;
+  } catch (const Error& error) {
+    job.end(error.exit_code(), error.describe());
+    throw;
+  }
+}
+
+// What the id of a job begins with.
+std::string job_name(const Launch& launch, const RunFacts& run) {
+  if (!run.folder.empty()) return (fs::path(run.folder) / "").parent_path().filename().string();
+  const std::string& program = launch.command.front();
+  if (!program.empty()) return fs::path(program).filename().string();
+  return launch.command.at(1);
+}
+
+}  // namespace
+
+int launch(const Arguments& arguments) {
+  auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  LaunchArguments given;
+  if (!parse_launch(Arguments(arguments.begin(), dashes), given)) return kExitOk;
+  if (dashes != arguments.end()) ++dashes;
+  const Arguments command(dashes, arguments.end());
+  LaunchOutcome outcome;
+  if (!given.job.empty()) {
+    outcome = launch_job(given.job);
+  } else {
+    const auto [launch, run] = to_launch(given, command, nullptr);
+    if (given.detach) {
+      return launch_detached(launch, {.from = given.from,
+                                      .options = options_for_host(given),
+                                      .name = job_name(launch, run),
+                                      .run_folder = run.folder,
+                                      .min_hosts = given.min_hosts});
+    }
+    outcome = run_launch(launch);
+  }
   if (outcome.exit_code != kExitOk) fail(outcome);
   return kExitOk;
 }

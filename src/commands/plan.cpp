@@ -22,7 +22,7 @@ namespace {
 struct PlanArguments {
   std::vector<std::string> words;
   HostArguments hosts;
-  std::string bandwidth, latency, price, out;
+  std::string bandwidth, latency, price, out, folder;
   double step_seconds = 0, evaluation_seconds = -1;
   int steps = 8, assumed_hosts = 0;
   bool json = false, save = false;
@@ -79,12 +79,13 @@ int ranks_per_host(const HostList& hosts, const HostArguments& arguments) {
 }
 
 void measure_steps(const PlanArguments& arguments, const HostList& hosts, PlanInputs& inputs) {
-  ComputeRequest request{.remote = arguments.hosts.remote,
-                         .folder = fs::current_path().string(),
-                         .words = inputs.words,
-                         .ranks = inputs.ranks_per_host,
-                         .of_ranks = static_cast<int>(inputs.hosts.size()) * inputs.ranks_per_host,
-                         .steps = arguments.steps};
+  ComputeRequest request{
+      .remote = arguments.hosts.remote,
+      .folder = arguments.folder.empty() ? fs::current_path().string() : arguments.folder,
+      .words = inputs.words,
+      .ranks = inputs.ranks_per_host,
+      .of_ranks = static_cast<int>(inputs.hosts.size()) * inputs.ranks_per_host,
+      .steps = arguments.steps};
   request.words.insert(request.words.begin(), inputs.config);
   if (hosts.hosts.empty()) {
     request.host = {.name = "this machine", .address = "127.0.0.1"};
@@ -144,6 +145,9 @@ void find_link(const PlanArguments& arguments, const HostList& hosts, PlanInputs
 void add_options(CommandLine& app, PlanArguments& a) {
   app.add_option("words", a.words, "CONFIG.toml and key=value words, as for train");
   add_host_options(app, a.hosts);
+  app.add_option("--cwd", a.folder,
+                 "folder to work in on every host, as of launch (default: this one)")
+      ->group("Hosts");
   app.add_option("--hosts-assumed", a.assumed_hosts,
                  "plan for so many hosts that are not there yet")
       ->positive();

@@ -50,6 +50,8 @@ void warn_if_bound(const LaunchEnvironment& environment) {
 void prepare_process(const LaunchEnvironment& environment) {
   warn_if_bound(environment);
   use_caching_allocator();
+  // A peer that is gone is an error with its name, whatever library writes to it.
+  if (environment.size > 1) ::signal(SIGPIPE, SIG_IGN);
   const char* set = std::getenv("OMP_NUM_THREADS");
   int threads =
       set != nullptr ? std::atoi(set) : threads_of_rank(usable_threads(), environment.local_size);
@@ -59,8 +61,8 @@ void prepare_process(const LaunchEnvironment& environment) {
 void handle_stop_signals() {
   struct sigaction action {};
   action.sa_handler = note_stop;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  // SIGUSR1 is what batch systems are often asked to send before the time limit.
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal, &action, nullptr);
 }
 
 std::vector<std::string> take_settings(std::vector<std::string>& words) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "dist/collectives/job_checks.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/peer_error.h"
+#include "train/config/run_lock.h"
 #include "train/listeners/benchmark.h"
 #include "train/loop/trainer.h"
 
@@ -17,20 +19,29 @@ namespace lockstep {
 
 namespace {
 
+constexpr const char* kGivenAlone = "true";  // the value of a flag without one
+constexpr const char* kResumeAuto = "auto";
+// For a process that still trains in the folder to end: it learns within `comm.lost_seconds` (5)
+// that its peers are gone.
+constexpr std::chrono::seconds kPatience{10};
+
 struct TrainArguments {
   std::vector<std::string> words;
-  bool resume = false, dry_run = false, verbose = false;
+  std::string resume;  // empty, kGivenAlone or kResumeAuto
+  bool dry_run = false, verbose = false;
   int expected_hosts = 0;                     // 0: any number
   int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
   int64_t bench_ranks = 0;
   std::string bench_json;
 
   bool benchmark() const { return bench_steps > 0; }
+  // Whether to start where there is no run, and to be done where it is finished.
+  bool begins_or_resumes() const { return resume == kResumeAuto; }
 };
 
 // Returns whether to resume: an attempt after the first continues where the previous one stopped.
 bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
-  return (arguments.resume || environment.attempt > 0) && !arguments.benchmark();
+  return (!arguments.resume.empty() || environment.attempt > 0) && !arguments.benchmark();
 }
 
 // Call this after a successful start: the precision is chosen, and micro-batches may have been
@@ -47,16 +58,23 @@ void update_config(const RunFolder& folder, const std::string& config, bool resu
   log_info("the configuration changed; the former one is kept as {}", kept().string());
 }
 
-RunConfig read_config(const TrainArguments& arguments) {
+// Returns the configuration file, and moves the key=value words to `settings`.
+std::string take_file(const TrainArguments& arguments, std::vector<std::string>& settings) {
   std::vector<std::string> words = arguments.words;
-  std::vector<std::string> settings = take_settings(words);
+  settings = take_settings(words);
   if (words.size() != 1) {
     throw ConfigError(
         "train: expected one configuration file and key=value words, got {} files{}; see: lockstep "
         "train --help",
         words.size(), words.empty() ? "" : " (" + fmt::format("{}", fmt::join(words, ", ")) + ")");
   }
-  return read_run_config(words.front(), settings);
+  return words.front();
+}
+
+RunConfig read_config(const TrainArguments& arguments) {
+  std::vector<std::string> settings;
+  const std::string file = take_file(arguments, settings);
+  return read_run_config(file, settings);
 }
 
 struct Benchmark {
@@ -113,15 +131,19 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
   BucketClock clock;
   Trainer trainer(config, world, folder,
                   {.resume = goes_on(arguments, world.environment()),
+                   .stop_if_finished = arguments.begins_or_resumes(),
                    .benchmark_steps = arguments.bench_steps,
                    .benchmark_ranks = arguments.bench_ranks,
                    .bucket_clock = arguments.bench_json.empty() ? nullptr : &clock});
   if (arguments.benchmark()) {
     return run_benchmark(trainer, world, {arguments, config.task->unit(), clock});
   }
-  if (trainer.keeps_folder()) {
-    update_config(folder, config.to_toml(), goes_on(arguments, world.environment()));
+  if (!trainer.finished().empty()) {
+    log_info("{}: the run is finished ({}); nothing is left to do", folder.path().string(),
+             trainer.finished());
+    return kExitOk;
   }
+  if (trainer.keeps_folder()) update_config(folder, config.to_toml(), trainer.has_history());
   handle_stop_signals();  // earlier, a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
@@ -144,6 +166,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   options.device = device.is_cuda() ? "cuda" : "cpu";
   World world(environment, options);
   require_machines(world, arguments.expected_hosts);
+  if (!arguments.benchmark()) folder.make();  // this machine may not see rank 0's
   configure_log({.console = world.is_leader(),
                  .level = arguments.verbose ? LogLevel::kDebug : LogLevel::kInfo,
                  .file = arguments.benchmark() ? fs::path() : folder.log_of(world.rank())});
@@ -182,33 +205,46 @@ void open_folder_again(const RunFolder& folder, RunConfig& config, const std::st
   folder.complete(config.to_toml(), version_text());
 }
 
-// Makes the run folder, or opens that of a run to resume.
-void open_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
-                 const LaunchEnvironment& environment) {
+// Makes the run folder, or opens that of a run to resume, and keeps others out of it.
+std::unique_ptr<RunLock> open_folder(const RunFolder& folder, RunConfig& config,
+                                     const TrainArguments& arguments,
+                                     const LaunchEnvironment& environment) {
+  const bool goes_on = environment.attempt > 0 || !arguments.resume.empty();
+  if (goes_on && !arguments.begins_or_resumes() && environment.attempt == 0 &&
+      !fs::exists(folder.config())) {
+    ConfigError error("{}: holds no run to go on with", folder.path().string());
+    error.set_advice("--resume=auto, or without --resume, to start one there");
+    throw error;
+  }
+  std::unique_ptr<RunLock> lock;
+  if (goes_on) {
+    folder.make();
+    lock = std::make_unique<RunLock>(folder, environment, kPatience);
+  }
   if (environment.attempt > 0) {
     open_folder_again(folder, config, environment.run_id);
-  } else if (!arguments.resume) {
-    folder.create(config.to_toml(), version_text());
-  } else if (!fs::exists(folder.config())) {
-    ConfigError error("{}: holds no run to go on with", folder.path().string());
-    error.set_advice("without --resume, to start one there");
-    throw error;
-  } else {
+  } else if (goes_on && fs::exists(folder.config())) {
     // A run that `lockstep average` wrote has no logs yet.
     folder.complete(config.to_toml(), version_text());
+  } else {
+    folder.create(config.to_toml(), version_text());
   }
+  if (!lock) lock = std::make_unique<RunLock>(folder, environment, std::chrono::seconds(0));
   if (!environment.run_id.empty()) folder.set_job_id(environment.run_id);
+  return lock;
 }
 
 // Opens the folder as rank 0. A lone rank that finds a run there may be one of several that each
 // take themselves for the only one, because no variable tells their number: their mpirun belongs to
 // another MPI.
-void open_new_folder(const RunFolder& folder, RunConfig& config, const TrainArguments& arguments,
-                     const LaunchEnvironment& environment) {
+std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& config,
+                                         const TrainArguments& arguments,
+                                         const LaunchEnvironment& environment) {
   try {
-    open_folder(folder, config, arguments, environment);
+    return open_folder(folder, config, arguments, environment);
   } catch (ConfigError& error) {
-    std::string sign = environment.size == 1 ? sign_of_lone_rank(environment_variable) : "";
+    const bool unknown = environment.launcher == "none";
+    std::string sign = unknown ? sign_of_lone_rank(environment_variable) : "";
     if (!sign.empty()) {
       error.set_cause(
           fmt::format("if several ranks were started: each takes itself for the only one, because "
@@ -220,6 +256,9 @@ void open_new_folder(const RunFolder& folder, RunConfig& config, const TrainArgu
 }
 
 void check_arguments(const TrainArguments& a, int ranks) {
+  if (!a.resume.empty() && a.resume != kGivenAlone && a.resume != kResumeAuto) {
+    throw ConfigError("--resume={}: expected --resume or --resume=auto", a.resume);
+  }
   if (a.expected_hosts > ranks) {
     throw ConfigError("--expect-hosts {}: there {} only {} rank{}", a.expected_hosts,
                       ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s");
@@ -229,7 +268,7 @@ void check_arguments(const TrainArguments& a, int ranks) {
         "--bench-steps {}: expected more steps than the {} that warm up (--bench-start)",
         a.bench_steps, a.bench_start);
   }
-  if (a.benchmark() && a.resume) {
+  if (a.benchmark() && !a.resume.empty()) {
     throw ConfigError("--bench-steps and --resume: a benchmark begins anew and keeps nothing");
   }
   if (!a.benchmark() && (a.bench_ranks > 0 || !a.bench_json.empty())) {
@@ -241,7 +280,9 @@ void check_arguments(const TrainArguments& a, int ranks) {
 bool parse(const Arguments& arguments, TrainArguments& parsed) {
   CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
-  app.add_flag("--resume,--continue", parsed.resume, "go on from the newest complete checkpoint");
+  app.add_flag("--resume,--continue", parsed.resume,
+               "go on from the newest complete checkpoint; --resume=auto: or start where there is "
+               "no run");
   app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
   app.add_option("--bench-steps", parsed.bench_steps,
                  "take so many steps, print how fast they were, keep nothing")
@@ -272,6 +313,12 @@ std::optional<RunConfig> config_of_train(const Arguments& arguments) {
   return config;
 }
 
+std::string file_of_train(const Arguments& arguments) {
+  TrainArguments parsed;
+  std::vector<std::string> settings;
+  return parse(arguments, parsed) ? take_file(parsed, settings) : "";
+}
+
 int train(const Arguments& arguments) {
   TrainArguments parsed;
   if (!parse(arguments, parsed)) return kExitOk;
@@ -291,7 +338,8 @@ int train(const Arguments& arguments) {
   prepare_process(environment);
   if (parsed.benchmark()) return run_training(config, environment, parsed);
   RunFolder folder(config.run.folder);
-  if (environment.rank == 0) open_new_folder(folder, config, parsed, environment);
+  std::unique_ptr<RunLock> lock;  // until this process ends
+  if (environment.rank == 0) lock = open_new_folder(folder, config, parsed, environment);
   try {
     return run_training(config, environment, parsed);
   } catch (const Error& error) {

@@ -14,4 +14,8 @@ int train(const Arguments& arguments);
 // Throws ConfigError.
 std::optional<RunConfig> config_of_train(const Arguments& arguments);
 
+// Returns the word of the arguments that names the configuration file. Throws ConfigError when
+// there is not exactly one.
+std::string file_of_train(const Arguments& arguments);
+
 }  // namespace lockstep

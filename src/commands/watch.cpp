@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "commands/host_arguments.h"
+#include "launch/jobs/find_job.h"
 #include "report/live/live_view.h"
 #include "report/live/log_merge.h"
 
@@ -36,6 +37,34 @@ std::optional<Host> host_of(const std::string& run) {
   }
   std::string name = run.substr(0, colon);
   return Host{.name = name.substr(name.find('@') + 1), .ssh_name = name, .by_ssh = true};
+}
+
+// A job that this machine started: the run is on the host of its rank 0, where live.json is newest.
+// Makes the arguments those of HOST:RUN there.
+std::optional<Host> host_of_job_run(WatchArguments& arguments) {
+  const std::string& id = arguments.run;
+  if (!is_job_id(id) || fs::exists(id)) return {};
+  const std::vector<KnownJob> known = known_jobs();
+  if (std::none_of(known.begin(), known.end(),
+                   [&](const KnownJob& job) { return job.id.starts_with(id); })) {
+    return {};
+  }
+  const FoundJob job = find_job(id, {}, {});
+  const FoundJob::Place* newest = nullptr;
+  for (const FoundJob::Place& place : job.places) {
+    if (!place.saw || place.saw->live_time == 0) continue;
+    if (newest == nullptr || place.saw->live_time > newest->saw->live_time) newest = &place;
+  }
+  if (newest == nullptr) {
+    MachineError error("job {}: no host that answers has a run of it", job.record.id);
+    error.set_advice(fmt::format("lockstep attach {} shows how it starts", job.record.id));
+    throw error;
+  }
+  std::string folder = job.record.run_folder;
+  if (folder.starts_with("~/")) folder.erase(0, 2);  // ssh begins at home
+  arguments.run = newest->host.name + ":" + folder;
+  arguments.remote = job.remote;
+  return newest->host;
 }
 
 RankFilter filter_of(const WatchArguments& arguments) {
@@ -162,9 +191,9 @@ int watch(const Arguments& arguments) {
   WatchArguments parsed;
   CommandLine app(
       "Shows what every rank of a run does, each second, on any terminal and host:\n"
-      "lockstep watch RUN, or HOST:RUN through ssh; ends with the run",
+      "lockstep watch RUN, HOST:RUN through ssh, or a job; ends with the run",
       "lockstep watch");
-  app.add_option("run", parsed.run, "the run folder, or HOST:FOLDER")->required();
+  app.add_option("run", parsed.run, "the run folder, HOST:FOLDER, or a job's id")->required();
   app.add_flag("--once", parsed.once, "show it once and stop");
   app.add_flag("--json", parsed.json, "the state as JSON, a line a second (docs/run-folder.md)");
   app.add_flag("--logs", parsed.logs, "the logs of all ranks as one, followed as they grow");
@@ -175,6 +204,7 @@ int watch(const Arguments& arguments) {
 
   filter_of(parsed);  // reports wrong ranks before anything else
   if (parsed.json && parsed.logs) throw ConfigError("--json and --logs: one of them");
+  if (std::optional<Host> host = host_of_job_run(parsed)) return watch_there(*host, parsed);
   if (std::optional<Host> host = host_of(parsed.run)) return watch_there(*host, parsed);
   return parsed.logs ? watch_logs(parsed) : watch_here(parsed);
 }

@@ -98,4 +98,10 @@ void HelpWriter::field(const std::string& key, FieldRef value, const Rule& rule,
                        expectation(value, rule));
 }
 
+void InputPaths::field(const std::string& key, FieldRef value, const Rule& rule, std::string_view) {
+  if (!std::holds_alternative<InputPath>(rule)) return;
+  const std::string& path = *std::get<std::string*>(value);
+  if (!path.empty()) entries_.push_back({key, path});
+}
+
 }  // namespace lockstep

@@ -29,7 +29,9 @@ struct Between {
 struct OneOf {
   std::vector<std::string> names;
 };
-using Rule = std::variant<Any, Above, AtLeast, Between, OneOf>;
+// The value is the path of a file or folder that the program reads; empty: none.
+struct InputPath {};
+using Rule = std::variant<Any, Above, AtLeast, Between, OneOf, InputPath>;
 
 using FieldRef = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*,
                               std::vector<double>*>;
@@ -93,6 +95,22 @@ class HelpWriter : public Fields {
 
  private:
   std::string text_;
+};
+
+// Collects the fields that are paths of inputs, where they are set.
+class InputPaths : public Fields {
+ public:
+  struct Entry {
+    std::string key, value;
+  };
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ protected:
+  void field(const std::string& key, FieldRef value, const Rule& rule,
+             std::string_view help) override;
+
+ private:
+  std::vector<Entry> entries_;
 };
 
 }  // namespace lockstep

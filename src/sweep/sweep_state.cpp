@@ -1,17 +1,20 @@
 #include "sweep/sweep_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "base/error.h"
 #include "config/source.h"
 
 namespace lockstep {
 
 namespace {
+
+const SweepFolder& made_folder(const SweepFolder& folder) {
+  std::error_code failed;
+  fs::create_directories(folder.path, failed);
+  if (failed) {
+    throw MachineError("{}: cannot be created: {}", folder.path.string(), failed.message());
+  }
+  return folder;
+}
 
 // Describes the first key whose value differs; a key that only one of them has is of another
 // version.
@@ -39,20 +42,8 @@ bool has_checkpoint(const fs::path& run) {
   return false;
 }
 
-SweepLock::SweepLock(const SweepFolder& folder) {
-  std::error_code failed;
-  fs::create_directories(folder.path, failed);
-  if (failed) {
-    throw MachineError("{}: cannot be created: {}", folder.path.string(), failed.message());
-  }
-  file_ = Descriptor(::open(folder.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file_.open()) {
-    throw MachineError("{}: cannot be opened: {}", folder.lock().string(), std::strerror(errno));
-  }
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK) {
-    throw MachineError("{}: cannot be locked: {}", folder.lock().string(), std::strerror(errno));
-  }
+SweepLock::SweepLock(const SweepFolder& folder) : lock_(made_folder(folder).lock()) {
+  if (lock_.try_lock()) return;
   ConfigError error("{}: another sweep works in this folder", folder.path.string());
   error.set_advice("wait for it, or another sweep.folder");
   throw error;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/file_lock.h"
 #include "sweep/sweep_cells.h"
 
 namespace lockstep {
@@ -15,7 +15,7 @@ class SweepLock {
   explicit SweepLock(const SweepFolder& folder);
 
  private:
-  Descriptor file_;
+  FileLock lock_;
 };
 
 // Reads the cells' states from disk, without writing. Throws ConfigError when a cell that is over

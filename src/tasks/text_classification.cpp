@@ -28,14 +28,14 @@ struct TextLossSection {
 }  // namespace
 
 void TextsConfig::describe(Fields& f) {
-  f("data", &data, Any{}, "a folder made by lockstep prepare labelled");
+  f("data", &data, InputPath{}, "a folder made by lockstep prepare labelled");
   f("train_split", &train_split, Any{}, "the split that is learned from");
   f("positive", &positive, Any{},
     "of two classes the one that precision, recall and f1 are of; empty: the second");
 }
 
 void TextModelConfig::describe(Fields& f) {
-  f("source", &source, Any{},
+  f("source", &source, InputPath{},
     "what it begins with: a folder of transformers (config.json, weights, vocab.txt), or "
     "hf:OWNER/NAME[@REVISION] from the Hugging Face hub; empty: a new network of these sizes");
   f("hidden_size", &hidden_size, AtLeast{1}, "width; with a source, its config.json says it");

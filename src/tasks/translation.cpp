@@ -5,7 +5,6 @@
 #include <mutex>
 #include <numeric>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "batches/shared_files.h"
@@ -22,7 +21,7 @@ constexpr int64_t kEvaluationTokens = 4096;  // target tokens in a batch of the 
 struct DataSection {
   TranslationConfig& config;
   void describe(Fields& f) {
-    f("corpus", &config.corpus, Any{}, "folder made by lockstep prepare");
+    f("corpus", &config.corpus, InputPath{}, "folder made by lockstep prepare");
   }
 };
 
@@ -114,13 +113,17 @@ void Translation::open(const TaskContext& context) {
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
 }
 
-// Depends on the files' contents only, not on where they were made or are stored.
+// Depends on the files' contents only, not on where they were made or are stored. A line a file,
+// so that one that differs is named; where a file is there, its own size counts.
 std::string Translation::data_identity() const {
-  std::string records;
+  std::string out;
   for (const FileRecord& file : read_manifest(config_.corpus).files) {
-    records += fmt::format("{} {} {}\n", file.name, file.bytes, file.sha256);
+    std::error_code absent;
+    const auto size = fs::file_size(fs::path(config_.corpus) / file.name, absent);
+    out += fmt::format("{}: {} bytes, SHA-256 {}\n", file.name,
+                       absent ? file.bytes : static_cast<int64_t>(size), file.sha256);
   }
-  return sha256_hex(std::as_bytes(std::span(records)));
+  return out;
 }
 
 void Translation::save_assets(const fs::path& run_folder) {

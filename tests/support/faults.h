@@ -1,4 +1,4 @@
-// Trains on two virtual hosts with two ranks each, started by `lockstep launch` over ssh, and
+// Trains on two virtual hosts that share nothing, two ranks each, started by `lockstep launch`, and
 // injects faults: signals, cuts, lost power. Measures the time from a fault to the launcher's first
 // message about it and to the next step.
 #pragma once
@@ -18,8 +18,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
+#include "support/apart_runs.h"
 
 namespace lockstep {
 
@@ -56,19 +55,21 @@ struct JobOptions {
 
 class Job {
  public:
-  Job(VirtualHosts& hosts, const fs::path& tiny, const fs::path& run, const JobOptions& options)
-      : hosts_(hosts), run_(run) {
+  // `desk` is as in ApartRuns; the hosts have it as ~/work, and the run as ~/work/NAME.
+  Job(HostsApart& hosts, const fs::path& desk, const std::string& name, const JobOptions& options)
+      : hosts_(hosts),
+        run_(hosts.file("a", "work/" + name)),
+        events_(desk / name / "launch.jsonl") {
     std::string command = fmt::format(
-        "exec '{}' launch -H {} {} -- train {}/tiny.toml run.folder={} training.steps=1000000 "
-        "checkpoint.every=10 {}",
-        LOCKSTEP_PROGRAM, options.hosts, options.launch, tiny.string(), run.string(),
-        options.train);
+        "cd {} && exec '{}' launch -H {} --cwd '~/work' {} -- train tiny.toml run.folder={} "
+        "training.steps=1000000 checkpoint.every=10 {}",
+        desk.string(), LOCKSTEP_PROGRAM, options.hosts, options.launch, name, options.train);
     launcher_ = hosts.start("control", {"/bin/sh", "-c", command}, {"OMP_NUM_THREADS=1"});
   }
 
   HostProgram& launcher() { return *launcher_; }
   std::string output() const { return launcher_->output(); }
-  const fs::path& folder() const { return run_; }
+  const fs::path& folder() const { return run_; }  // as host a has it
 
   std::vector<nlohmann::json> steps_since(double time) const {
     std::vector<nlohmann::json> out;
@@ -79,7 +80,7 @@ class Job {
   }
   std::vector<nlohmann::json> events(const std::string& name, double since = 0) const {
     std::vector<nlohmann::json> out;
-    for (const nlohmann::json& line : json_lines(run_ / "launch.jsonl")) {
+    for (const nlohmann::json& line : json_lines(events_)) {
       bool wanted = name.empty() || line.value("event", "") == name;
       if (wanted && line.value("time", 0.0) > since) out.push_back(line);
     }
@@ -123,7 +124,7 @@ class Job {
         "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || "
         "continue; "
         "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
-        fs::canonical(LOCKSTEP_PROGRAM).string(), of);
+        HostsApart::kProgram, of);
     std::vector<int> out;
     for (std::string_view word : split_words(hosts_.run(host, script).second)) {
       out.push_back(std::stoi(std::string(word)));
@@ -132,8 +133,8 @@ class Job {
   }
 
  private:
-  VirtualHosts& hosts_;
-  fs::path run_;
+  HostsApart& hosts_;
+  fs::path run_, events_;
   std::unique_ptr<HostProgram> launcher_;
 };
 

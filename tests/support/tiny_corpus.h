@@ -45,8 +45,9 @@ inline std::string make_tiny_corpus(const fs::path& folder) {
   return prepared.exit_code == 0 ? "" : prepared.errors + "failed";
 }
 
-// Writes a configuration that trains on the corpus in a moment.
-inline void write_tiny_config(const fs::path& folder) {
+// Writes a configuration that trains on the corpus in a moment. `corpus` is its path there; empty:
+// FOLDER/corpus.
+inline void write_tiny_config(const fs::path& folder, const std::string& corpus = "") {
   write_file(folder / "tiny.toml",
              fmt::format("[run]\nprecision = \"fp32\"\ndevice = \"cpu\"\n"
                          "[data]\ncorpus = \"{}\"\n"
@@ -57,7 +58,7 @@ inline void write_tiny_config(const fs::path& folder) {
                          "[schedule]\nname = \"inverse_sqrt\"\nwarmup_steps = 20\n"
                          "[training]\nsteps = 20\n"
                          "[evaluation]\nevery = 0\n[checkpoint]\nevery = 0\n",
-                         (folder / "corpus").string()));
+                         corpus.empty() ? (folder / "corpus").string() : corpus));
 }
 
 }  // namespace lockstep

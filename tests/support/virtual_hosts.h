@@ -118,6 +118,7 @@ class VirtualHosts {
       : lab_(read_lab_config(toml, "lab"), {}, LOCKSTEP_PROGRAM) {}
 
   Lab& lab() { return lab_; }
+  const Lab& lab() const { return lab_; }
   fs::path ssh_config() const { return lab_.folder() / "ssh_config"; }  // for ssh from outside
   std::unique_ptr<HostProgram> start(const std::string& host, std::vector<std::string> words,
                                      std::vector<std::string> environment = {}) {

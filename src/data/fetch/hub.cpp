@@ -1,7 +1,5 @@
 #include "data/fetch/hub.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/fetch/http_request.h"
@@ -46,21 +44,6 @@ void make_folders(const fs::path& folder) {
   fs::create_directories(folder, failed);
   if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
 }
-
-// A lock that is held while this object lives, so that only one process fetches a blob.
-class BlobLock {
- public:
-  explicit BlobLock(const fs::path& path) {
-    make_folders(path.parent_path());
-    file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (file_.get() < 0 || ::flock(file_.get(), LOCK_EX) != 0) {
-      throw MachineError("{}: cannot be locked: {}", path.string(), std::strerror(errno));
-    }
-  }
-
- private:
-  Descriptor file_;
-};
 
 // Makes a relative link at `path` to the blob, which stays valid when the cache is moved.
 void link_to(const fs::path& blob, const fs::path& path) {
@@ -189,8 +172,11 @@ std::optional<Hub::Remote> Hub::ask(const HubReference& model, const std::string
 
 void Hub::fetch(const HubReference& model, const std::string& name, const Remote& remote) const {
   const fs::path blob = folder(model) / "blobs" / remote.etag;
-  const BlobLock lock(settings_.cache / ".locks" / folder(model).filename() /
-                      (remote.etag + ".lock"));
+  const fs::path lock_file =
+      settings_.cache / ".locks" / folder(model).filename() / (remote.etag + ".lock");
+  make_folders(lock_file.parent_path());
+  FileLock lock(lock_file);  // only one process fetches a blob
+  lock.lock();
   if (fs::exists(blob)) return;
   make_folders(blob.parent_path());
   Download wanted{.url = url({model.repository, remote.commit}, name),

@@ -40,7 +40,7 @@ struct ImagesConfig {
   int64_t cache_bytes = 0;
 
   void describe(Fields& f) {
-    f("data", &data, Any{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
+    f("data", &data, InputPath{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
     f("train_split", &train_split, Any{}, "name of the split to train on");
     f("size", &size, AtLeast{8}, "pixels of a side that the network sees");
     f("eval_resize", &eval_resize, AtLeast{0},

@@ -66,7 +66,7 @@ struct Variable {
 
 // What one family's variables say. A complete family has all four numbers.
 struct Seen {
-  std::string launcher, rank_name, size_name, missing = "", run_id = "";
+  std::string launcher, rank_name, size_name, missing = "", why_missing = "", run_id = "";
   int rank = 0, size = 1, local_rank = 0, local_size = 1, attempt = 0;
   bool complete() const { return missing.empty(); }
 };
@@ -142,18 +142,25 @@ std::optional<Seen> read_plain(const GetVariable& get, const Names& names) {
 
 // Only a task that srun started has a step's variables. Inside sbatch or salloc
 // SLURM_PROCID and SLURM_NTASKS exist as well, in one process: using them would make it
-// wait for ranks that never come.
+// wait for ranks that never come. Where a task of one job submitted another, the batch script even
+// has that task's variables of a step; srun gives its own tasks two equal numbers.
 std::optional<Seen> read_slurm(const GetVariable& get) {
   std::optional<Variable> rank = find(get, {"SLURM_PROCID"});
   if (!rank) return std::nullopt;
   Seen seen{.launcher = "Slurm", .rank_name = rank->name, .size_name = "SLURM_STEP_NUM_TASKS"};
   std::optional<Variable> size = find(get, {"SLURM_STEP_NUM_TASKS"});
-  if (!size) {
-    std::optional<Variable> tasks = find(get, {"SLURM_NTASKS"});
+  std::optional<Variable> tasks = find(get, {"SLURM_NTASKS"});
+  if (!size || (tasks && tasks->value != size->value)) {
     std::string job = get("SLURM_JOB_NAME").value_or("");
     if (!tasks || job == "bash" || job == "interactive") return std::nullopt;
     if (to_number(*tasks, 1, kMostRanks) == 1) return std::nullopt;
     seen.missing = "SLURM_STEP_NUM_TASKS";
+    seen.why_missing =
+        !size ? "SLURM_STEP_NUM_TASKS is not set: this is the batch script itself"
+              : fmt::format(
+                    "SLURM_STEP_NUM_TASKS={} is of the job that submitted this one, whose "
+                    "SLURM_NTASKS={}: this is the batch script itself",
+                    size->value, tasks->value);
     return seen;
   }
   seen.size = to_number(*size, 1, kMostRanks);
@@ -161,12 +168,13 @@ std::optional<Seen> read_slurm(const GetVariable& get) {
   seen.run_id = get("SLURM_JOB_ID").value_or("") + "." + get("SLURM_STEP_ID").value_or("");
   if (seen.size == 1) return seen;
   std::optional<Variable> local_rank = find(get, {"SLURM_LOCALID"});
-  std::optional<Variable> tasks = find(get, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
-  if (!local_rank || !tasks) {
+  std::optional<Variable> per_node =
+      find(get, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
+  if (!local_rank || !per_node) {
     seen.missing = local_rank ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_LOCALID";
     return seen;
   }
-  std::vector<int> hosts = expand_slurm_tasks(tasks->value, tasks->name);
+  std::vector<int> hosts = expand_slurm_tasks(per_node->value, per_node->name);
   std::optional<Variable> node = find(get, {"SLURM_NODEID"});
   int here = node ? to_number(*node, 0, static_cast<int>(hosts.size()) - 1) : 0;
   seen.local_size = hosts[here];
@@ -184,7 +192,7 @@ bool agree(const Seen& a, const Seen& b) {
 [[noreturn]] void refuse_incomplete(const Seen& seen) {
   if (seen.launcher == "Slurm") {
     ConfigError error("SLURM_NTASKS asks for several ranks, but srun did not start this process");
-    error.set_cause("SLURM_STEP_NUM_TASKS is not set: this is the batch script itself");
+    error.set_cause(seen.why_missing);
     error.set_advice("srun lockstep train ..., or lockstep launch -n N -- train ... on one host");
     throw error;
   }

@@ -1,10 +1,7 @@
 #include "launch/hosts/host_chain.h"
 
 #include <chrono>
-#include <ctime>
 
-#include "base/file.h"
-#include "base/program.h"
 #include "base/text.h"
 #include "dist/rank/token.h"
 #include "launch/hosts/chain_scripts.h"
@@ -15,95 +12,29 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};  // for what takes a moment
 
-void make_key(const fs::path& path) {
-  const ProgramEnd end = run_to_end(
-      {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lockstep", "-f", path.string()});
-  if (end.status != 0) throw MachineError("ssh-keygen made no key: {}", trim(end.said));
-}
-
-// The time after which sshd takes the key no more; hosts' clocks and zones differ.
-std::string expiry() {
-  const std::time_t then = std::time(nullptr) + 2 * 86400;
-  std::tm parts{};
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y%m%d%H%M", ::gmtime_r(&then, &parts));
-  return text;
-}
-
 }  // namespace
 
 HostChain::HostChain(const std::vector<const Host*>& hosts, const RemoteOptions& remote)
     : remote_(remote), id_(to_hex(random_token()).substr(0, 16)) {
-  install(ask(hosts));
+  std::vector<HostPeer> asked = ask_peers(hosts, remote);
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i].name = fmt::format("n{}", i);
+  const auto failed = [](const HostPeer& peer) { return !peer.error.empty(); };
+  std::erase_if(asked, failed);
+  if (asked.empty()) return;
+  install_host_key(asked, {.id = id_, .folder = ".lockstep/links/" + id_, .door = detail::kDoor},
+                   remote);
+  std::erase_if(asked, failed);
+  peers_ = std::move(asked);
 }
 
 HostChain::~HostChain() {
+  const std::string remove =
+      remove_host_key_text(id_, ".lockstep/links/" + id_) + "rm -rf " + folder();
   std::vector<RemoteJob> jobs;
-  for (const Peer& peer : peers_) {
-    jobs.push_back(
-        {.host = peer.host, .shell_text = shell_assignment("id", id_) + detail::kRemoveLink});
-  }
+  for (const HostPeer& peer : peers_) jobs.push_back({.host = peer.host, .shell_text = remove});
   try {
     run_jobs(jobs, remote_, {.limit = kPatience});
   } catch (const Error&) {  // after a signal: the keys expire
-  }
-}
-
-std::vector<HostChain::Peer> HostChain::ask(const std::vector<const Host*>& hosts) const {
-  std::vector<RemoteJob> jobs;
-  for (const Host* host : hosts) jobs.push_back({.host = host, .shell_text = detail::kWhoAmI});
-  std::vector<Peer> peers;
-  for (const RemoteResult& result : run_jobs(jobs, remote_, {.limit = kPatience})) {
-    if (result.status != 0) continue;
-    Peer peer{.host = result.host, .name = fmt::format("n{}", peers.size()), .user = ""};
-    for (const std::string& line : split(result.output, '\n')) {
-      const std::size_t blank = line.find(' ');
-      if (blank == std::string::npos) continue;
-      const std::string name = line.substr(0, blank), value = line.substr(blank + 1);
-      if (name == "user") peer.user = value;
-      if (name == "address") peer.address = value;
-      if (name == "port") peer.port = value;
-      if (name == "key") peer.host_keys += peer.name + " " + value + "\n";
-    }
-    if (!result.host->address.empty()) peer.address = result.host->address;
-    const bool whole = !peer.user.empty() && !peer.address.empty() && !peer.port.empty();
-    if (whole && !peer.host_keys.empty()) peers.push_back(std::move(peer));
-  }
-  return peers;
-}
-
-void HostChain::install(const std::vector<Peer>& peers) {
-  if (peers.empty()) return;
-  TemporaryFolder files;
-  make_key(files.path() / "key");
-  std::string config, known;
-  for (const Peer& peer : peers) {
-    config += fmt::format("Host {0}\n  HostKeyAlias {0}\n  HostName {1}\n  Port {2}\n  User {3}\n",
-                          peer.name, peer.address, peer.port, peer.user);
-    known += peer.host_keys;
-  }
-  config +=
-      "Host *\n  IdentityFile key\n  IdentitiesOnly yes\n  UserKnownHostsFile known_hosts\n"
-      "  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n  BatchMode yes\n"
-      "  ConnectTimeout 5\n  ServerAliveInterval 5\n  ServerAliveCountMax 6\n  LogLevel ERROR\n";
-  write_file(files.path() / "config", config);
-  write_file(files.path() / "known_hosts", known);
-  write_file(files.path() / "door", detail::kDoor);
-  const std::string line =
-      fmt::format("restrict,expiry-time=\"{}\",command=\"sh ~/.lockstep/links/{}/door\" {}-{}",
-                  expiry(), id_, trim(read_file(files.path() / "key.pub")), id_);
-  const std::vector<std::string> stream = {
-      "tar", "-cf", "-", "-C", files.path().string(), "key", "config", "known_hosts", "door"};
-  std::vector<RemoteJob> jobs;
-  for (const Peer& peer : peers) {
-    jobs.push_back({.host = peer.host,
-                    .shell_text = shell_assignment("id", id_) + shell_assignment("line", line) +
-                                  detail::kInstallLink,
-                    .feeder = stream});
-  }
-  const std::vector<RemoteResult> results = run_jobs(jobs, remote_, {.limit = kPatience});
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    if (results[i].status == 0) peers_.push_back(peers[i]);
   }
 }
 
@@ -120,7 +51,7 @@ void HostChain::put_scripts(const std::string& text) {
                                                 folder(), shell_quote(text), shell_quote(take))});
     }
     const std::vector<RemoteResult> results = run_jobs(jobs, remote_, {.limit = kPatience});
-    std::vector<Peer> left;
+    std::vector<HostPeer> left;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       if (results[i].status == 0) left.push_back(peers_[i]);
     }
@@ -138,7 +69,7 @@ std::vector<ChainEnd> HostChain::send(const std::string& text,
                       .feeder = feeder};
   const RemoteResult result = run_jobs({job}, remote_, {})[0];
   std::vector<std::pair<std::string, const Host*>> hosts;
-  for (const Peer& peer : peers_) hosts.emplace_back(peer.name, peer.host);
+  for (const HostPeer& peer : peers_) hosts.emplace_back(peer.name, peer.host);
   std::vector<ChainEnd> out = detail::read_chain_report(hosts, result.output);
   if (!out[0].reached) {
     out[0].error = remote_error(*job.host, result.status, result.error).describe();

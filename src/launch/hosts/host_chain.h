@@ -1,15 +1,15 @@
 // Sends one stream to many hosts, from host to host: the line of this machine, often the slowest,
-// carries it once. The hosts reach each other by ssh with a key made for this, which opens one
-// script on them and nothing else, for two days at most, and is removed at the end.
+// carries it once. The hosts reach each other with a key made for this (launch/hosts/host_key.h),
+// which opens one script on them, for two days at most, and is removed at the end.
 //
-//   ~/.lockstep/links/ID/   on each host: key, config and known_hosts of ssh, door, take
-//   ~/.ssh/authorized_keys  restrict,command="sh ~/.lockstep/links/ID/door" ... lockstep-ID
+//   ~/.lockstep/links/ID/   on each host: the key's files, and take, which the door opens to
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "launch/hosts/host_key.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
 
@@ -41,18 +41,12 @@ class HostChain {
   std::vector<ChainEnd> send(const std::string& text, const std::vector<std::string>& feeder);
 
  private:
-  struct Peer {  // as the others reach it
-    const Host* host = nullptr;
-    std::string name, user, address = {}, port = {}, host_keys = {};
-  };
-  std::vector<Peer> ask(const std::vector<const Host*>& hosts) const;
-  void install(const std::vector<Peer>& peers);
   void put_scripts(const std::string& text);
   std::string folder() const;
 
   const RemoteOptions& remote_;
   std::string id_;
-  std::vector<Peer> peers_;
+  std::vector<HostPeer> peers_;
 };
 
 namespace detail {

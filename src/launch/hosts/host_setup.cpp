@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <set>
 
@@ -23,7 +24,22 @@ std::string own_machine() {
   return fmt::format("{} {}", names.sysname, names.machine);
 }
 
-std::string sender(const Host* from) { return from == nullptr ? "" : ", from " + from->name; }
+constexpr std::string_view kBegins = "lockstep begins\n";
+
+// Leaves out what a login shell prints before our text runs.
+std::string after_beginning(const std::string& output) {
+  const std::size_t at = output.find(kBegins);
+  return at == std::string::npos ? output : output.substr(at + kBegins.size());
+}
+
+std::string scripted(const std::string& text) {
+  return fmt::format("echo '{}'\n{}{}", trim(kBegins), detail::kCommon, text);
+}
+
+std::string sent(const HostSetup::Answer& answer, int64_t bytes) {
+  return fmt::format("{} in {:.1f} s{}", short_bytes(static_cast<double>(bytes)), answer.seconds,
+                     answer.from == nullptr ? "" : ", from " + answer.from->name);
+}
 
 }  // namespace
 
@@ -51,7 +67,9 @@ Mount parse_mount(const std::string& text) {
 }
 
 Copy parse_copy(const std::string& text) {
-  std::size_t colon = text.rfind(":/");
+  const std::size_t root = text.rfind(":/"), home = text.rfind(":~/");
+  const std::size_t colon =
+      home != std::string::npos && (root == std::string::npos || home > root) ? home : root;
   Copy copy{.path = text.substr(0, colon)};
   copy.destination = colon == std::string::npos
                          ? fs::absolute(copy.path).lexically_normal().string()
@@ -61,6 +79,17 @@ Copy parse_copy(const std::string& text) {
   }
   if (!fs::exists(copy.path)) throw ConfigError("--copy {}: no such file or folder", copy.path);
   return copy;
+}
+
+int64_t HostSetup::Answer::free_bytes() const {
+  constexpr std::string_view kName = "free ";
+  for (const std::string& line : split(output, '\n')) {
+    if (!line.starts_with(kName)) continue;
+    int64_t kilobytes = -1;
+    std::from_chars(line.data() + kName.size(), line.data() + line.size(), kilobytes);
+    return kilobytes < 0 ? kilobytes : kilobytes * 1024;
+  }
+  return -1;
 }
 
 HostSetup::HostSetup(const HostList& hosts, Options options)
@@ -107,7 +136,8 @@ std::vector<HostSetup::Answer> HostSetup::run(const std::string& what,
                                               const std::vector<Step>& steps) {
   std::vector<RemoteJob> jobs;
   for (const Step& step : steps) {
-    jobs.push_back({.host = step.host, .shell_text = step.shell_text, .feeder = step.feeder});
+    jobs.push_back(
+        {.host = step.host, .shell_text = scripted(step.shell_text), .feeder = step.feeder});
     log(*step.host, "== " + what);
   }
   std::vector<Answer> answers;
@@ -115,7 +145,9 @@ std::vector<HostSetup::Answer> HostSetup::run(const std::string& what,
     log(*result.host, result.output);
     log(*result.host, result.error);
     if (result.status == 0) {
-      answers.push_back({result.host, std::move(result.output)});
+      answers.push_back({.host = result.host,
+                         .output = after_beginning(result.output),
+                         .seconds = result.seconds});
     } else {
       MachineError error = remote_error(*result.host, result.status, result.error);
       error.add_context(what);
@@ -149,8 +181,13 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
   }
   std::vector<Answer> answers;
   if (hosts.size() < 2 || delivery.bytes < kWorthIt) return answers;
+  const auto start = std::chrono::steady_clock::now();
   HostChain chain(hosts, options_.remote);
-  for (const ChainEnd& end : chain.send(delivery.shell_text, delivery.feeder)) {
+  const std::vector<ChainEnd> ends =
+      chain.send(detail::kCommon + delivery.shell_text, delivery.feeder);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const ChainEnd& end : ends) {
     log(*end.host, "== " + delivery.what + (end.from ? ", from " + end.from->name : ""));
     log(*end.host, end.output);
     log(*end.host, end.error);
@@ -159,7 +196,7 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
         note(*end.host, fmt::format("{} does not reach it: sent from here", end.from->name));
       }
     } else if (end.status == 0) {
-      answers.push_back({end.host, end.output, end.from});
+      answers.push_back({end.host, end.output, end.from, seconds});
     } else {
       MachineError error = remote_error(*end.host, end.status, end.error);
       error.add_context(delivery.what);
@@ -169,20 +206,29 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
   return answers;
 }
 
-bool HostSetup::has_room(const Answer& answer, int64_t bytes) {
+bool HostSetup::has_room(const Host& host, int64_t free_bytes, int64_t bytes) {
   constexpr int64_t kSpare = 64 << 20;  // a full disk stops more than us
-  std::size_t start = answer.output.find("free ");
-  int64_t kilobytes = 0;
-  if (start == std::string::npos) return true;
-  const char* text = answer.output.data();
-  auto [end, failed] = std::from_chars(text + start + 5, text + answer.output.size(), kilobytes);
-  if (failed != std::errc() || kilobytes * 1024 >= bytes + kSpare) return true;
-  MachineError error("{}: its disk has {} free, {} are needed", answer.host->name,
-                     short_bytes(static_cast<double>(kilobytes) * 1024),
+  if (free_bytes < 0 || free_bytes >= bytes + kSpare) return true;
+  MachineError error("{}: its disk has {} free, {} are needed", host.name,
+                     short_bytes(static_cast<double>(free_bytes)),
                      short_bytes(static_cast<double>(bytes + kSpare)));
   error.set_advice("lockstep cluster setup --prune removes old versions of lockstep");
-  fail(*answer.host, std::move(error));
+  fail(host, std::move(error));
   return false;
+}
+
+std::vector<HostSetup::Answer> HostSetup::ask(const std::string& what,
+                                              const std::string& shell_text,
+                                              const std::vector<std::string>& feeder) {
+  return run(what, on_all(shell_text, feeder));
+}
+
+void HostSetup::throw_failures() const {
+  if (failures_.empty()) return;
+  std::vector<std::string> texts;
+  for (const Failure& failure : failures_) texts.push_back(failure.error.describe());
+  throw MachineError("{} of {} hosts could not be made ready\n{}", texts.size(),
+                     hosts_.hosts.size(), join(texts, "\n"));
 }
 
 void HostSetup::install_packages(const std::vector<std::string>& packages) {
@@ -200,8 +246,9 @@ void HostSetup::install_program(const ProgramFiles& program) {
     parcel.add(piece.sha256, piece.source);
     sizes[piece.sha256] = piece.bytes;
   }
-  std::string head =
-      shell_assignment("hash", program.hash) + shell_assignment("machine", own_machine());
+  const std::string head = shell_assignment("hash", program.hash) +
+                           shell_assignment("machine", own_machine()) +
+                           shell_assignment("libc", program.libc);
   std::set<std::string> missing;  // on any of the hosts
   std::vector<const Answer*> lacking;
   const std::vector<Answer> found = run("looking for lockstep " + program.hash,
@@ -225,57 +272,58 @@ void HostSetup::install_program(const ProgramFiles& program) {
                     .feeder = parcel.stream({missing.begin(), missing.end()})};
   for (const std::string& content : missing) delivery.bytes += sizes.at(content);
   for (const Answer* answer : lacking) {
-    if (has_room(*answer, delivery.bytes)) delivery.hosts.push_back(answer->host);
+    if (has_room(*answer->host, answer->free_bytes(), delivery.bytes)) {
+      delivery.hosts.push_back(answer->host);
+    }
   }
-  const std::string bytes = short_bytes(static_cast<double>(delivery.bytes));
   for (const Answer& answer : deliver(delivery)) {
     note(*answer.host,
-         fmt::format("lockstep {}: copied {}{}", program.hash, bytes, sender(answer.from)));
+         fmt::format("lockstep {}: copied {}", program.hash, sent(answer, delivery.bytes)));
   }
 }
 
 void HostSetup::copy(const Copy& copy) {
-  std::vector<Piece> pieces = files_below(copy.path);
-  std::string to = copy.destination;
+  KnownHashes hashes;
+  Placement placement{.name = copy.destination,
+                      .folder = copy.destination,
+                      .pieces = files_below(copy.path, hashes)};
   if (!fs::is_directory(copy.path)) {
-    pieces[0].path = fs::path(to).filename().string();
-    to = fs::path(to).parent_path().string();
+    const fs::path to = copy.destination;
+    placement.pieces[0].path = to.filename().string();
+    placement.folder = to.parent_path().string();
   }
-  copy_pieces(copy, to, pieces);
+  put(placement);
 }
 
-// Brings the files to the folder `to` of all hosts.
-void HostSetup::copy_pieces(const Copy& copy, const std::string& to,
-                            const std::vector<Piece>& pieces) {
-  Parcel all(pieces);
-  std::map<std::string, const Piece*> by_path;
-  for (const Piece& piece : pieces) by_path[piece.path] = &piece;
-  std::string head = shell_assignment("to", to);
-  std::map<std::string, const Piece*> missing;  // on any of the hosts
-  std::vector<const Answer*> lacking;
-  const std::vector<Answer> found =
-      run("looking at " + copy.destination, on_all(head + detail::kAskFiles, all.list()));
-  for (const Answer& answer : found) {
-    bool lacks = false;
+void HostSetup::put(const Placement& placement) {
+  std::set<std::string> paths;
+  for (const Piece& piece : placement.pieces) paths.insert(piece.path);
+  const Parcel all(placement.pieces);
+  std::vector<Lack> lacks;
+  for (const Answer& answer :
+       ask("looking at " + placement.name,
+           shell_assignment("to", placement.folder) + detail::kAskFiles, all.list())) {
+    Lack lack{answer.host, {}, answer.free_bytes()};
     for (const std::string& line : split(answer.output, '\n')) {
-      auto piece = by_path.find(line.substr(0, line.rfind(": FAILED")));
-      if (line.ends_with(": OK") || piece == by_path.end()) continue;
-      missing.insert(*piece);
-      lacks = true;
+      const std::string path = line.substr(0, line.rfind(": FAILED"));
+      if (!line.ends_with(": OK") && paths.count(path) > 0) lack.paths.insert(path);
     }
-    if (lacks) {
-      lacking.push_back(&answer);
-    } else {
-      note(*answer.host,
-           fmt::format("{}: {} files, none changed", copy.destination, pieces.size()));
-    }
+    lacks.push_back(std::move(lack));
   }
+  send(placement, lacks);
+}
+
+void HostSetup::send(const Placement& placement, const std::vector<Lack>& lacks) {
+  std::set<std::string> missing;  // on any of the hosts
+  for (const Lack& lack : lacks) missing.insert(lack.paths.begin(), lack.paths.end());
+  Delivery delivery{.what = "copying " + placement.name,
+                    .shell_text = shell_assignment("to", placement.folder) + detail::kPutFiles,
+                    .feeder = {}};
   std::vector<Piece> changed;
-  Delivery delivery{
-      .what = "copying " + copy.destination, .shell_text = head + detail::kPutFiles, .feeder = {}};
-  for (const auto& [path, piece] : missing) {
-    changed.push_back(*piece);
-    delivery.bytes += piece->bytes;
+  for (const Piece& piece : placement.pieces) {
+    if (missing.count(piece.path) == 0) continue;
+    changed.push_back(piece);
+    delivery.bytes += piece.bytes;
   }
   Parcel parcel(changed);
   std::vector<std::string> names;
@@ -284,13 +332,18 @@ void HostSetup::copy_pieces(const Copy& copy, const std::string& to,
     parcel.add(names.back(), changed[i].source);
   }
   delivery.feeder = parcel.stream(names);
-  for (const Answer* answer : lacking) {
-    if (has_room(*answer, delivery.bytes)) delivery.hosts.push_back(answer->host);
+  for (const Lack& lack : lacks) {
+    if (lack.paths.empty()) {
+      note(*lack.host,
+           fmt::format("{}: {} files, none changed", placement.name, placement.pieces.size()));
+    } else if (has_room(*lack.host, lack.free_bytes, delivery.bytes)) {
+      delivery.hosts.push_back(lack.host);
+    }
   }
-  const std::string done =
-      fmt::format("{}: {} of {} files copied, {}", copy.destination, changed.size(), pieces.size(),
-                  short_bytes(static_cast<double>(delivery.bytes)));
-  for (const Answer& answer : deliver(delivery)) note(*answer.host, done + sender(answer.from));
+  for (const Answer& answer : deliver(delivery)) {
+    note(*answer.host, fmt::format("{}: {} of {} files copied, {}", placement.name, changed.size(),
+                                   placement.pieces.size(), sent(answer, delivery.bytes)));
+  }
 }
 
 void HostSetup::mount(const Mount& mount) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +27,18 @@ struct Mount {
 };
 Mount parse_mount(const std::string& text);  // throws ConfigError
 
-// PATH[:DESTINATION]; the destination is absolute, by default PATH made absolute.
+// PATH[:DESTINATION]; the destination is absolute or begins with ~/, by default PATH made absolute.
 struct Copy {
   std::string path, destination;
 };
 Copy parse_copy(const std::string& text);  // throws ConfigError
+
+// Files that belong in one folder of all hosts.
+struct Placement {
+  std::string name;    // for messages
+  std::string folder;  // absolute, or below each host's home: "~/lockstep/nmt"
+  std::vector<Piece> pieces;
+};
 
 class HostSetup {
  public:
@@ -53,22 +61,43 @@ class HostSetup {
   void mount(const Mount& mount);
   void prune();  // removes all versions but the current one
 
+  // What a host printed.
+  struct Answer {
+    const Host* host;
+    std::string output;
+    const Host* from = nullptr;  // the host that sent it what it lacked; null: this machine
+    double seconds = 0;
+
+    int64_t free_bytes() const;  // of "free KILOBYTES", a line of the output; below 0: none
+  };
+  // Runs shell text that reads what `feeder`, a command of this machine, prints. Returns the
+  // answers of the hosts that succeeded.
+  std::vector<Answer> ask(const std::string& what, const std::string& shell_text,
+                          const std::vector<std::string>& feeder);
+  // The paths of a placement that a host lacks.
+  struct Lack {
+    const Host* host;
+    std::set<std::string> paths;
+    int64_t free_bytes = -1;  // of its disk; below 0: unknown
+  };
+  // Puts files in place. Each of the hosts gets what any of them lacks.
+  void send(const Placement& placement, const std::vector<Lack>& lacks);
+  void note(const Host& host, const std::string& line) const;
+  void fail(const Host& host, MachineError error);  // takes it out of the steps that follow
+
   struct Failure {
     const Host* host;
     MachineError error;
   };
   const std::vector<Failure>& failures() const { return failures_; }  // at most one per host
+  // Throws MachineError with all of them if there are any.
+  void throw_failures() const;
 
  private:
   struct Step {
     const Host* host;
     std::string shell_text;
     std::vector<std::string> feeder;
-  };
-  struct Answer {
-    const Host* host;
-    std::string output;
-    const Host* from = nullptr;  // the host that sent it what it lacked; null: this machine
   };
   // A stream of this machine's, and who lacks it.
   struct Delivery {
@@ -79,13 +108,11 @@ class HostSetup {
   };
   std::vector<Step> on_all(const std::string& text, const std::vector<std::string>& feeder) const;
   std::vector<Answer> run(const std::string& what, const std::vector<Step>& steps);
-  void copy_pieces(const Copy& copy, const std::string& to, const std::vector<Piece>& pieces);
+  void put(const Placement& placement);
   std::vector<Answer> deliver(const Delivery& delivery);
   std::vector<Answer> deliver_in_chain(const Delivery& delivery);
-  void fail(const Host& host, MachineError error);
   void log(const Host& host, std::string_view text) const;
-  void note(const Host& host, const std::string& line) const;
-  bool has_room(const Answer& answer, int64_t bytes);
+  bool has_room(const Host& host, int64_t free_bytes, int64_t bytes);
 
   const HostList& hosts_;
   Options options_;

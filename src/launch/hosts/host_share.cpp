@@ -58,7 +58,8 @@ SharedOut share_out(const std::string& folder, std::size_t hosts) {
   SharedOut out;
   out.part.resize(hosts);
   std::size_t dealt = 0;
-  for (Piece& piece : files_below(folder)) {
+  KnownHashes hashes;
+  for (Piece& piece : files_below(folder, hashes)) {
     if (!names.contains(piece.path)) continue;
     std::vector<Piece>& to = is_dealt(piece) ? out.part[dealt++ % hosts] : out.common;
     to.push_back(std::move(piece));
@@ -68,7 +69,7 @@ SharedOut share_out(const std::string& folder, std::size_t hosts) {
 
 void HostSetup::copy_share(const Copy& copy) {
   const SharedOut shared = share_out(copy.path, hosts_.hosts.size());
-  copy_pieces(copy, copy.destination, shared.common);
+  put({.name = copy.destination, .folder = copy.destination, .pieces = shared.common});
   const std::string head = shell_assignment("to", copy.destination);
   std::vector<Step> asking;
   std::map<const Host*, std::size_t> number;
@@ -94,7 +95,7 @@ void HostSetup::copy_share(const Copy& copy) {
     if (changed.empty()) {
       note(*answer.host,
            fmt::format("{}: its {} files, none changed", copy.destination, part.size()));
-    } else if (has_room(answer, bytes_of(changed))) {
+    } else if (has_room(*answer.host, answer.free_bytes(), bytes_of(changed))) {
       lists.push_back(std::make_unique<Parcel>(changed));
       std::vector<std::string> names;
       for (std::size_t i = 0; i < changed.size(); ++i) {

@@ -17,6 +17,7 @@
 #include "base/module.h"
 #include "base/text.h"
 #include "config/recipe.h"
+#include "launch/hosts/needed_libc.h"
 #include "launch/hosts/remote.h"
 
 namespace lockstep {
@@ -72,10 +73,10 @@ void add_siblings(const fs::path& library, std::set<fs::path>& libraries) {
   }
 }
 
-Piece make_piece(const fs::path& source, std::string path) {
+Piece make_piece(const fs::path& source, std::string path, KnownHashes& hashes) {
   return {.source = source.string(),
           .path = std::move(path),
-          .sha256 = sha256_of_file(source),
+          .sha256 = hashes.sha256(source),
           .bytes = static_cast<int64_t>(fs::file_size(source))};
 }
 
@@ -83,6 +84,15 @@ void check_name(const std::string& name) {
   if (name.find('\n') == std::string::npos && name.find('\\') == std::string::npos) return;
   throw ConfigError("{}: names of files to copy may hold neither line breaks nor backslashes",
                     name);
+}
+
+// A link to a folder above it would lead in circles.
+bool leads_upwards(const fs::directory_entry& entry) {
+  if (!entry.is_symlink() || !entry.is_directory()) return false;
+  const fs::path to = fs::canonical(entry.path());
+  const fs::path in = fs::canonical(entry.path().parent_path());
+  const fs::path way = in.lexically_relative(to);
+  return !way.empty() && *way.begin() != "..";
 }
 
 }  // namespace
@@ -102,20 +112,21 @@ ProgramFiles program_files(bool without_system) {
     add_siblings(library, libraries);
   }
   ProgramFiles out;
+  KnownHashes hashes;
   std::set<std::string> packages, names;
-  out.pieces.push_back(make_piece(fs::read_symlink("/proc/self/exe"), "bin/lockstep"));
+  out.pieces.push_back(make_piece(fs::read_symlink("/proc/self/exe"), "bin/lockstep", hashes));
   for (const fs::path& library : libraries) {
     std::string name = library.filename().string();
     if (stays_on_its_machine(name) || !names.insert(name).second) continue;
     std::string package = without_system && is_system(library) ? package_of(library) : "";
     if (package.empty()) {
-      out.pieces.push_back(make_piece(library, "lib/" + name));
+      out.pieces.push_back(make_piece(library, "lib/" + name, hashes));
     } else {
       packages.insert(package);
     }
   }
   if (const std::optional<fs::path> recipes = recipe_folder()) {
-    for (Piece& piece : files_below(recipes->string())) {
+    for (Piece& piece : files_below(recipes->string(), hashes)) {
       piece.path = "configs/" + piece.path;
       out.pieces.push_back(std::move(piece));
     }
@@ -123,6 +134,7 @@ ProgramFiles program_files(bool without_system) {
   std::sort(out.pieces.begin(), out.pieces.end(),
             [](const Piece& a, const Piece& b) { return a.path < b.path; });
   out.packages.assign(packages.begin(), packages.end());
+  out.libc = needed_libc();
   std::string text = checksums(out.pieces);
   out.hash = sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
   return out;
@@ -134,15 +146,17 @@ std::string checksums(const std::vector<Piece>& pieces) {
   return out;
 }
 
-std::vector<Piece> files_below(const std::string& path) {
+std::vector<Piece> files_below(const std::string& path, KnownHashes& hashes) {
   if (!fs::exists(path)) throw ConfigError("--copy {}: no such file or folder", path);
   std::vector<Piece> out;
   if (!fs::is_directory(path)) {
-    out.push_back(make_piece(path, fs::path(path).filename().string()));
+    out.push_back(make_piece(path, fs::path(path).filename().string(), hashes));
   } else {
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
-      if (!entry.is_regular_file()) continue;
-      out.push_back(make_piece(entry.path(), entry.path().lexically_relative(path).string()));
+    const auto followed = fs::directory_options::follow_directory_symlink;
+    for (fs::recursive_directory_iterator at(path, followed), end; at != end; ++at) {
+      if (leads_upwards(*at)) at.disable_recursion_pending();
+      if (!at->is_regular_file()) continue;
+      out.push_back(make_piece(at->path(), at->path().lexically_relative(path).string(), hashes));
     }
   }
   for (const Piece& piece : out) check_name(piece.path);

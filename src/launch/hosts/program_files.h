@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/known_hashes.h"
+
 namespace lockstep {
 
 // A file to copy to hosts.
@@ -21,6 +23,7 @@ struct ProgramFiles {
   std::vector<Piece> pieces;          // sorted by path; bin/lockstep is the program
   std::string hash;                   // of all paths and contents; names its folder on a host
   std::vector<std::string> packages;  // Debian packages that provide the libraries left out
+  std::string libc;                   // the glibc that it needs: "2.34"; empty: unknown
   int64_t bytes() const;
 };
 
@@ -32,8 +35,8 @@ ProgramFiles program_files(bool without_system);
 std::string checksums(const std::vector<Piece>& pieces);
 
 // Returns every regular file below `path`, or `path` itself if it is one, with paths below `path`.
-// Symbolic links to files count as files; those to folders are skipped. Throws ConfigError when
-// `path` does not exist or a name holds a line break or backslash.
-std::vector<Piece> files_below(const std::string& path);
+// Symbolic links count as what they lead to, but for those to a folder that they are in. Throws
+// ConfigError when `path` does not exist or a name holds a line break or backslash.
+std::vector<Piece> files_below(const std::string& path, KnownHashes& hashes);
 
 }  // namespace lockstep

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/text.h"
 #include "dist/rank/network.h"
@@ -17,6 +20,19 @@ std::string own_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
+}
+
+// A name is looked up once: where DNS is slow, each look-up takes seconds.
+bool names_this_machine(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::scoped_lock lock(mutex);
+  const auto [found, is_new] = known.try_emplace(name, false);
+  if (is_new) {
+    const std::vector<std::string> addresses = addresses_of(name);
+    found->second = std::any_of(addresses.begin(), addresses.end(), is_own_address);
+  }
+  return found->second;
 }
 
 void add_setting(std::vector<std::string>& words, const std::string& setting) {
@@ -65,7 +81,9 @@ std::vector<std::string> ssh_command(const Host& host, const RemoteOptions& opti
         "RequestTTY=no", "EscapeChar=none", "LogLevel=ERROR"}) {
     add_setting(words, setting);
   }
-  words.insert(words.end(), {"--", host.ssh_name, "exec /bin/sh -c " + shell_quote(shell_text)});
+  words.insert(words.end(),
+               {"--", host.ssh_name,
+                options.door ? shell_text : "exec /bin/sh -c " + shell_quote(shell_text)});
   return words;
 }
 
@@ -81,10 +99,7 @@ bool is_this_machine(const Host& host) {
   if (host.by_ssh) return false;
   if (!host.address.empty()) return is_own_address(host.address);
   if (host.name == "localhost" || host.name == own_name()) return true;
-  for (const std::string& address : addresses_of(host.ssh_name)) {
-    if (is_own_address(address)) return true;
-  }
-  return false;
+  return names_this_machine(host.ssh_name);
 }
 
 std::vector<std::string> host_command(const Host& host, const RemoteOptions& options,
@@ -93,20 +108,26 @@ std::vector<std::string> host_command(const Host& host, const RemoteOptions& opt
   return ssh_command(host, options, shell_text);
 }
 
-std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words) {
+std::string find_lockstep_text(const RemoteOptions& options) {
   constexpr const char* kNone = "{ echo 'lockstep: no such program on this host' >&2; exit 127; }";
-  std::string text;
   if (!options.program.empty()) {
-    text = fmt::format("p={}; command -v \"$p\" >/dev/null || {}; ", shell_quote(options.program),
-                       kNone);
-  } else {
-    std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
-    text = fmt::format(
-        "p=$HOME/.lockstep/current/lockstep; [ -x \"$p\" ] || p={}; "
-        "[ -x \"$p\" ] || p=$(command -v lockstep) || {}; ",
-        shell_quote(own), kNone);
+    constexpr std::string_view kHome = "~/";
+    const bool at_home = options.program.starts_with(kHome);
+    const std::string program =
+        at_home ? "\"$HOME\"/" + shell_quote(options.program.substr(kHome.size()))
+                : shell_quote(options.program);
+    return fmt::format("p={}; command -v \"$p\" >/dev/null || {}; ", program, kNone);
   }
-  text += "exec \"$p\"";
+  std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+  return fmt::format(
+      "p=$HOME/.lockstep/current/lockstep; [ -x \"$p\" ] || p={}; "
+      "[ -x \"$p\" ] || p=$(command -v lockstep) || {}; ",
+      shell_quote(own), kNone);
+}
+
+std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words) {
+  if (options.door) return "lockstep " + join(words, " ");
+  std::string text = find_lockstep_text(options) + "exec \"$p\"";
   for (const std::string& word : words) text += " " + shell_quote(word);
   return text;
 }

@@ -22,7 +22,11 @@ struct RemoteOptions {
   std::string user, key;           // empty: from the configuration
   std::vector<std::string> extra;  // words for -o; they override ours
   double connect_seconds = 10;
-  std::string program;  // lockstep on the hosts; empty: searched for (lockstep_text)
+  // Lockstep on the hosts, "~/..." below each one's home; empty: searched for (lockstep_text).
+  std::string program;
+  // The key opens one script, which takes words without blanks and starts lockstep itself
+  // (launch/hosts/host_key.h).
+  bool door = false;
 };
 
 // Quotes one word for any shell: 'it'\''s'.
@@ -49,9 +53,11 @@ bool is_this_machine(const Host& host);
 std::vector<std::string> host_command(const Host& host, const RemoteOptions& options,
                                       const std::string& shell_text);
 
-// Returns shell text that becomes lockstep with these arguments on a host. It tries
+// Returns shell text that sets $p to lockstep's path on a host. It tries
 // options.program, else what `cluster setup` installed (~/.lockstep/current/lockstep), else the
 // path of this program (a shared file system), else PATH, and exits with 127 when there is none.
+std::string find_lockstep_text(const RemoteOptions& options);
+// Returns shell text that becomes lockstep, found so, with these arguments.
 std::string lockstep_text(const RemoteOptions& options, const std::vector<std::string>& words);
 
 // Explains a failed command from its wait status and ssh's output: unresolved name, nothing

@@ -83,12 +83,33 @@ MachineError ssh_failed(const Host& host, const std::string& text) {
   return error;
 }
 
+// What our scripts say of a host, where they end with the code of a MachineError.
+constexpr std::string_view kOurWords = "lockstep: ";
+bool says_it_all(int code, const std::string& text) {
+  return code == kExitMachine && last_words(text).starts_with(kOurWords);
+}
+
+// What the loader says, up to the name of the library.
+std::string missing_library(const std::string& text) {
+  constexpr std::string_view kBefore = "error while loading shared libraries: ";
+  const std::size_t at = text.find(kBefore);
+  if (at == std::string::npos) return "";
+  const std::string rest = text.substr(at + kBefore.size());
+  return rest.substr(0, rest.find(':'));
+}
+
 MachineError not_found(const Host& host, const std::string& text) {
+  if (const std::string library = missing_library(text); !library.empty()) {
+    MachineError error("{}: the program there lacks a library: {}", host.name, library);
+    error.set_advice("lockstep cluster setup or launch --push brings the program anew");
+    return error;
+  }
   if (text.find("lockstep: no such program") == std::string::npos) {
     return MachineError("{}: no such program there (exit code 127)", host.name);
   }
   MachineError error("{}: no lockstep there", host.name);
-  error.set_advice("lockstep cluster setup copies it, --program-on-hosts PATH names another");
+  error.set_advice(
+      "lockstep cluster setup or launch --push copies it, --program-on-hosts PATH names another");
   return error;
 }
 
@@ -124,6 +145,9 @@ MachineError explain(const Host& host, int status, const std::string& text) {
 MachineError remote_error(const Host& host, int wait_status, const std::string& error_text) {
   MachineError error = explain(host, wait_status, error_text);
   std::string words = last_words(error_text);
+  if (WIFEXITED(wait_status) && says_it_all(WEXITSTATUS(wait_status), error_text)) {
+    return MachineError("{}: {}", host.name, words.substr(kOurWords.size()));
+  }
   if (!words.empty()) error.set_cause(words);
   return error;
 }

@@ -4,20 +4,36 @@
 
 namespace lockstep::detail {
 
-// Uses $hash and $machine; reads "sha256  path" lines. Prints "free KILOBYTES", then "installed" or
-// "switched", or "missing SHA256" for each content that the host lacks.
-inline constexpr const char* kAskProgram = R"sh(
+// What stands in front of the others: `fail` says why a host cannot be made ready, as
+// remote_error() takes it, and `expand` turns ~ and ~/FOLDER into paths of this host.
+inline constexpr const char* kCommon = R"sh(
 umask 022
+fail() { echo "lockstep: $1" >&2; exit 4; }
+expand() { case $1 in '~') echo "$HOME" ;; '~/'*) echo "$HOME/${1#'~/'}" ;; *) echo "$1" ;; esac; }
+)sh";
+
+// Uses $hash, $machine and $libc; reads "sha256  path" lines. Prints "free KILOBYTES", then
+// "installed" or "switched", or "missing SHA256" for each content that the host lacks.
+inline constexpr const char* kAskProgram = R"sh(
 home=$HOME/.lockstep
 here="$(uname -s) $(uname -m)"
-if [ "$here" != "$machine" ]; then
-  echo "the program is for $machine, this host is $here" >&2
-  exit 4
+[ "$here" = "$machine" ] || fail "it is a $here, the program is for $machine"
+if [ -n "$libc" ] && command -v getconf >/dev/null; then
+  theirs=$(getconf GNU_LIBC_VERSION 2>/dev/null)
+  case $theirs in
+    'glibc 2.'*) theirs=${theirs#glibc } ;;
+    *) fail "its C library is not glibc, which the program needs" ;;
+  esac
+  [ "${theirs#2.}" -ge "${libc#2.}" ] ||
+    fail "its C library is glibc $theirs, the program needs $libc or newer"
 fi
-mkdir -p "$home/files" || exit 1
+for tool in tar sha256sum df; do
+  command -v $tool >/dev/null || fail "it has no $tool"
+done
+said=$(mkdir -p "$home/files" 2>&1) || fail "its home $HOME cannot be written: ${said##*: }"
 set -- $(df -Pk "$home" | tail -n 1)
 echo "free $4"
-if [ -x "$home/$hash/lockstep" ]; then
+if [ -x "$home/$hash/lockstep" ] && "$home/$hash/lockstep" --version >/dev/null 2>&1; then
   if [ "$(readlink "$home/current")" = "$hash" ]; then
     echo installed
   else
@@ -26,6 +42,9 @@ if [ -x "$home/$hash/lockstep" ]; then
   fi
   exit 0
 fi
+said=$( { : >"$home/files/writable.$$"; } 2>&1) ||
+  fail "its home $HOME cannot be written: ${said##*: }"
+rm -f "$home/files/writable.$$"
 while read -r sha path; do
   [ -f "$home/files/$sha" ] || echo "missing $sha"
 done
@@ -35,7 +54,6 @@ done
 // Removes what an interrupted call left behind.
 inline constexpr const char* kInstallProgram = R"sh(
 set -eu
-umask 022
 home=$HOME/.lockstep
 in=$home/incoming.$$
 for old in "$home"/incoming.*; do
@@ -48,10 +66,7 @@ tar -xf - --no-same-owner -C "$in"
 cd "$in"
 while read -r sha path; do
   [ -f "$sha" ] || continue
-  if ! echo "$sha  $sha" | sha256sum --check --status; then
-    echo "$path arrived damaged" >&2
-    exit 4
-  fi
+  echo "$sha  $sha" | sha256sum --check --status || fail "$path arrived damaged"
   chmod 755 "$sha"
   mv -f "$sha" "$home/files/$sha"
 done < manifest
@@ -60,19 +75,21 @@ while read -r sha path; do
   ln "$home/files/$sha" "version/$path" 2>/dev/null || cp "$home/files/$sha" "version/$path"
 done < manifest
 ln -s bin/lockstep version/lockstep
-if ! version/lockstep --version >/dev/null; then
-  echo "the program was copied but does not run on this host" >&2
-  exit 4
+said=$(version/lockstep --version 2>&1) ||
+  fail "the program was copied but does not run there: $(printf %s "$said" | tail -n 1)"
+if ! "$home/$hash/lockstep" --version >/dev/null 2>&1; then
+  if [ -d "$home/$hash" ]; then mv -T "$home/$hash" broken; fi
+  mv -T version "$home/$hash"
 fi
-[ -d "$home/$hash" ] || mv -T version "$home/$hash"
 ln -s "$hash" "$home/current.$$"
 mv -fT "$home/current.$$" "$home/current"
 )sh";
 
 // Uses $to; reads "sha256  path" lines. Prints "free KILOBYTES", then sha256sum's lines.
 inline constexpr const char* kAskFiles = R"sh(
-umask 022
-mkdir -p "$to" && cd "$to" || exit 1
+to=$(expand "$to")
+said=$(mkdir -p "$to" 2>&1) || fail "$to cannot be made: ${said##*: }"
+cd "$to" || exit 1
 set -- $(df -Pk . | tail -n 1)
 echo "free $4"
 LC_ALL=C sha256sum --check 2>/dev/null
@@ -83,23 +100,22 @@ exit 0
 // in the order of these lines.
 inline constexpr const char* kPutFiles = R"sh(
 set -eu
-umask 022
+to=$(expand "$to")
+said=$(mkdir -p "$to" 2>&1) || fail "$to cannot be made: ${said##*: }"
 cd "$to"
-for old in .lockstep-incoming.*; do
+here=.lockstep-incoming.$(uname -n)
+for old in "$here".*; do
   if [ -d "$old" ] && ! kill -0 "${old##*.}" 2>/dev/null; then rm -rf "$old"; fi
 done
-in=.lockstep-incoming.$$
+in=$here.$$
 trap 'rm -rf "$in"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$in"
+said=$(mkdir "$in" 2>&1) || fail "$to cannot be written: ${said##*: }"
 tar -xf - --no-same-owner -C "$in"
 n=0
 while IFS= read -r line; do
   path=${line#*  }
-  if ! echo "${line%%  *}  $in/$n" | sha256sum --check --status; then
-    echo "$path arrived damaged" >&2
-    exit 4
-  fi
+  echo "${line%%  *}  $in/$n" | sha256sum --check --status || fail "$path arrived damaged"
   n=$((n + 1))
 done < "$in/manifest"
 n=0
@@ -127,8 +143,7 @@ if [ -z "$old" ]; then
   printf "$end%s 0 0\n" "$line" | $as_root tee -a /etc/fstab >/dev/null || exit 1
   echo added
 elif [ "$old" != "$line" ]; then
-  echo "/etc/fstab has another line for $point: $old" >&2
-  exit 4
+  fail "its /etc/fstab has another line for $point: $old"
 fi
 $as_root mkdir -p "$point" || exit 1
 on=
@@ -140,10 +155,7 @@ if [ -z "$on" ]; then
   echo mounted
 else
   case $type in
-    nfs*) if [ "$on" != "$source" ]; then
-            echo "$on is mounted at $point already" >&2
-            exit 4
-          fi ;;
+    nfs*) [ "$on" = "$source" ] || fail "$on is mounted at $point already" ;;
   esac
 fi
 )sh";
@@ -152,10 +164,7 @@ fi
 inline constexpr const char* kPackages = R"sh(
 as_root=
 [ "$(id -u)" = 0 ] || as_root='sudo -n'
-if ! command -v apt-get >/dev/null; then
-  echo "no apt-get on this host: leave out --install" >&2
-  exit 4
-fi
+command -v apt-get >/dev/null || fail "it has no apt-get: leave out --install"
 missing=
 for package in $packages; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
@@ -168,7 +177,7 @@ $get install -y --no-install-recommends $missing >&2 || {
 echo "added$missing"
 )sh";
 
-// Prints "removed NAME" for each version.
+// Prints "removed NAME" for each version. One that a job began with stays while the job lives.
 inline constexpr const char* kPrune = R"sh(
 home=$HOME/.lockstep
 current=$(readlink "$home/current")
@@ -176,6 +185,11 @@ for folder in "$home"/*/; do
   folder=${folder%/}
   [ -x "$folder/bin/lockstep" ] && [ ! -L "$folder" ] || continue
   [ "${folder##*/}" != "$current" ] || continue
+  real=$(readlink -f "$folder")
+  for link in "$home"/jobs/*/program; do
+    [ -f "${link%/*}/key" ] || continue
+    case $(readlink "$link") in "$real"/*) continue 2 ;; esac
+  done
   rm -rf "$folder" || exit 1
   echo "removed ${folder##*/}"
 done

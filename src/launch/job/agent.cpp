@@ -19,6 +19,7 @@
 #include "dist/rank/network.h"
 #include "launch/hosts/host_address.h"
 #include "launch/job/channel.h"
+#include "launch/jobs/job_record.h"
 #include "launch/processes/child_process.h"
 #include "launch/processes/signal_queue.h"
 #include "train/config/run_folder.h"
@@ -83,7 +84,7 @@ class Agent : RankEvents {
   Channel channel_;
   Descriptor store_;
   std::chrono::milliseconds grace_{0};  // of the current attempt
-  Clock::time_point next_beat_ = Clock::now();
+  Clock::time_point next_beat_ = Clock::now(), next_day_ = next_beat_;
   bool leaving_ = false;
 };
 
@@ -122,6 +123,10 @@ void Agent::check_time() {
   Clock::time_point now = Clock::now();
   ranks_.check_time(now);
   if (leaving_) return;
+  if (options_.daily && now >= next_day_) {
+    options_.daily();
+    next_day_ = now + std::chrono::hours(24);
+  }
   if (now >= next_beat_) {
     channel_.send(kBeat);
     next_beat_ = now + kBeatEvery;
@@ -178,9 +183,9 @@ void Agent::obey(const Frame& frame) {
 }
 
 Prepared Agent::prepare(const PrepareOrder& order) {
-  if (::chdir(order.folder.c_str()) != 0) {
+  if (::chdir(in_home(order.folder).c_str()) != 0) {
     ConfigError error("the folder {} is not there: {}", order.folder, std::strerror(errno));
-    error.set_advice("mount or copy it to every host, or --cwd FOLDER");
+    error.set_advice("--push brings what the job needs, --cwd FOLDER names another");
     throw error;
   }
   if (!order.program.empty()) find_program(order.program);
@@ -200,6 +205,7 @@ Prepared Agent::prepare(const PrepareOrder& order) {
 
 void Agent::start(std::string_view payload) {
   auto order = decode<StartOrder>(payload);
+  if (options_.admit) options_.admit(order);
   Descriptor store = std::move(store_);
   grace_ = std::chrono::milliseconds(order.grace_milliseconds);
   ranks_.start(order, std::move(store));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "launch/job/agent_protocol.h"
@@ -16,6 +17,9 @@ struct AgentOptions {
   // An agent of the same job that may still run here, cut off: it and its ranks are ended before
   // ours start.
   std::optional<ProcessId> replaces;
+  // Throws for what this agent may not start; empty: it starts what it is told.
+  std::function<void(const StartOrder&)> admit;
+  std::function<void()> daily;  // called at the start and then every day; may be empty
 };
 
 // Serves the launcher over standard input and output until the launcher is gone. Returns the exit

@@ -52,7 +52,7 @@ struct AgentHello {
 };
 
 struct PrepareOrder {
-  std::string folder;     // to work in
+  std::string folder;     // to work in; "~/..." is below the home of the agent's user
   std::string program;    // to start there; empty: lockstep itself
   std::string interface;  // to use for traffic; empty: the route decides
   std::string towards;    // address of another host; empty: all ranks are on this machine

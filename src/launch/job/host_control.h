@@ -45,6 +45,7 @@ struct AgentPlace {
   RemoteOptions remote;
   std::chrono::milliseconds silence{5000};  // after which each end considers the other gone
   std::optional<ProcessId> replaces;        // the agent that ran there before
+  std::vector<std::string> words;           // further ones; then "--host" and the host's name
 };
 
 // Starts an agent there and listens to it; on_ready() or on_lost() follows. Throws MachineError

@@ -182,7 +182,8 @@ void Launcher::connect(int host) {
     return;
   }
   Seat& seat = seats_[host];
-  AgentPlace place{seat.host, host, launch_.remote, launch_.silence, seat.agent};
+  AgentPlace place{seat.host,       host,       launch_.remote,
+                   launch_.silence, seat.agent, launch_.agent_words};
   if (seat.control) leaving_.push_back(std::move(seat.control));
   seat.control = make_remote_host(loop_, *this, place);
 }
@@ -326,6 +327,7 @@ void Launcher::kill() {
 void Launcher::note(const LaunchEvent& event) {
   std::string host = event.host >= 0 ? seats_[event.host].host.name : "";
   log_.note(event, supervisor_.attempt(), host);
+  if (launch_.on_event) launch_.on_event(event);
 }
 
 void Launcher::on_told(int host, int signal) { supervisor_.host_told(host, signal, Clock::now()); }

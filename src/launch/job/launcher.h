@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,11 +31,14 @@ struct Launch {
   // For several hosts; empty means this machine.
   HostList hosts;
   RemoteOptions remote;
-  std::string folder;                       // current folder of the ranks, on every host
+  std::string folder;                       // of the ranks, on every host; "~/...": below its home
   std::string interface;                    // of all hosts for traffic; empty: the route decides
   std::vector<std::string> environment;     // NAME=value, set for all ranks
   bool needs_gpus = false;                  // one for each rank
   std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
+  std::vector<std::string> agent_words;     // further arguments for each agent
+
+  std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
 };
 
 struct LaunchOutcome {

@@ -28,15 +28,23 @@ constexpr milliseconds kToEnd{1000};        // for ssh, once the channel is clos
 constexpr std::size_t kKeptWords = 8192;    // bytes of ssh's output, for an error's cause
 
 std::vector<std::string> agent_command(const AgentPlace& place) {
-  std::vector<std::string> words = {
-      "agent", "--silence",
-      fmt::format("{:g}", std::chrono::duration<double>(place.silence).count())};
+  std::vector<std::string> words = {"agent"};
+  if (!place.words.empty()) {
+    words.insert(words.end(), place.words.begin(), place.words.end());
+    words.insert(words.end(), {"--host", place.host.name});
+  }
+  words.insert(
+      words.end(),
+      {"--silence", fmt::format("{:g}", std::chrono::duration<double>(place.silence).count())});
   if (place.replaces) {
     words.push_back("--replaces");
     words.push_back(fmt::format("{}:{}", place.replaces->pid, place.replaces->started));
   }
   RemoteOptions remote = place.remote;
-  if (is_this_machine(place.host)) remote.program = fs::read_symlink("/proc/self/exe").string();
+  if (is_this_machine(place.host)) {
+    remote.program = fs::read_symlink("/proc/self/exe").string();
+    remote.door = false;
+  }
   return host_command(place.host, remote, lockstep_text(remote, words));
 }
 

@@ -19,6 +19,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kSteady = 0.15;  // steps are steady when the median deviation is at most this
 
+// Quotes a path for a host's shell; "~/x" is below the host's own home.
+std::string quoted_folder(const std::string& path) {
+  constexpr std::string_view kHome = "~/";
+  if (!path.starts_with(kHome)) return shell_quote(path);
+  return "\"$HOME\"/" + shell_quote(path.substr(kHome.size()));
+}
+
 std::string command_of(const ComputeRequest& request) {
   std::vector<std::string> words;
   if (request.ranks > 1) words = {"launch", "-n", std::to_string(request.ranks), "--"};
@@ -31,7 +38,7 @@ std::string command_of(const ComputeRequest& request) {
   const char* threads = std::getenv("OMP_NUM_THREADS");  // ssh would not pass it on
   const std::string setting =
       threads != nullptr ? fmt::format("export OMP_NUM_THREADS={}\n", shell_quote(threads)) : "";
-  return fmt::format("cd {} || exit 3\n{}{}", shell_quote(request.folder), setting,
+  return fmt::format("cd {} || exit 3\n{}{}", quoted_folder(request.folder), setting,
                      lockstep_text(request.remote, words));
 }
 

@@ -10,9 +10,9 @@
 namespace lockstep {
 
 struct ComputeRequest {
-  Host host;                       // the host that takes the steps
-  RemoteOptions remote;            // how to reach it
-  std::string folder;              // current folder: the configuration's paths are relative to it
+  Host host;             // the host that takes the steps
+  RemoteOptions remote;  // how to reach it
+  std::string folder;  // current folder, also "~/...": the configuration's paths are relative to it
   std::vector<std::string> words;  // CONFIG and key=value words, as for train
   int ranks = 1;                   // that take steps there
   int of_ranks = 1;                // among which steps are split

@@ -18,8 +18,8 @@ using ProbeAnswer = std::function<nlohmann::ordered_json(const nlohmann::ordered
 void serve_probe(const std::map<std::string, ProbeAnswer>& answers);
 
 // Returns what this machine is and has: versions, processors, memory, disks, interfaces, GPUs,
-// network settings, hashes. The request may name "folder" to change into, "config" (a file to
-// hash), "corpus" (a folder made by prepare) and "disks" (paths whose disks are wanted).
+// network settings, hashes. The request may name "folder" to change into (also "~/..."), "config"
+// (a file to hash), "corpus" (a folder made by prepare) and "disks" (paths whose disks are wanted).
 // docs/before-a-run.md lists the fields (the command adds the version of libtorch and what it
 // computes on). Never throws for what is missing: the field then says so.
 nlohmann::ordered_json probe_facts(const nlohmann::ordered_json& request);

@@ -21,6 +21,7 @@
 #include "base/usable_cores.h"
 #include "data/manifest/manifest.h"
 #include "launch/hosts/host_address.h"
+#include "launch/jobs/job_record.h"
 #include "launch/probe/probe.h"
 
 namespace lockstep {
@@ -183,7 +184,7 @@ Json config_facts(const fs::path& file) {
 
 Json probe_facts(const Json& request) {
   const std::string folder = request.value("folder", "");
-  const bool folder_there = folder.empty() || chdir(folder.c_str()) == 0;
+  const bool folder_there = folder.empty() || chdir(in_home(folder).c_str()) == 0;
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   const Json gpu_list = gpus();

@@ -71,10 +71,10 @@ void RunSection::describe(Fields& f) {
   f("plain_operations", &plain_operations,
     OneOf{{kFusedOperationNames.begin(), kFusedOperationNames.end()}},
     "single operations that run as plain libtorch, to compare");
-  f("load_model", &load_model, Any{},
+  f("load_model", &load_model, InputPath{},
     "a run, checkpoint or tensor file whose weights of the same names and shapes a new run begins "
     "with");
-  f("plan", &plan, Any{},
+  f("plan", &plan, InputPath{},
     "what `lockstep plan` wrote, to compare at the end; empty: plan.json of the run folder, if "
     "any");
 }

@@ -39,20 +39,26 @@ bool RunFolder::clear_failed_start() const {
   return true;
 }
 
-void RunFolder::create(const std::string& config_toml, const std::string& versions) const {
+void RunFolder::make() const {
   if (path_.empty()) {
     throw ConfigError("run.folder: not set; expected the folder to keep the run in");
   }
   std::error_code failed;
-  fs::create_directories(path_, failed);
-  if (!failed && clear_failed_start()) {
+  fs::create_directories(logs(), failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
+}
+
+void RunFolder::create(const std::string& config_toml, const std::string& versions) const {
+  make();
+  if (clear_failed_start()) {
     log_info("{}: the run there failed before its first step and makes room", path_.string());
   }
   // Only one process succeeds in making it, should two take themselves for the first rank. (Not
   // fs::create_directory: where the folder goes between its mkdir and its look at what is there, it
   // calls that a failure.)
   bool ours = false;
-  if (!failed && !fs::exists(config())) {
+  std::error_code failed;
+  if (!fs::exists(config())) {
     ours = ::mkdir(checkpoints().c_str(), 0777) == 0;
     if (!ours && errno != EEXIST) failed.assign(errno, std::generic_category());
   }
@@ -66,9 +72,9 @@ void RunFolder::create(const std::string& config_toml, const std::string& versio
 }
 
 void RunFolder::complete(const std::string& config_toml, const std::string& versions) const {
+  make();
   std::error_code failed;
   fs::create_directories(checkpoints(), failed);
-  if (!failed) fs::create_directories(logs(), failed);
   if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
   if (!fs::exists(version())) write_file(version(), versions);
   if (!fs::exists(config())) write_file(config(), config_toml);

@@ -25,10 +25,13 @@ class RunFolder {
   fs::path error_of(int rank) const;
   fs::path checkpoints() const { return path_ / "checkpoints"; }
   fs::path job() const { return path_ / "job.txt"; }
+  fs::path lock() const { return path_ / "lock"; }
   fs::path times() const { return path_ / "times"; }
   fs::path trace() const { return path_ / "trace"; }
   fs::path samples() const { return path_ / "samples.txt"; }
 
+  // Makes the folder itself, and in it that of the logs. Throws ConfigError where no path is set.
+  void make() const;
   // Makes the folder with its configuration and versions. Throws ConfigError when it already holds
   // a run (any config.toml or checkpoint): nothing is overwritten. The exception is a run that
   // failed before it trained (no metrics.jsonl, no checkpoint, a rank's .error), of which only the

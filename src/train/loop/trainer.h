@@ -23,7 +23,8 @@ namespace lockstep {
 extern std::atomic<int> stop_signal;
 
 struct TrainerOptions {
-  bool resume = false;  // go on from the newest complete checkpoint that any machine has
+  bool resume = false;            // go on from the newest complete checkpoint that any machine has
+  bool stop_if_finished = false;  // a run that the checkpoint ends needs no batches and no loop
   // Above 0: a benchmark takes this many steps, writes and evaluates nothing; the folder need not
   // exist.
   int64_t benchmark_steps = 0;
@@ -44,6 +45,13 @@ class Trainer {
   // Returns whether checkpoints are written to this rank's run folder (checkpoint_sharing.h).
   bool keeps_folder() const { return keeps_folder_; }
 
+  // Returns whether the run took steps before, in an earlier process.
+  bool has_history() const { return has_history_; }
+
+  // With `stop_if_finished`: returns at which step a finished run ended and why. Empty: run() has
+  // something to do. A run that ended by its time limit is not finished.
+  const std::string& finished() const { return finished_; }
+
   // Call this before run(), on rank 0.
   void add_observer(std::unique_ptr<Observer> observer);
 
@@ -61,6 +69,7 @@ class Trainer {
   std::optional<SharedCheckpoint> choose_checkpoint();
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void start_observers();
+  void find_place();
   void start_batches();
   bool is_due(int64_t every) const;
   bool is_any_due() const;
@@ -82,6 +91,8 @@ class Trainer {
   RunFolder folder_;
   TrainerOptions options_;
   bool keeps_folder_ = false;  // this rank writes checkpoints (checkpoint_sharing.h)
+  bool has_history_ = false;
+  std::string finished_;
   // Whether the launcher was told of a stop signal and of the first step.
   bool stop_told_ = false, first_told_ = false;
   Task& task_;

@@ -21,6 +21,17 @@
 
 namespace lockstep {
 
+namespace {
+
+// The log is rank 0's; of other machines only checkpoints tell.
+bool took_steps(const RunFolder& folder) {
+  std::error_code absent;
+  const auto bytes = fs::file_size(folder.metrics(), absent);
+  return !absent && bytes > 0;
+}
+
+}  // namespace
+
 Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
                  const TrainerOptions& options)
     : config_(config), world_(world), folder_(folder), options_(options), task_(*config.task) {
@@ -38,6 +49,9 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   }
   Validation& validation = state_->position.validation;
   validation = watch_metrics(validation, config_.evaluation.metrics);
+  has_history_ = checkpoint || took_steps(folder_);
+  find_place();
+  if (!finished_.empty()) return;
   check_weights();
   if (config_.training.fit_memory) {
     fit_to_memory(task_, world_, state_->reducer, config_.training.fit_megabytes * 1e6);
@@ -159,12 +173,21 @@ void Trainer::start_observers() {
                                              .look = [this] { windows_->look(); }}));
 }
 
-void Trainer::start_batches() {
+// Finds where in the epoch the run is, and whether it is over. All ranks find the same.
+void Trainer::find_place() {
   const RunPosition& position = state_->position;
   const int64_t steps = task_.steps_in_epoch(position.epoch);
   state_->epoch_done = position.step_in_epoch == steps;
   state_->total_steps =
       config_.training.steps > 0 ? config_.training.steps : config_.training.epochs * steps;
+  const bool evaluated = !config_.evaluation.is_on() || position.evaluated_step == position.step;
+  if (!options_.stop_if_finished || position.step == 0 || !evaluated) return;
+  const std::string reason = end_reason({});
+  if (!reason.empty()) finished_ = fmt::format("{} at step {}", reason, with_commas(position.step));
+}
+
+void Trainer::start_batches() {
+  const RunPosition& position = state_->position;
   const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
   StepMaker maker(task_, world_, position, ranks);
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); });

@@ -1,4 +1,4 @@
-// Training over real sshd on virtual hosts of their own networks and processes: 2 x 2 ranks, a host
+// Training over real sshd on virtual hosts that have nothing in common: 2 x 2 ranks, a host
 // whose power is cut, and its return.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -6,41 +6,25 @@
 #include <map>
 #include <set>
 
+#include "support/apart_runs.h"
 #include "support/expect_says.h"
-#include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
 
-class LaunchHostsTest : public TinyRuns {
- protected:
-  std::vector<std::string> launch_words(const std::string& name,
-                                        const std::vector<std::string>& options,
-                                        const std::vector<std::string>& settings) const {
-    std::vector<std::string> words = {LOCKSTEP_PROGRAM, "launch", "-H", "a:2,b:2"};
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", "train", (folder_->path() / "tiny.toml").string(),
-                               "run.folder=" + run(name).string()});
-    words.insert(words.end(), settings.begin(), settings.end());
-    return words;
-  }
-};
+class LaunchHostsTest : public ApartRuns {};
 
 TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts("[hosts]\nnames = ['a', 'b']\n");
-  auto launch = hosts.start(
-      "control",
-      launch_words(
-          "power",
-          {"--min-hosts", "1", "--host-timeout", "2", "--host-poll", "1", "--silence", "3"},
-          {"training.steps=10000000", "checkpoint.every=20", "comm.timeout_seconds=60"}),
-      {"OMP_NUM_THREADS=1"});
+  HostsApart hosts;
+  bring(hosts);
+  auto job =
+      launch(hosts, "power", "-H a:2,b:2 --min-hosts 1 --host-timeout 2 --host-poll 1 --silence 3",
+             "training.steps=10000000 checkpoint.every=20 comm.timeout_seconds=60");
   auto expect = [&](const std::string& text) {
-    ASSERT_GE(launch->wait_for(text, seconds(60)), 0) << text << "\n" << launch->output();
+    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
   };
   expect("step_20");
   hosts.power_off("b");
@@ -51,22 +35,20 @@ TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
   hosts.power_on("b");
   expect("host b is back");
   expect("attempt 2: 4 ranks on 2 of 2 hosts");
-  launch->signal(SIGTERM);
-  EXPECT_EQ(launch->wait(seconds(30)), 143) << launch->output();
+  job->signal(SIGTERM);
+  EXPECT_EQ(job->wait(seconds(30)), 143) << job->output();
 }
 
 // A network of delays beside the one that ssh has: it is the first that ranks are to meet in.
 TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(
-      "[network]\ndelay_ms = 40\ncontrol = 'separate'\n[hosts]\nnames = ['a', 'b']\n");
-  auto launch = hosts.start(
-      "control",
-      launch_words("far", {},
-                   {"training.steps=6", "evaluation.every=0", "monitor.every_seconds=1"}),
-      {"OMP_NUM_THREADS=1"});
-  ASSERT_EQ(launch->wait(seconds(90)), 0) << launch->output();
-  const std::vector<nlohmann::json> steps = metrics_of(run("far"), "step");
+  HostsApart hosts({.network = "delay_ms = 40\ncontrol = 'separate'"});
+  bring(hosts);
+  auto job = launch(hosts, "far", "-H a:2,b:2",
+                    "training.steps=6 evaluation.every=0 monitor.every_seconds=1");
+  ASSERT_EQ(job->wait(seconds(90)), 0) << job->output();
+  const fs::path run = run_on(hosts, "a", "far");
+  const std::vector<nlohmann::json> steps = metrics_of(run, "step");
   EXPECT_EQ(steps.size(), 6u);
   // In each step both hosts hear what the other says in it. Out of step they wait for twice the
   // delay and not at all in turns.
@@ -77,7 +59,7 @@ TEST_F(LaunchHostsTest, MeetInTheNetworkThatTheirNamesStandFor) {
   EXPECT_GT(seconds_in_all, 5 * 0.04);
   // Of each host the first rank samples; what it saw came to rank 0 with its beats.
   std::map<std::string, std::set<int>> ranks;
-  for (const nlohmann::json& line : metrics_of(run("far"), "host")) {
+  for (const nlohmann::json& line : metrics_of(run, "host")) {
     EXPECT_GT(line.at("in_bytes_per_second").get<double>(), 0) << line;
     std::set<int>& of_host = ranks[line.at("host").get<std::string>()];
     for (const nlohmann::json& rank : line.at("ranks")) of_host.insert(rank.at("rank").get<int>());
@@ -95,9 +77,9 @@ int ranks_of_a(const std::string& output) {
 
 TEST_F(LaunchHostsTest, AskEachHostWithoutANumberHowManyRanksSuitIt) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts("[hosts]\nnames = ['a', 'b']\n");
+  HostsApart hosts;
   auto launch_auto = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> all = {LOCKSTEP_PROGRAM, "launch", "-n", "auto"};
+    std::vector<std::string> all = {LOCKSTEP_PROGRAM, "launch", "-n", "auto", "--cwd", "~/work"};
     all.insert(all.end(), words.begin(), words.end());
     all.insert(all.end(), {"--program", "sh", "--", "-c", "echo of $LOCKSTEP_SIZE"});
     return hosts.start("control", all);

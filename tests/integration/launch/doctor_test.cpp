@@ -1,9 +1,8 @@
-// lockstep doctor on this machine and on virtual hosts behind real ssh servers.
+// lockstep doctor on this machine and on virtual hosts that have nothing in common.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
+#include "support/apart_runs.h"
 
 namespace lockstep {
 namespace {
@@ -22,19 +21,22 @@ std::map<std::string, json> troubles(const json& report, const std::string& chec
   return out;
 }
 
-class DoctorCommand : public TinyRuns {
+class DoctorCommand : public ApartRuns {
  protected:
   static void SetUpTestSuite() {
-    TinyRuns::SetUpTestSuite();
+    ApartRuns::SetUpTestSuite();
     if (!no_virtual_hosts().empty()) return;
-    hosts_ = new VirtualHosts(
-        "[network]\nrate_mbit = 100\ndelay_ms = 5\n"
-        "[hosts]\nnames = ['a', 'b']\nprivate = ['/mnt']\ndisk_mb = 1\n");
+    hosts_ = new HostsApart(
+        {.network = "rate_mbit = 100\ndelay_ms = 5", .hosts = "private = ['/mnt']\ndisk_mb = 1"});
+    hosts_->put_all(folder_->path() / "desk", "work");
+    for (const char* host : {"a", "b"}) {
+      hosts_->run(host, fmt::format("chown {} /mnt", hosts_->user(host)));
+    }
   }
   static void TearDownTestSuite() {
     delete hosts_;
     hosts_ = nullptr;
-    TinyRuns::TearDownTestSuite();
+    ApartRuns::TearDownTestSuite();
   }
 
   struct Report {
@@ -45,19 +47,23 @@ class DoctorCommand : public TinyRuns {
   // `lockstep doctor --json WORDS` in the control host.
   Report doctor(const std::string& words) const {
     auto [code, text] = hosts_->run(
-        "control", fmt::format("OMP_NUM_THREADS=1 '{}' doctor --json {}", LOCKSTEP_PROGRAM, words),
+        "control",
+        "export OMP_NUM_THREADS=1; " + lockstep_here("doctor --json --cwd '~/work' " + words),
         seconds(60));
     return {code, json::parse(text, nullptr, false), text};
   }
   // A program that stands for lockstep on the hosts; `script` has the real one as $REAL.
   std::string program(const std::string& name, const std::string& script) const {
-    const fs::path path = run(name);
-    write_file(path, fmt::format("#!/bin/bash\nREAL='{}'\n{}\n", LOCKSTEP_PROGRAM, script));
-    ::chmod(path.c_str(), 0755);
+    const fs::path path = fs::path("/srv") / name;
+    for (const char* host : {"a", "b"}) {
+      const fs::path here = hosts_->lab().path_on_this_machine(host, path);
+      write_file(here, fmt::format("#!/bin/bash\nREAL='{}'\n{}\n", HostsApart::kProgram, script));
+      ::chmod(here.c_str(), 0755);
+    }
     return path.string();
   }
 
-  inline static VirtualHosts* hosts_ = nullptr;
+  inline static HostsApart* hosts_ = nullptr;
 };
 
 TEST_F(DoctorCommand, LooksAtThisMachineWithoutHosts) {
@@ -77,8 +83,7 @@ TEST_F(DoctorCommand, LooksAtThisMachineWithoutHosts) {
 
 TEST_F(DoctorCommand, MeasuresTwoHostsAndTheNetworkBetweenThem) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  Report r = doctor(fmt::format("-H a,b {}/tiny.toml run.folder={}", folder_->path().string(),
-                                run("two").string()));
+  Report r = doctor("-H a,b tiny.toml run.folder=two");
   ASSERT_FALSE(r.report.is_discarded()) << r.text;
   EXPECT_EQ(r.exit_code, 0) << r.text;
   ASSERT_EQ(r.report.at("links").size(), 1u);
@@ -131,15 +136,13 @@ exec "$REAL" "$@")sh");
 
 TEST_F(DoctorCommand, FailsADiskThatIsTooSmallAndFilesThatAreNotThere) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  std::string config = (folder_->path() / "tiny.toml").string();
-  Report r = doctor(fmt::format("-H a,b {} run.folder=/mnt/run", config));
+  Report r = doctor("-H a,b tiny.toml run.folder=/mnt/run");
   ASSERT_FALSE(r.report.is_discarded()) << r.text;
   EXPECT_EQ(r.exit_code, 4);
   EXPECT_EQ(troubles(r.report, "disk").size(), 2u) << r.text;  // 1 MB each
 
-  hosts_->run("a", fmt::format("cp -r '{}' /mnt/corpus", (folder_->path() / "corpus").string()));
-  r = doctor(fmt::format("-H a,b {} run.folder={} data.corpus=/mnt/corpus", config,
-                         run("three").string()));
+  hosts_->run("a", fmt::format("cp -r {}/work/corpus /mnt/corpus", hosts_->home("a").string()));
+  r = doctor("-H a,b tiny.toml run.folder=three data.corpus=/mnt/corpus");
   ASSERT_FALSE(r.report.is_discarded()) << r.text;
   EXPECT_EQ(r.exit_code, 4);
   auto files = troubles(r.report, "files");

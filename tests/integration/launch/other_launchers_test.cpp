@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "support/tiny_runs.h"
+#include "support/unshared_lab.h"
 #include "support/virtual_hosts.h"
 
 namespace lockstep {
@@ -46,12 +48,14 @@ class OtherLaunchers : public TinyRuns {
   std::string last_step(const std::string& name) const {
     return metrics_of(run(name), "step").back().at("train/loss").dump();
   }
+  void make_own() const {
+    if (fs::exists(run("own"))) return;
+    ASSERT_EQ(train("own", 2, "training.steps=5").exit_code, 0);
+  }
   // The same digits as with our own launcher: the ranks are the same and see the same data.
   void expect_same_training(const std::string& name, const ProgramResult& result) const {
     ASSERT_EQ(result.exit_code, 0) << result.output << result.errors;
-    if (!fs::exists(run("own"))) {
-      ASSERT_EQ(train("own", 2, "training.steps=5").exit_code, 0);
-    }
+    make_own();
     EXPECT_EQ(last_step(name), last_step("own"));
   }
 };
@@ -119,26 +123,79 @@ TEST_F(OtherLaunchers, LoneRanksOfOneJobDoNotTrainIntoOneFolder) {
   EXPECT_HOLDS(result.errors, "each takes itself for the only one");
 }
 
-TEST_F(OtherLaunchers, OpenMpiOnTwoHostsFindsTheAddressByItself) {
-  SKIP_WITHOUT_VIRTUAL_HOSTS();
+// Two hosts that share nothing, and were given each other's names and a key.
+class OverHosts : public OtherLaunchers {
+ protected:
+  void SetUp() override {
+    OtherLaunchers::SetUp();
+    SKIP_WITHOUT_VIRTUAL_HOSTS();
+    fs::copy_file(LOCKSTEP_SOURCE "/docs/examples/hosts.txt", folder_->path() / "hosts.txt",
+                  fs::copy_options::overwrite_existing);
+    hosts_ = std::make_unique<VirtualHosts>(unshared_lab({"a", "b"}, folder_->path()));
+    introduce(hosts_->lab(), {"a", "b"});
+  }
+  void TearDown() override { hosts_.reset(); }
+  VirtualHosts& hosts() { return *hosts_; }
+  // The command on each host: the same folder, which every host has for itself.
+  std::string train_here() const {
+    return fmt::format(
+        "'{}' train {}/tiny.toml run.folder=/srv/run training.steps=5 "
+        "--expect-hosts 2",
+        LOCKSTEP_PROGRAM, folder_->path().string());
+  }
+  std::pair<int, std::string> run_on(const std::string& host, const std::string& command) {
+    return hosts().run(host, "cd /tmp; export OMP_NUM_THREADS=1; " + command, 60s);
+  }
+  void expect_training(const std::pair<int, std::string>& end) {
+    ASSERT_EQ(end.first, 0) << end.second;
+    make_own();
+    const fs::path here = hosts().lab().path_on_this_machine("a", "/srv/run");
+    EXPECT_EQ(metrics_of(here, "step").back().at("train/loss").dump(), last_step("own"));
+    const fs::path there = hosts().lab().path_on_this_machine("b", "/srv/run");
+    EXPECT_TRUE(fs::exists(there / "checkpoints/step_5/DONE")) << end.second;
+    EXPECT_FALSE(fs::exists(there / "metrics.jsonl"));
+  }
+
+ private:
+  std::unique_ptr<VirtualHosts> hosts_;
+};
+
+TEST_F(OverHosts, OpenMpiFindsTheAddressByItself) {
   SKIP_WITHOUT(kOpenMpi);
-  VirtualHosts two("[hosts]\nnames = ['a', 'b']\n");
-  auto [code, text] = two.run("a",
-                              fmt::format("OMP_NUM_THREADS=1 {} -np 2 -H a:1,b:1 {}", kMpirun,
-                                          train_words("two-openmpi", "--expect-hosts 2")),
-                              60s);
-  expect_same_training("two-openmpi", {.exit_code = code, .output = text});
+  expect_training(run_on("a", fmt::format("{} -x OMP_NUM_THREADS -np 2 --map-by node --hostfile "
+                                          "{}/hosts.txt {}",
+                                          kMpirun, folder_->path().string(), train_here())));
 }
 
-TEST_F(OtherLaunchers, MpichOnTwoHostsFindsTheAddressByItself) {
-  SKIP_WITHOUT_VIRTUAL_HOSTS();
+TEST_F(OverHosts, OpenMpiOnAThirdMachineIsToldTheAddress) {
+  SKIP_WITHOUT(kOpenMpi);
+  const auto command = [&](const std::string& more) {
+    return fmt::format("{} -np 2 -H a:1,b:1 -x OMP_NUM_THREADS {} {}", kMpirun, more, train_here());
+  };
+  const auto [code, said] = run_on("control", command(""));
+  EXPECT_EQ(code, 2) << said;
+  EXPECT_HOLDS(said, "mpirun -x MASTER_ADDR=ADDRESS");
+  expect_training(run_on("control", command("-x MASTER_ADDR=" + hosts().lab().address("a"))));
+}
+
+TEST_F(OverHosts, MpichFindsTheAddressByItself) {
   SKIP_WITHOUT(kMpich);
-  VirtualHosts two("[hosts]\nnames = ['a', 'b']\n");
-  auto [code, text] = two.run("control",
-                              fmt::format("OMP_NUM_THREADS=1 {} -launcher ssh -hosts a,b -n 2 {}",
-                                          kMpich, train_words("two-mpich", "--expect-hosts 2")),
-                              60s);
-  expect_same_training("two-mpich", {.exit_code = code, .output = text});
+  expect_training(
+      run_on("control", fmt::format("{} -launcher ssh -hosts a,b -n 2 {}", kMpich, train_here())));
+}
+
+TEST_F(OverHosts, TorchrunOnEach) {
+  const std::string program = torchrun();
+  SKIP_WITHOUT(program.c_str());
+  const auto command = [&](int host) {
+    return fmt::format(
+        "{} --nnodes 2 --nproc-per-node 1 --node-rank {} --master-addr {} "
+        "--master-port 29511 --no-python {}",
+        program, host, hosts().lab().address("a"), train_here());
+  };
+  auto other = hosts().start("b", {"/bin/sh", "-c", "OMP_NUM_THREADS=1 exec " + command(1)});
+  expect_training(run_on("a", command(0)));
+  EXPECT_EQ(other->wait(30s), 0) << other->output();
 }
 
 }  // namespace

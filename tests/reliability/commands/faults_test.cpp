@@ -1,9 +1,9 @@
 // Everything that can be repeated of what happens to machines
 // (docs/launch.md#what-a-failure-costs), done to a real training: four ranks on two virtual hosts
-// over ssh.
+// that share nothing, over ssh.
 #include <signal.h>
 
-#include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "support/faults.h"
@@ -13,20 +13,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const char* const kHosts =
-    "[network]\ndelay_ms = 0.1\nrate_mbit = 1000\ncontrol = 'separate'\n"
-    "[hosts]\nnames = ['a', 'b']\n";
+const ApartOptions kNear = {.network = "delay_ms = 0.1\nrate_mbit = 1000\ncontrol = 'separate'"};
 
-class Faults : public TinyRuns {
+class Faults : public ApartRuns {
  protected:
   void SetUp() override {
     SKIP_WITHOUT_VIRTUAL_HOSTS();
-    TinyRuns::SetUp();
+    ApartRuns::SetUp();
   }
 
-  Job& start(const std::string& name, const JobOptions& options = {}, const char* lab = kHosts) {
-    hosts_ = std::make_unique<VirtualHosts>(lab);
-    job_ = std::make_unique<Job>(*hosts_, folder_->path(), run(name), options);
+  Job& start(const std::string& name, const JobOptions& options = {},
+             const ApartOptions& lab = kNear) {
+    hosts_ = std::make_unique<HostsApart>(lab);
+    bring(*hosts_);
+    job_ = std::make_unique<Job>(*hosts_, desk(), name, options);
     return *job_;
   }
   void TearDown() override {
@@ -66,7 +66,7 @@ class Faults : public TinyRuns {
     return record;
   }
 
-  std::unique_ptr<VirtualHosts> hosts_;
+  std::unique_ptr<HostsApart> hosts_;
   std::unique_ptr<Job> job_;
 };
 
@@ -145,7 +145,7 @@ TEST_F(Faults, ALongerCutIsNamedAndGoneOnFromWhenItHeals) {
 
 TEST_F(Faults, AHostThatIsCutOffForEverIsDoneWithout) {
   Job& job = start("for_ever", {.launch = "--min-hosts 1 --host-timeout 10 --host-poll 0.5"},
-                   "[network]\nrate_mbit = 1000\n[hosts]\nnames = ['a', 'b']\n");
+                   {.network = "rate_mbit = 1000"});
   ASSERT_TRUE(job.wait_for_steps(15));
   FaultRecord record = after("everything of b cut for ever: on with a", [&] { hosts_->cut("b"); });
   EXPECT_LT(record.detection, 9);
@@ -190,29 +190,35 @@ TEST_F(Faults, ACheckpointThatWasCutShortIsPassedOver) {
   ASSERT_TRUE(wait_until([&] { return job.steps_since(0).size() > 45; }, 60));
   job.launcher().signal(SIGKILL);
   ASSERT_TRUE(wait_until([&] { return job.processes_in("a").empty(); }, 5));
-  std::vector<std::pair<int, fs::path>> found;
-  for (const auto& entry : fs::directory_iterator(job.folder() / "checkpoints")) {
-    std::string name = entry.path().filename().string();
-    if (name.find('.') != std::string::npos || name.rfind("step_", 0) != 0) continue;
-    found.emplace_back(std::stoi(name.substr(5)), entry.path());
+  // Each machine keeps them.
+  std::map<int, std::vector<fs::path>> found;
+  for (const char* host : {"a", "b"}) {
+    const fs::path folder = run_on(*hosts_, host, "cut_short") / "checkpoints";
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find('.') != std::string::npos || name.rfind("step_", 0) != 0) continue;
+      found[std::stoi(name.substr(5))].push_back(entry.path());
+    }
   }
   ASSERT_GE(found.size(), 2U);
-  std::sort(found.begin(), found.end());
-  fs::path newest = found.back().second / "weights.safetensors";
-  fs::resize_file(newest, fs::file_size(newest) / 2);
+  const auto newest = std::prev(found.end());
+  for (const fs::path& checkpoint : newest->second) {
+    const fs::path weights = checkpoint / "weights.safetensors";
+    fs::resize_file(weights, fs::file_size(weights) / 2);
+  }
   double start = unix_now();
-  Job again(*hosts_, folder_->path(), job.folder(), {.train = "--resume"});
+  Job again(*hosts_, desk(), "cut_short", {.train = "--resume"});
   ASSERT_TRUE(wait_until([&] { return !again.steps_since(start).empty(); }, 60)) << again.output();
   int first = again.steps_since(start).front().value("step", 0);
-  EXPECT_EQ(first, found[found.size() - 2].first + 1) << again.output();
-  EXPECT_NE(again.output().find(found.back().second.filename().string()), std::string::npos);
+  EXPECT_EQ(first, std::prev(newest)->first + 1) << again.output();
+  EXPECT_NE(again.output().find(newest->second.front().filename().string()), std::string::npos);
   record_fault({"newest checkpoint cut short, --resume", -1,
                 again.steps_since(start).front().value("time", 0.0) - start, "passed over"});
 }
 
 TEST_F(Faults, TwoJobsOnTheSameHostsDoNotMeet) {
   Job& job = start("first_of_two", {.train = "training.steps=40"});
-  Job second(*hosts_, folder_->path(), run("second_of_two"), {.train = "training.steps=40"});
+  Job second(*hosts_, desk(), "second_of_two", {.train = "training.steps=40"});
   EXPECT_EQ(job.launcher().wait(60s), 0);
   EXPECT_EQ(second.launcher().wait(60s), 0) << second.output();
   EXPECT_EQ(job.attempt(), 0);
@@ -220,8 +226,7 @@ TEST_F(Faults, TwoJobsOnTheSameHostsDoNotMeet) {
 }
 
 TEST_F(Faults, WrongInterfacesAndNamesOfLoopbackAreNotChosen) {
-  Job& job =
-      start("decoy", {.train = "training.steps=20"}, "[hosts]\nnames = ['a', 'b']\ndecoy = true\n");
+  Job& job = start("decoy", {.train = "training.steps=20"}, {.hosts = "decoy = true"});
   EXPECT_EQ(job.launcher().wait(60s), 0);
   EXPECT_EQ(job.attempt(), 0);
   // The sums went over the real one.
@@ -229,16 +234,16 @@ TEST_F(Faults, WrongInterfacesAndNamesOfLoopbackAreNotChosen) {
 }
 
 TEST_F(Faults, AnotherVersionOnAHostIsRefused) {
-  const char* lab = "[hosts]\nnames = ['a', 'b']\nprivate = ['/root/.lockstep']\n";
-  hosts_ = std::make_unique<VirtualHosts>(lab);
+  hosts_ = std::make_unique<HostsApart>();
+  bring(*hosts_);
   // It speaks as ours does, of another version.
-  fs::path fake = hosts_->lab().folder() / "hosts/b/private/root/.lockstep/current";
-  fs::create_directories(fake);
-  write_file(fake / "lockstep", fmt::format("#!/bin/sh\n'{}' \"$@\" | sed -u 's/{}/9.9.9/g'\n",
-                                            LOCKSTEP_PROGRAM, LOCKSTEP_VERSION));
-  fs::permissions(fake / "lockstep", fs::perms::owner_all);
+  const fs::path fake = ".lockstep/current/lockstep";
+  hosts_->put_text("b", fake,
+                   fmt::format("#!/bin/sh\n{} \"$@\" | sed -u 's/{}/9.9.9/g'\n",
+                               HostsApart::kProgram, LOCKSTEP_VERSION));
+  fs::permissions(hosts_->file("b", fake), fs::perms{0755});
   double start = unix_now();
-  Job job(*hosts_, folder_->path(), run("version"), {});
+  Job job(*hosts_, desk(), "version", {});
   EXPECT_EQ(job.launcher().wait(30s), 2) << job.output();
   record_fault({"another version of lockstep on b", unix_now() - start, -1, ""});
   EXPECT_NE(job.output().find("9.9.9"), std::string::npos) << job.output();
@@ -252,8 +257,7 @@ TEST_F(Faults, ASlowHostIsNamed) {
   } catch (const MachineError& error) {
     GTEST_SKIP() << error.describe();
   }
-  Job& job = start("slow", {.hosts = "a:1,b:1"},
-                   "[hosts]\nnames = ['a', 'b']\n[[host]]\nname = 'b'\ncpu = 0.15\n");
+  Job& job = start("slow", {.hosts = "a:1,b:1"}, {.host = {{"b", "cpu = 0.15"}}});
   double start = unix_now();
   auto named = [&] {
     fs::path file = job.folder() / "live.json";

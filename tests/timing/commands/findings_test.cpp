@@ -6,9 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "support/apart_runs.h"
 #include "support/background.h"
-#include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
@@ -21,10 +20,11 @@ using std::chrono::seconds;
 constexpr const char* kModel =
     "model.d_model=128 model.heads=4 model.feed_forward=256 batch.tokens=1024 ";
 
-class FindingsTest : public TinyRuns {
+class FindingsTest : public ApartRuns {
  protected:
-  json report_of(const std::string& name) const {
-    const ProgramResult result = run_lockstep("report --json " + run(name).string());
+  json report_of(const std::string& name) const { return report_in(run(name)); }
+  static json report_in(const fs::path& run) {
+    const ProgramResult result = run_lockstep("report --json " + run.string());
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     return json::parse(result.output, nullptr, false);
   }
@@ -139,19 +139,21 @@ TEST_F(FindingsTest, ASlowRankIsNamedWithItsHost) {
 
 TEST_F(FindingsTest, ASlowNetworkIsTheBottleneck) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts("[network]\nrate_mbit = 50\ndelay_ms = 1\n[hosts]\nnames = ['a', 'b']\n");
+  HostsApart hosts({.network = "rate_mbit = 50\ndelay_ms = 1"});
+  bring(hosts);
   std::vector<std::unique_ptr<HostProgram>> ranks;
   for (int rank : {0, 1}) {
-    ranks.push_back(hosts.start(
+    ranks.push_back(hosts.start_as_user(
         rank == 0 ? "a" : "b",
-        {"/bin/sh", "-c",
-         fmt::format("exec '{}' train {}", LOCKSTEP_PROGRAM,
-                     words("far", "batch.tokens=256 training.steps=30"))},
+        fmt::format("exec {} train tiny.toml run.folder=far {} batch.tokens=256 training.steps=30",
+                    HostsApart::kProgram, kModel),
         {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
          "MASTER_ADDR=" + hosts.lab().address("a"), "MASTER_PORT=29500", "OMP_NUM_THREADS=1"}));
   }
   for (auto& rank : ranks) ASSERT_EQ(rank->wait(seconds(60)), 0) << rank->output();
-  const json report = report_of("far");
+  const auto [code, said] = hosts.run("control", lockstep_here("fetch -H a,b far --cwd '~/work'"));
+  ASSERT_EQ(code, 0) << said;
+  const json report = report_in(desk() / "far");
   const auto found = findings(report);
   EXPECT_TRUE(found.contains("network_bound")) << report.dump(1);
   EXPECT_FALSE(found.contains("slow_rank")) << found.at("slow_rank");

@@ -231,6 +231,11 @@ TEST(LaunchEnvironment, DoesNotTakeTheBatchScriptOfSlurmForARank) {
   EXPECT_EQ(detect(with(batch, {{"SLURM_JOB_NAME", "bash"}})).size, 1) << "an interactive shell";
   EXPECT_EQ(detect(with(batch, {{"SLURM_NTASKS", "1"}})).size, 1);
   EXPECT_EQ(detect(with(batch, kTorchrun)).launcher, "torchrun") << "torchrun in a batch script";
+  // What sbatch passes on when a task of another job calls it.
+  text = refusal(with(batch, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_ID", "0"}}));
+  EXPECT_NE(text.find("SLURM_STEP_NUM_TASKS=1 is of the job that submitted this one"),
+            std::string::npos)
+      << text;
 }
 
 TEST(LaunchEnvironment, RefusesTwoFamiliesThatDisagree) {

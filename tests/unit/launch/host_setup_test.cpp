@@ -32,6 +32,7 @@ TEST(HostSetup, TakesACopyApart) {
   TemporaryFolder folder;
   std::string path = folder.path().string();
   EXPECT_EQ(parse_copy(path + ":/there/").destination, "/there");
+  EXPECT_EQ(parse_copy(path + ":~/there").destination, "~/there");
   EXPECT_EQ(parse_copy(path + "/").destination, path);
   EXPECT_ERROR(parse_copy(path + "/no"), ConfigError, "no such file or folder");
 }
@@ -42,14 +43,16 @@ TEST(HostSetup, FindsTheFilesBelowAFolder) {
   write_file(folder.path() / "z", "1");
   write_file(folder.path() / "a/b/c d", "22");
   fs::create_symlink(folder.path() / "z", folder.path() / "link");
-  std::vector<Piece> pieces = files_below(folder.path().string());
+  fs::create_directory_symlink(folder.path(), folder.path() / "a/b/above");
+  KnownHashes hashes(folder.path().string() + "/z-hashes");
+  std::vector<Piece> pieces = files_below(folder.path().string(), hashes);
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].path, "a/b/c d");
   EXPECT_EQ(pieces[0].bytes, 2);
   EXPECT_EQ(pieces[1].path, "link");
   EXPECT_EQ(pieces[1].sha256, pieces[2].sha256);
   write_file(folder.path() / "bad\nname", "");
-  EXPECT_ERROR(files_below(folder.path().string()), ConfigError, "line breaks");
+  EXPECT_ERROR(files_below(folder.path().string(), hashes), ConfigError, "line breaks");
 }
 
 TEST(HostSetup, TakesTheProgramWithItsLibraries) {

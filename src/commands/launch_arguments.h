@@ -1,0 +1,31 @@
+// The options of lockstep launch, as words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands/command_line.h"
+#include "commands/host_arguments.h"
+
+namespace lockstep {
+
+// As given; their meaning is checked later.
+struct LaunchArguments {
+  HostArguments hosts;
+  std::string ranks, program, output_folder, folder, interface, only_ranks;
+  std::vector<std::string> exported;
+  double grace = 10, host_timeout = 60, host_poll = 10, silence = 5;
+  int restarts = -1, min_hosts = 0;
+  bool pin = false, push = false;
+  bool detach = false;
+  std::string from;  // the host for the launcher
+  std::string job;   // whose launcher this is; empty: nobody's
+};
+
+// Returns false when help was asked for and printed.
+bool parse_launch(const Arguments& words, LaunchArguments& given);
+
+// The options that the launcher of a detached job is started with on its host.
+Arguments options_for_host(const LaunchArguments& a);
+
+}  // namespace lockstep
