@@ -154,6 +154,9 @@ void Lab::set_up_network() {
       networks_[kData]->set_path(from, to, {network.delay_ms, network.jitter_ms, network.loss});
     }
   }
+  // The line of `control`, the owner's laptop, has a limit where the file names it.
+  const double control = config_.host(hosts).rate_mbit;
+  if (!config_.separate_control() && control > 0) networks_[kData]->set_rate(hosts, control);
   for (const LabLink& link : config_.links) change_paths(link, "set", 0);
 }
 
