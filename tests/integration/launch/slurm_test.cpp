@@ -103,8 +103,6 @@ TEST_F(Slurm, TheExampleStartsStopsAtASignalAndGoesOn) {
   const std::string long_run = words("training.steps=1500");
   submit(cluster, "", long_run);
   wait_for_steps(run, 20);
-  const double asked =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const double signalled = unix_now();
   cluster.run("scancel --signal=TERM 1");
   const std::string job = wait_for_state(cluster, "COMPLETED");
