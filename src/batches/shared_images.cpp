@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kCacheFolder = ".fetched";  // in the data folder, unless images.cache says
 
-std::string gibibytes(int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
+std::string readable(int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
 
 }  // namespace
 
@@ -207,7 +207,7 @@ void SharedImages::start_fetcher(const std::vector<std::string>& meetings,
   const fs::path folder =
       config.cache.empty() ? fs::path(config.data) / kCacheFolder : fs::path(config.cache);
   auto cache = std::make_unique<ImageCache>(folder, split, *shards_);
-  log_info("{} of images of {} are not here: they come from {} and go to {}", gibibytes(bytes),
+  log_info("{} of images of {} are not here: they come from {} and go to {}", readable(bytes),
            split, join({from.begin(), from.end()}, ", "), cache->folder().string());
   fetcher_ = std::make_unique<ImageFetcher>(*shards_, std::move(cache), std::move(sources),
                                             config.cache_bytes);

@@ -105,7 +105,7 @@ int cluster_setup(const Arguments& arguments) {
   std::vector<Copy> copies;
   for (const std::string& text : wanted.copies) copies.push_back(parse_copy(text));
   std::vector<Copy> shares;
-  for (const std::string& text : wanted.shares) shares.push_back(parse_copy(text));
+  for (const std::string& text : wanted.shares) shares.push_back(parse_share(text));
   std::vector<Mount> mounts;
   for (const std::string& text : wanted.mounts) mounts.push_back(parse_mount(text));
 

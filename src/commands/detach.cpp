@@ -157,8 +157,9 @@ int start_and_say(const JobRecord& record, const std::vector<const Host*>& hosts
       "job {0} runs on {1}; its launcher is on {2}, and this machine may go\n"
       "  lockstep attach {0}    what it prints; Ctrl-C leaves it alone\n"
       "  lockstep watch {0}     what every rank does\n"
+      "  lockstep fetch {0}     its run folder, from all hosts\n"
       "  lockstep stop {0}      it saves a checkpoint and ends\n"
-      "  lockstep jobs{3}     all jobs\n",
+      "  lockstep jobs{3}       all jobs\n",
       record.id, join(names, ", "), record.launcher, std::string(record.id.size(), ' '));
   return kExitOk;
 }

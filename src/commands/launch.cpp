@@ -299,6 +299,23 @@ std::string job_name(const Launch& launch, const RunFacts& run) {
   return launch.command.at(1);
 }
 
+// Each of several launchers would start all ranks: a batch system or mpirun was asked to start
+// tasks, which shall be the ranks themselves. RANK and WORLD_SIZE alone say too little: pods have
+// them whatever runs there.
+void refuse_several_launchers() {
+  LaunchEnvironment here;
+  try {
+    here = detect_launch_environment();
+  } catch (const ConfigError&) {  // of a batch script, for instance: one process
+    return;
+  }
+  if (here.size == 1 || here.launcher == "lockstep" || here.launcher == "torchrun") return;
+  ConfigError error("lockstep launch: {} started it {} times", here.launcher, here.size);
+  error.set_advice(
+      "without lockstep launch: the tasks are the ranks of lockstep train; or one task");
+  throw error;
+}
+
 }  // namespace
 
 int launch(const Arguments& arguments) {
@@ -307,6 +324,7 @@ int launch(const Arguments& arguments) {
   if (!parse_launch(Arguments(arguments.begin(), dashes), given)) return kExitOk;
   if (dashes != arguments.end()) ++dashes;
   const Arguments command(dashes, arguments.end());
+  refuse_several_launchers();
   LaunchOutcome outcome;
   if (!given.job.empty()) {
     outcome = launch_job(given.job);

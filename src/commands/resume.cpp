@@ -81,8 +81,9 @@ void set_min_hosts(JobRecord& record, int hosts) {
 // Rank 0 is on the first host: those that answer come first, so that one which comes back later
 // with an older run folder does not become it.
 void put_answering_first(const FoundJob& job, JobRecord& record) {
+  for (JobHost& host : record.hosts) host.away = !job.place(host.name).saw.has_value();
   std::stable_partition(record.hosts.begin(), record.hosts.end(),
-                        [&](const JobHost& host) { return job.place(host.name).saw.has_value(); });
+                        [](const JobHost& host) { return !host.away; });
 }
 
 // Returns the hosts that take part. Throws when they are too few.

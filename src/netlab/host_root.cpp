@@ -113,7 +113,13 @@ HostRoot make_host_root(const HostRootOptions& options) {
     } else if (fs::is_directory(lower)) {
       fs::create_directories(target);
       const fs::path upper = add_overlay(options, lower, name, name, root);
-      if (std::string_view(name) == "etc") add_user(options, upper);
+      if (std::string_view(name) == "etc") {
+        add_user(options, upper);
+        // The lab's names come over it; a root that debootstrap made has none.
+        if (!fs::exists(lower / "hosts") && !fs::exists(upper / "hosts")) {
+          write_file(upper / "hosts", "");
+        }
+      }
       if (std::string_view(name) == "var") hide_contents(upper / "tmp", fs::perms{01777});
     }
   }

@@ -75,7 +75,8 @@ struct ImagesConfig {
       "draws from its own shards");
     f("cache", &cache, Any{},
       "folder for images that other machines send; empty: .fetched in images.data");
-    f("cache_bytes", &cache_bytes, AtLeast{0}, "most bytes of these that are kept; 0: all");
+    f("cache_bytes", &cache_bytes, AtLeast{0},
+      "most bytes of these that are kept of each split; 0: all");
   }
 };
 

@@ -22,8 +22,12 @@ void require_machines(World& world, int expected) {
                     expected);
   error.set_advice(
       "see which hosts the launcher used: mpirun --display-map, srun -l hostname; Open MPI 5 "
-      "passes "
-      "over OMPI_MCA_orte_* and reads PRTE_MCA_*");
+      "passes over OMPI_MCA_orte_* and reads PRTE_MCA_*");
+  // Until all ranks know: one that lost a peer first would end with another code.
+  try {
+    world.barrier();
+  } catch (const Error&) {  // some ended already
+  }
   throw error;
 }
 

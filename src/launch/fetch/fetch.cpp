@@ -23,7 +23,7 @@ constexpr int kMostRounds = 8;  // while files change under our hands
 // What other commands make of a run, and requests to a live one, are not of the run.
 bool is_of_run(const std::string& path) {
   return !path.starts_with("report/") && !path.starts_with("checkpoints/") && path != ".rank0" &&
-         path != "trace/timeline.json" && path != "trace/request.json";
+         path != "lock" && path != "trace/timeline.json" && path != "trace/request.json";
 }
 
 class RunFetch {

@@ -32,6 +32,8 @@ struct Copy {
   std::string path, destination;
 };
 Copy parse_copy(const std::string& text);  // throws ConfigError
+// Likewise, of a folder of prepared data; throws ConfigError when it has no manifest.json.
+Copy parse_share(const std::string& text);
 
 // Files that belong in one folder of all hosts.
 struct Placement {
@@ -56,7 +58,7 @@ class HostSetup {
   void install_program(const ProgramFiles& program);
   void copy(const Copy& copy);
   // Brings prepared data in parts: of its large files each to one host in turn, the rest to all.
-  // Each byte leaves this machine once. Throws ConfigError unless the folder holds prepared data.
+  // Each byte leaves this machine once. Throws DataError for a damaged manifest.
   void copy_share(const Copy& copy);
   void mount(const Mount& mount);
   void prune();  // removes all versions but the current one

@@ -18,16 +18,18 @@ namespace {
 constexpr const char* kManifest = "manifest.json";
 constexpr int64_t kLargeBytes = 1 << 20;
 
+void require_manifest(const fs::path& folder) {
+  if (fs::exists(folder / kManifest)) return;
+  ConfigError error("--copy-share {}: no {} in it: only prepared data can be shared out",
+                    folder.string(), kManifest);
+  error.set_advice(
+      "lockstep prepare images makes shards of a folder of images; --copy brings all to all hosts");
+  throw error;
+}
+
 // Returns the files that the manifest of prepared data names, and itself.
 std::set<std::string> prepared_files(const fs::path& folder) {
-  if (!fs::exists(folder / kManifest)) {
-    ConfigError error("--copy-share {}: no {} in it: only prepared data can be shared out",
-                      folder.string(), kManifest);
-    error.set_advice(
-        "lockstep prepare images makes shards of a folder of images; --copy brings all to all "
-        "hosts");
-    throw error;
-  }
+  require_manifest(folder);
   std::set<std::string> out = {kManifest};
   try {
     const nlohmann::json manifest = nlohmann::json::parse(read_file(folder / kManifest));
@@ -52,6 +54,12 @@ int64_t bytes_of(const std::vector<Piece>& pieces) {
 }
 
 }  // namespace
+
+Copy parse_share(const std::string& text) {
+  Copy out = parse_copy(text);
+  require_manifest(out.path);
+  return out;
+}
 
 SharedOut share_out(const std::string& folder, std::size_t hosts) {
   const std::set<std::string> names = prepared_files(folder);

@@ -95,7 +95,9 @@ std::string new_run_id() {
 std::vector<SupervisedHost> supervised(const Launch& launch) {
   if (launch.hosts.hosts.empty()) return {{"", launch.ranks}};
   std::vector<SupervisedHost> out;
-  for (const Host& host : launch.hosts.hosts) out.push_back({host.name, host.slots});
+  for (const Host& host : launch.hosts.hosts) {
+    out.push_back({.name = host.name, .slots = host.slots, .away = host.away});
+  }
   return out;
 }
 

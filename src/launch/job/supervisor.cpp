@@ -37,11 +37,17 @@ milliseconds restart_delay(int failures_in_a_row) {
 Supervisor::Supervisor(std::vector<SupervisedHost> hosts, const SupervisorOptions& options,
                        SupervisorActions& actions)
     : options_(options), actions_(actions) {
-  for (SupervisedHost& host : hosts) hosts_.push_back({.is = std::move(host)});
+  for (SupervisedHost& host : hosts) {
+    const bool awaited = !host.away;
+    hosts_.push_back({.is = std::move(host), .awaited = awaited});
+  }
 }
 
 void Supervisor::begin(Time now) {
   now_ = now;
+  for (Host& host : hosts_) {
+    if (!host.awaited) host.retry_at = now + options_.poll;
+  }
   gather(now, milliseconds(0));
 }
 

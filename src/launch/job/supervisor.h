@@ -18,6 +18,7 @@ namespace lockstep {
 struct SupervisedHost {
   std::string name;  // empty: this machine, which messages need not name
   int slots = 1;
+  bool away = false;  // known to be: the first start does not wait for it
 };
 
 struct SupervisorOptions {

@@ -56,7 +56,8 @@ HostList JobKeeper::hosts() const {
                          .ssh_name = host.name,
                          .address = host.address,
                          .slots = host.ranks,
-                         .pin = host.pin});
+                         .pin = host.pin,
+                         .away = host.away});
   }
   return out;
 }

@@ -34,6 +34,7 @@ void visit_job_host(Host& h, Visitor&& f) {
   f("address", h.address);
   f("ranks", h.ranks);
   f("pin", h.pin);
+  f("away", h.away);
 }
 
 template <typename Record, typename Visitor>

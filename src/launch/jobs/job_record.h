@@ -30,6 +30,7 @@ struct JobHost {
   std::string address;   // that the other hosts talk to
   int ranks = 1;
   bool pin = false;
+  bool away = false;  // did not answer when its launcher was started
 };
 
 struct JobRecord {

@@ -338,7 +338,7 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   EXPECT_NE(findings(found)["failure"].find("rank 1"), std::string::npos) << found.at("findings");
 
   hosts.power_off("a");
-  expect("attempt 2: 1 ranks on 1 of 2 hosts");
+  expect("attempt 2: 1 rank on 1 of 2 hosts");
   const fs::path there = run_on(hosts, "b", "run") / "metrics.jsonl";
   std::error_code none;
   for (int i = 0; i < 6000 && fs::file_size(there, none) + 1 < 20'000; ++i) {  // some steps

@@ -103,8 +103,6 @@ TEST_F(Slurm, TheExampleStartsStopsAtASignalAndGoesOn) {
   const std::string long_run = words("training.steps=1500");
   submit(cluster, "", long_run);
   wait_for_steps(run, 20);
-  const double asked =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const double signalled = unix_now();
   cluster.run("scancel --signal=TERM 1");
   const std::string job = wait_for_state(cluster, "COMPLETED");
@@ -131,14 +129,16 @@ TEST_F(Slurm, AJobThatReachesItsTimeLimitGoesOnInTheNext) {
   SlurmCluster cluster(folder_->path(), {"n1", "n2"});
   const fs::path run = cluster.file("n1", "/srv/run");
   const double submitted = unix_now();
-  submit(cluster, "--time=1 --signal=TERM@58", words("training.steps=1000000"));
+  submit(cluster, "--time=1 --signal=USR1@58", words("training.steps=1000000"));
   wait_for_steps(run, 1);
   cluster.wait_until(
       "scontrol show job 1",
       [](const std::string& job) { return job.find("Restarts=1") != std::string::npos; },
       kPatience);
   const auto saved = metrics_of(run, "checkpoint");
-  ASSERT_EQ(saved.size(), 1u) << read_file(cluster.file("n1", "/srv/out.txt"));
+  const std::string said = read_file(cluster.file("n1", "/srv/out.txt"));
+  ASSERT_EQ(saved.size(), 1u) << said;
+  expect_says(said, "stopped by signal 10 after saving a checkpoint");
   const int64_t step = saved.front().at("step");
   record("start_to_checkpoint", run, "checkpoint", submitted);
   wait_for_steps(run, step + 1);

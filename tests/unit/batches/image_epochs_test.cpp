@@ -67,7 +67,9 @@ TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
       }
       EXPECT_EQ(in_step, epochs.images_in_step(step));
       EXPECT_LE(in_step, 12);
-      if (step + 1 < steps) EXPECT_GE(in_step, 10) << "at most one a place is missing";
+      if (step + 1 < steps) {
+        EXPECT_GE(in_step, 10) << "at most one a place is missing";
+      }
     }
     EXPECT_EQ(seen.size(), 103u);
     EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 103u);

@@ -96,6 +96,22 @@ TEST_F(SupervisorTest, StartsWhenAllHostsAreThere) {
   EXPECT_EQ(supervisor_->name_of_rank(3), "rank 3 on b");
 }
 
+TEST_F(SupervisorTest, DoesNotWaitForAHostThatIsKnownToBeAwayButTakesItLater) {
+  options_.min_hosts = 1;
+  supervisor_ = std::make_unique<Supervisor>(std::vector<SupervisedHost>{{"a", 1}, {"b", 2, true}},
+                                             options_, *this);
+  supervisor_->begin(now_);
+  EXPECT_EQ(take(), Words{"connect 0"});
+  ready(0);
+  EXPECT_EQ(take(), Words{"start 0: 1 ranks on 0"});
+  after(options_.poll);
+  EXPECT_EQ(take(), Words{"connect 1"});
+  ready(1);
+  EXPECT_EQ(take(), Words{"stop 10000"});
+  all_stop(1, 1);
+  EXPECT_EQ(take(), Words{"start 1: 3 ranks on 0,1"});
+}
+
 TEST_F(SupervisorTest, EndsWellWhenAllRanksDo) {
   begin_running(2);
   rank_ends(0, 0);

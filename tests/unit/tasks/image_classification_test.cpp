@@ -81,8 +81,12 @@ TEST_F(ImageClassificationTest, AnEvaluationShowsImagesOfAllClassesAsTheyAreSeen
     ASSERT_NE(sample.picture, nullptr);
     EXPECT_EQ(sample.picture->width, 8);
     const uint8_t* top = sample.picture->at(4, 1);
-    if (k == 0) EXPECT_GT(top[0], top[1] + 60) << "class 0 is red above";
-    if (k == 2) EXPECT_GT(top[2], top[1] + 60) << "class 2 is blue above";
+    if (k == 0) {
+      EXPECT_GT(top[0], top[1] + 60) << "class 0 is red above";
+    }
+    if (k == 2) {
+      EXPECT_GT(top[2], top[1] + 60) << "class 2 is blue above";
+    }
     EXPECT_TRUE(sample.output.starts_with("c")) << "a class's name";
   }
   EXPECT_TRUE(result.confusion);
