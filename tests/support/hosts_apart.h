@@ -1,6 +1,6 @@
 // Makes virtual hosts that have nothing in common (docs/netlab.md#hosts-that-share-nothing): each
 // has a root of its own, another user and another home. Like rented machines after `lockstep
-// cluster setup` they have this build in ~/.lockstep/current; ~/work is to work in.
+// cluster setup` they have the program in ~/.lockstep/current; ~/work is to work in.
 //
 //   HostsApart hosts;                            // a and b
 //   hosts.put_all(tiny.path(), "work");          // configuration and corpus
@@ -13,15 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "support/program.h"
 #include "support/virtual_hosts.h"
 
 namespace lockstep {
+
+enum class ApartProgram {
+  kNone,    // the hosts have never seen lockstep
+  kLinked,  // ~/.lockstep/current is this build: nothing is copied
+  kSetUp,   // ~/.lockstep is as `lockstep cluster setup` leaves it
+};
 
 struct ApartOptions {
   std::vector<std::string> names = {"a", "b"};
@@ -29,22 +34,18 @@ struct ApartOptions {
   std::string hosts;                        // further lines of [hosts]
   std::map<std::string, std::string> host;  // lines of one host, by its name
   std::string more;                         // further sections
-  bool program = true;                      // whether they have lockstep
+  ApartProgram program = ApartProgram::kLinked;
 };
 
 namespace detail {
 
 // The folder of the libraries of torch that the program is linked with.
 inline std::string torch_libraries() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen("ldd '" LOCKSTEP_PROGRAM "'", "re"),
-                                                   ::pclose);
-  std::array<char, 4096> line{};
-  while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
-    const std::string text = line.data();
-    const std::size_t begin = text.find("/"), end = text.find("/libtorch_cpu.so (");
-    if (end != std::string::npos) return text.substr(begin, end - begin);
-  }
-  throw std::runtime_error("no libtorch_cpu.so of " LOCKSTEP_PROGRAM);
+  const std::string text = run_program("ldd", LOCKSTEP_PROGRAM).output;
+  const std::size_t end = text.find("/libtorch_cpu.so (");
+  if (end == std::string::npos) throw std::runtime_error("no libtorch_cpu.so of " LOCKSTEP_PROGRAM);
+  const std::size_t begin = text.rfind(" /", end) + 1;
+  return text.substr(begin, end - begin);
 }
 
 struct ApartUser {
@@ -54,15 +55,39 @@ struct ApartUser {
 inline constexpr ApartUser kApartUsers[] = {{"ana", "/home/ana"},
                                             {"ben", "/data/people/ben"},
                                             {"cleo", "/srv/users/cleo"},
-                                            {"dora", "/home/staff/dora"}};
+                                            {"dora", "/home/staff/dora"},
+                                            {"eva", "/home/eva"}};
+
+// A ~/.lockstep after `cluster setup`, half a gigabyte: made once in a process, and then what all
+// hosts begin with.
+inline fs::path set_up_lockstep() {
+  static const TemporaryFolder home;
+  static const ProgramResult made =
+      run_lockstep("cluster setup -H localhost", "HOME=" + home.path().string());
+  if (made.exit_code != 0) throw std::runtime_error(made.errors);
+  return home.path() / ".lockstep";
+}
+
+// Folders of this machine and where the hosts have them, as /HERE:/THERE.
+inline std::vector<std::string> apart_contents(const ApartOptions& options) {
+  std::vector<std::string> out;
+  if (options.program == ApartProgram::kLinked) {
+    out.push_back(fs::canonical(LOCKSTEP_PROGRAM).parent_path().string() + ":/opt/lockstep/bin");
+    out.push_back(torch_libraries() + ":/opt/lockstep/lib");
+  } else if (options.program == ApartProgram::kSetUp) {
+    for (std::size_t i = 0; i < options.names.size(); ++i) {
+      out.push_back(
+          fmt::format("{}:{}/.lockstep", set_up_lockstep().string(), kApartUsers[i].home));
+    }
+  }
+  return out;
+}
 
 inline std::string apart_lab(const ApartOptions& options) {
   std::string out = "[network]\n" + options.network + "\n[hosts]\nfiles = 'own'\n";
   out += fmt::format("names = ['{}']\n", fmt::join(options.names, "', '"));
-  if (options.program) {
-    out += fmt::format("contents = ['{}:/opt/lockstep/bin', '{}:/opt/lockstep/lib']\n",
-                       fs::canonical(LOCKSTEP_PROGRAM).parent_path().string(), torch_libraries());
-  }
+  const std::vector<std::string> contents = apart_contents(options);
+  if (!contents.empty()) out += fmt::format("contents = ['{}']\n", fmt::join(contents, "', '"));
   out += options.hosts + "\n";
   for (std::size_t i = 0; i < options.names.size(); ++i) {
     const ApartUser& user = kApartUsers[i];
@@ -84,12 +109,13 @@ class HostsApart : public VirtualHosts {
       : VirtualHosts(detail::apart_lab(options)), names_(options.names) {
     for (const std::string& name : names_) {
       make_folder(name, "work");
-      if (!options.program) continue;
+      if (options.program != ApartProgram::kLinked) continue;
       make_folder(name, ".lockstep/current");
       fs::create_symlink(kProgram, file(name, ".lockstep/current/lockstep"));
     }
   }
 
+  const std::vector<std::string>& names() const { return names_; }
   std::string user(const std::string& host) const { return user_of(host).name; }
   fs::path home(const std::string& host) const { return user_of(host).home; }
   // Where ~/PATH of a host lies on this machine.

@@ -18,7 +18,8 @@ TEST_F(Debian13, TrainsTogetherWithAHostOfThisSystem) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   const char* root = std::getenv("LOCKSTEP_TRIXIE_ROOT");
   if (root == nullptr) GTEST_SKIP() << "LOCKSTEP_TRIXIE_ROOT names no root (tests/fresh/host_root)";
-  HostsApart hosts({.host = {{"b", fmt::format("system = '{}'", root)}}, .program = false});
+  HostsApart hosts(
+      {.host = {{"b", fmt::format("system = '{}'", root)}}, .program = ApartProgram::kNone});
   bring(hosts);
   expect_says(hosts.run("b", "cat /etc/os-release").second, "VERSION_ID=\"13\"");
   auto [code, said] = hosts.run("control", lockstep_here("cluster setup -H a,b"), seconds(280));

@@ -8,11 +8,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "launch/jobs/job_record.h"
+#include "support/apart_runs.h"
 #include "support/expect_says.h"
-#include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
@@ -20,64 +18,30 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::seconds;
 
-// The folders that the program and its libraries are in, which the hosts begin with.
-std::vector<std::string> folders_of_program() {
-  std::vector<std::string> out = {fs::canonical(LOCKSTEP_PROGRAM).parent_path().string()};
-  for (const std::string& line :
-       split(run_program("ldd", fmt::format("'{}'", LOCKSTEP_PROGRAM)).output, '\n')) {
-    const std::size_t at = line.find("=> /");
-    if (at == std::string::npos) continue;
-    const std::string path = line.substr(at + 3, line.find(" (") - at - 3);
-    const std::string folder = fs::canonical(path).parent_path().string();
-    const bool system = folder.starts_with("/usr/") || folder.starts_with("/lib");
-    if (!system && std::find(out.begin(), out.end(), folder) == out.end()) out.push_back(folder);
-  }
-  return out;
-}
-
-class Jobs : public TinyRuns {
+class Jobs : public ApartRuns {
  protected:
   void SetUp() override {
     SKIP_WITHOUT_VIRTUAL_HOSTS();
-    TinyRuns::SetUp();
-    std::string contents;
-    for (const std::string& folder : folders_of_program()) {
-      contents += fmt::format("'{0}:{0}', ", folder);
-    }
-    hosts_ = std::make_unique<VirtualHosts>(
-        "[hosts]\nnames = ['a', 'b', 'c']\nfiles = 'own'\ncontents = [" + contents +
-        "]\n[[host]]\nname = 'a'\nuser = 'ana'\n"
-        "[[host]]\nname = 'b'\nuser = 'ben'\nhome = '/data/people/ben'\n"
-        "[[host]]\nname = 'c'\nuser = 'cleo'\n");
-    const auto [code, said] = control(
-        fmt::format("cluster setup -H a,b,c --no-program --copy {}:/tmp/work", files().string()));
-    ASSERT_EQ(code, 0) << said;
+    ApartRuns::SetUp();
+    hosts_ = std::make_unique<HostsApart>(ApartOptions{.names = {"a", "b", "c"}});
+    bring(*hosts_);
   }
   void TearDown() override {
     if (HasFailure() && hosts_) {
       for (const char* host : {"a", "b", "c"}) {
         std::printf("--- %s\n%s\n", host,
                     hosts_
-                        ->run(host, "cd " + jobs_folder_of(host) +
-                                        " && for f in */out */err */job.json; do echo \"- $f\"; "
-                                        "tail -n 40 $f; done")
+                        ->run_as_user(host,
+                                      "cd ~/.lockstep/jobs && for f in */out */err */job.json; do "
+                                      "echo \"- $f\"; tail -n 40 $f; done")
                         .second.c_str());
       }
     }
     hosts_.reset();
   }
 
-  // The corpus and configuration alone: runs of other tests lie beside them.
-  fs::path files() const {
-    const fs::path out = folder_->path() / "files";
-    if (fs::exists(out)) return out;
-    fs::create_directories(out);
-    fs::copy(folder_->path() / "corpus", out / "corpus", fs::copy_options::recursive);
-    fs::copy(folder_->path() / "tiny.toml", out / "tiny.toml");
-    return out;
-  }
   std::string shell_of(const std::string& words) const {
-    return fmt::format("cd '{}' && HOME='{}' OMP_NUM_THREADS=1 exec '{}' {}", files().string(),
+    return fmt::format("cd '{}' && HOME='{}' OMP_NUM_THREADS=1 exec '{}' {}", desk().string(),
                        home_.path().string(), LOCKSTEP_PROGRAM, words);
   }
   // Runs lockstep on the laptop.
@@ -90,8 +54,8 @@ class Jobs : public TinyRuns {
   // Starts a training, and returns its id.
   std::string detach(const std::string& options, const std::string& train) {
     const auto [code, said] =
-        control(fmt::format("launch --detach --cwd /tmp/work {} -- train tiny.toml "
-                            "data.corpus=corpus run.folder=runs/nmt {}",
+        control(fmt::format("launch --detach --cwd '~/work' {} -- train tiny.toml "
+                            "run.folder=runs/nmt {}",
                             options, train));
     EXPECT_EQ(code, 0) << said;
     const std::size_t at = said.find("lockstep attach ");
@@ -99,23 +63,13 @@ class Jobs : public TinyRuns {
     return at == std::string::npos ? "" : said.substr(at + 16, said.find(' ', at + 16) - at - 16);
   }
 
-  static std::string jobs_folder_of(const std::string& host) {
-    if (host == "b") return "/data/people/ben/.lockstep/jobs";
-    return host == "a" ? "/home/ana/.lockstep/jobs" : "/home/cleo/.lockstep/jobs";
-  }
-  static std::string user_of(const std::string& host) {
-    return host == "a" ? "ana" : host == "b" ? "ben" : "cleo";
-  }
   JobRecord record(const std::string& host, const std::string& id) {
-    const fs::path file =
-        hosts_->lab().path_on_this_machine(host, jobs_folder_of(host) + "/" + id + "/job.json");
-    return job_record_of(read_file(file), host);
+    return job_record_of(read_file(hosts_->file(host, ".lockstep/jobs/" + id + "/job.json")), host);
   }
   // The records of a run on a host: steps, in the order in which they were written.
   std::vector<int> steps_on(const std::string& host) {
     std::vector<int> out;
-    const fs::path file =
-        hosts_->lab().path_on_this_machine(host, "/tmp/work/runs/nmt/metrics.jsonl");
+    const fs::path file = hosts_->file(host, "work/runs/nmt/metrics.jsonl");
     if (!fs::exists(file)) return out;
     for (const std::string& line : read_lines(file)) {
       const auto json = nlohmann::json::parse(line, nullptr, false);
@@ -128,8 +82,7 @@ class Jobs : public TinyRuns {
   std::vector<int> checkpoints_on(const std::string& host) {
     std::vector<int> out;
     std::error_code none;
-    const fs::path folder =
-        hosts_->lab().path_on_this_machine(host, "/tmp/work/runs/nmt/checkpoints");
+    const fs::path folder = hosts_->file(host, "work/runs/nmt/checkpoints");
     for (const auto& entry : fs::directory_iterator(folder, none)) {
       const std::string name = entry.path().filename().string();
       if (!fs::exists(entry.path() / "DONE") || !name.starts_with("step_")) continue;
@@ -148,11 +101,10 @@ class Jobs : public TinyRuns {
   }
   // Lines of authorized_keys, and key files, of a host.
   std::string keys_of(const std::string& host) {
-    const std::string home = fs::path(jobs_folder_of(host)).parent_path().parent_path().string();
     return hosts_
         ->run(host, fmt::format("grep -c . {0}/.ssh/authorized_keys; "
                                 "find {0}/.lockstep -name key -o -name known_hosts -o -name door",
-                                home))
+                                hosts_->home(host).string()))
         .second;
   }
   bool ended(const std::string& host, const std::string& id) {
@@ -160,7 +112,7 @@ class Jobs : public TinyRuns {
   }
 
   TemporaryFolder home_;  // of the laptop's user
-  std::unique_ptr<VirtualHosts> hosts_;
+  std::unique_ptr<HostsApart> hosts_;
 };
 
 TEST_F(Jobs, AJobGoesOnAndEndsWithoutTheMachineThatStartedIt) {
@@ -206,7 +158,7 @@ TEST_F(Jobs, AJobIsShownLeftStoppedAndResumed) {
   const auto [stopped, said] = control("stop " + id);
   EXPECT_EQ(stopped, 0) << said;
   expect_says(said, "job " + id + " has ended with exit code 143");
-  expect_says(said, "newest checkpoint: /tmp/work/runs/nmt/checkpoints/step_");
+  expect_says(said, "newest checkpoint: ~/work/runs/nmt/checkpoints/step_");
   for (const char* host : {"a", "b"}) EXPECT_EQ(keys_of(host), "1\n") << host;
   const int newest = checkpoints_on("a").back();
 
@@ -224,7 +176,7 @@ TEST_F(Jobs, TheKeyOpensTheJobsAgentsAndNothingElse) {
   ASSERT_NE(id, "");
   const auto from_a = [&](const std::string& words) {
     return hosts_
-        ->run("a", fmt::format("su ana -c \"ssh -F ~/.lockstep/jobs/{}/config b {}\"", id, words))
+        ->run_as_user("a", fmt::format("ssh -F ~/.lockstep/jobs/{}/config b {}", id, words))
         .second;
   };
   const std::string refusal = "this key is for job " + id + " of lockstep";
@@ -263,8 +215,7 @@ TEST_F(Jobs, AJobWhoseLauncherIsLostGoesOnFromAnotherHostWithOneCommand) {
   hosts_->power_on("a");  // with its disk, and the key on it
   ASSERT_TRUE(wait_until([&] { return record("a", id).term == 2; }));
   ASSERT_TRUE(wait_until([&] {
-    const auto log = hosts_->lab().path_on_this_machine("b", "/tmp/work/runs/nmt/launch.jsonl");
-    const std::string text = read_file(log);
+    const std::string text = read_file(hosts_->file("b", "work/runs/nmt/launch.jsonl"));
     const std::size_t back = text.find("host_back");
     return back != std::string::npos && text.find("\"first_step\"", back) != std::string::npos;
   }));
@@ -297,11 +248,10 @@ TEST_F(Jobs, WhatCannotBeDoneIsSaidBeforeAnythingStarts) {
   const std::string id = detach("-H a", "training.steps=1000000");
   ASSERT_NE(id, "");
   const std::string again =
-      "launch --detach --cwd /tmp/work -H a,b -- train tiny.toml "
-      "data.corpus=corpus run.folder=runs/nmt --resume";
+      "launch --detach --cwd '~/work' -H a,b -- train tiny.toml run.folder=runs/nmt --resume";
   const auto [code, said] = control(again);
   EXPECT_EQ(code, 2) << said;
-  expect_says(said, "job " + id + " trains in /tmp/work/runs/nmt already");
+  expect_says(said, "job " + id + " trains in ~/work/runs/nmt already");
   const auto [unknown, names] = control("stop nmt-zzzz");
   EXPECT_EQ(unknown, 2) << names;
   expect_says(names, "no job \"nmt-zzzz\" was started here");
@@ -313,7 +263,7 @@ TEST_F(Jobs, WhatCannotBeDoneIsSaidBeforeAnythingStarts) {
   expect_says(folder, "the folder /tmp/absent is not there");
   EXPECT_EQ(keys_of("b"), "1\n");
   const auto [taken, why] =
-      control("launch --detach --cwd /tmp/work -H b -- train absent.toml run.folder=runs/x");
+      control("launch --detach --cwd '~/work' -H b -- train absent.toml run.folder=runs/x");
   EXPECT_EQ(taken, 2) << why;
   EXPECT_EQ(control("stop " + id).first, 0);
 }

@@ -5,18 +5,13 @@
 #include <thread>
 
 #include "support/expect_says.h"
+#include "support/instances.h"
 #include "support/tiny_runs.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr const char* kTwo =
-    "[[host]]\nname = 'a'\nuser = 'ana'\n"
-    "[[host]]\nname = 'b'\nuser = 'ben'\nhome = '/data/people/ben'\n";
-constexpr const char* kThird = "[[host]]\nname = 'c'\nuser = 'cleo'\n";
 
 std::string bytes_of(std::size_t count, uint32_t state) {
   std::string out(count, '\0');
@@ -36,28 +31,15 @@ class PushTest : public TinyRuns {
     fs::create_directories(work / "data");
     fs::rename(folder_->path() / "corpus", work / "data/corpus");
     write_file(work / "data/corpus/large", bytes_of(kLarge, 1));
-    std::string config = read_file(folder_->path() / "tiny.toml");
-    const std::string absolute = (folder_->path() / "corpus").string();
-    config.replace(config.find(absolute), absolute.size(), "data/corpus");
-    write_file(work / "tiny.toml", config);
-    const ProgramResult made =
-        run_lockstep("cluster setup -H localhost", "HOME=" + (folder_->path() / "home").string());
-    if (made.exit_code != 0) failure_ = made.errors;
+    write_tiny_config(work, "data/corpus");
   }
 
-  // Hosts a and b, or with a third.
-  static std::string lab(bool third = false) {
-    const std::string program = (folder_->path() / "home/.lockstep").string();
-    std::string out = fmt::format("[hosts]\nnames = ['a', 'b'{}]\nfiles = 'own'\ncontents = [",
-                                  third ? ", 'c'" : "");
-    for (const char* home : {"/home/ana", "/data/people/ben", "/home/cleo"}) {
-      out += fmt::format("'{}:{}/.lockstep', ", program, home);
-    }
-    return out + "]\n" + kTwo + (third ? kThird : "");
+  static ApartOptions lab(const std::vector<std::string>& names = {"a", "b"}) {
+    return {.names = names, .program = ApartProgram::kSetUp};
   }
 
   // Runs `lockstep launch --push WORDS` in a folder of the laptop's.
-  std::pair<int, std::string> push(VirtualHosts& hosts, const std::string& words,
+  std::pair<int, std::string> push(HostsApart& hosts, const std::string& words,
                                    const std::string& folder = "work") const {
     return hosts.run("control", push_command(words, folder), seconds(240));
   }
@@ -67,30 +49,17 @@ class PushTest : public TinyRuns {
         "--push {3}",
         run(folder).string(), run("cache").string(), LOCKSTEP_PROGRAM, words);
   }
-  static fs::path on(VirtualHosts& hosts, const std::string& host, const std::string& path) {
-    const std::string home = host == "b"   ? "/data/people/ben"
-                             : host == "a" ? "/home/ana"
-                                           : "/home/cleo";
-    return hosts.lab().path_on_this_machine(host, home + "/" + path);
+  // Runs a shell command as root in the home of a host's user.
+  static std::pair<int, std::string> at_home(HostsApart& hosts, const std::string& host,
+                                             const std::string& shell) {
+    return hosts.run(host, fmt::format("cd {} && {}", hosts.home(host).string(), shell),
+                     seconds(60));
   }
 };
 
-// As `aws ec2 describe-instances` prints them.
-void write_instances(VirtualHosts& hosts, const fs::path& file) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const char* name : {"a", "b", "c"}) {
-    list.push_back({{"InstanceId", std::string("i-0") + name},
-                    {"State", {{"Code", 16}, {"Name", "running"}}},
-                    {"PublicDnsName", name},
-                    {"PrivateIpAddress", hosts.lab().address(name)},
-                    {"Tags", {{{"Key", "Name"}, {"Value", name}}}}});
-  }
-  write_file(file, nlohmann::json{{"Reservations", {{{"Instances", list}}}}}.dump(2));
-}
-
 TEST_F(PushTest, TrainsFromAFolderThatTheHostsHaveNeverSeen) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab(true));
+  HostsApart hosts(lab({"a", "b", "c"}));
   write_instances(hosts, run("instances.json"));
   const std::string words = "--instances ../instances.json -- train tiny.toml training.steps=4 ";
   uint64_t before = hosts.lab().counts(kControlHost).bytes_in;
@@ -104,10 +73,10 @@ TEST_F(PushTest, TrainsFromAFolderThatTheHostsHaveNeverSeen) {
   const double sent = static_cast<double>(hosts.lab().counts(kControlHost).bytes_in - before);
   EXPECT_LT(sent, 1.4 * kLarge) << "the laptop's line carries the corpus once";
   for (const char* host : {"a", "b", "c"}) {
-    EXPECT_EQ(read_file(on(hosts, host, "lockstep/work/data/corpus/large")), bytes_of(kLarge, 1));
-    EXPECT_TRUE(fs::exists(on(hosts, host, "lockstep/work/runs/one/checkpoints"))) << host;
+    EXPECT_EQ(read_file(hosts.file(host, "lockstep/work/data/corpus/large")), bytes_of(kLarge, 1));
+    EXPECT_TRUE(fs::exists(hosts.file(host, "lockstep/work/runs/one/checkpoints"))) << host;
   }
-  EXPECT_EQ(metrics_of(on(hosts, "a", "lockstep/work/runs/one"), "step").size(), 4u);
+  EXPECT_EQ(metrics_of(hosts.file("a", "lockstep/work/runs/one"), "step").size(), 4u);
   expect_says(read_file(run("work/runs/one/launch.jsonl")), "first_step");
 
   before = hosts.lab().counts(kControlHost).bytes_in;
@@ -121,7 +90,7 @@ TEST_F(PushTest, TrainsFromAFolderThatTheHostsHaveNeverSeen) {
 
 TEST_F(PushTest, GivesInputsOfOtherFoldersAPlaceAndThePathsTheirNames) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   fs::create_directories(run("models/first"));
   write_file(run("models/first/weights.safetensors"), "weights");
   const std::string corpus = run("work/data/corpus").string();
@@ -151,9 +120,9 @@ TEST_F(PushTest, GivesInputsOfOtherFoldersAPlaceAndThePathsTheirNames) {
   expect_says(printed, "corpus = \"inputs/corpus-");
   expect_says(printed, "load_model = \"inputs/first-");
   expect_says(printed, "plan = \"/no/plan\"");
-  EXPECT_FALSE(fs::exists(on(hosts, "b", "lockstep/empty")));
+  EXPECT_FALSE(fs::exists(hosts.file("b", "lockstep/empty")));
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(on(hosts, "b", "elsewhere/inputs"))) {
+  for (const auto& entry : fs::directory_iterator(hosts.file("b", "elsewhere/inputs"))) {
     names.insert(entry.path().filename().string().substr(0, 5));
   }
   EXPECT_EQ(names, (std::set<std::string>{"corpu", "first", "tiny-"}));
@@ -161,9 +130,9 @@ TEST_F(PushTest, GivesInputsOfOtherFoldersAPlaceAndThePathsTheirNames) {
 
 TEST_F(PushTest, TakesARecipeByItsNameAndHostsThatPrintAtLogin) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   for (const char* host : {"a", "b"}) {
-    write_file(on(hosts, host, ".bashrc"),
+    write_file(hosts.file(host, ".bashrc"),
                "echo free 1; echo missing you; echo installed; echo; echo beware of the dog >&2\n");
   }
   const auto [code, said] = push(
@@ -177,53 +146,48 @@ TEST_F(PushTest, TakesARecipeByItsNameAndHostsThatPrintAtLogin) {
 
 TEST_F(PushTest, SaysOfAllHostsAtOnceWhatIsWrongWithThem) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts("[hosts]\nnames = ['a', 'b', 'c', 'd', 'e']\nfiles = 'own'\n" +
-                     std::string(kTwo) + kThird +
-                     "[[host]]\nname = 'd'\nuser = 'dora'\n[[host]]\nname = 'e'\nuser = 'eva'\n");
+  HostsApart hosts({.names = {"a", "b", "c", "d", "e"}, .program = ApartProgram::kNone});
   const std::string pretend = "cat >/usr/local/bin/{0}; chmod 755 /usr/local/bin/{0}";
   hosts.run("a", "printf '#!/bin/sh\\ncase $1 in -s) echo Linux ;; *) echo riscv64 ;; esac\\n' |" +
                      fmt::format(fmt::runtime(pretend), "uname"));
   hosts.run("b", "printf '#!/bin/sh\\necho glibc 2.17\\n' |" +
                      fmt::format(fmt::runtime(pretend), "getconf"));
-  hosts.run("c",
-            "mount -t tmpfs -o size=40m none /home/cleo/.lockstep 2>/dev/null || { mkdir "
-            "/home/cleo/.lockstep && mount -t tmpfs -o size=40m,mode=777 none "
-            "/home/cleo/.lockstep; }");
-  hosts.run("d", "chown root:root /home/dora; chmod 755 /home/dora");
-  hosts.run("e", "mount --bind /home/eva /home/eva && mount -o remount,bind,ro /home/eva");
+  at_home(hosts, "c", "mkdir .lockstep && mount -t tmpfs -o size=40m,mode=777 none .lockstep");
+  at_home(hosts, "d", "chown root:root . && chmod 755 .");
+  at_home(hosts, "e", "mount --bind . $PWD && mount -o remount,bind,ro $PWD");
   const auto [code, said] = push(hosts, "-H a,b,c,d,e -- train tiny.toml");
   EXPECT_EQ(code, 4) << said;
   expect_says(said, "5 of 5 hosts could not be made ready");
   expect_says(said, "a: it is a Linux riscv64, the program is for Linux ");
   expect_says(said, "b: its C library is glibc 2.17, the program needs 2.");
   expect_says(said, "c: its disk has ");
-  expect_says(said, "d: its home /home/dora cannot be written: Permission denied");
+  expect_says(said, "d: its home /home/staff/dora cannot be written: Permission denied");
   expect_says(said, "e: its home /home/eva cannot be written: Read-only file system");
   EXPECT_EQ(said.find("exited with code"), std::string::npos) << said;
 }
 
 TEST_F(PushTest, LeavesAHostOutWhereEnoughOthersAreLeft) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
-  hosts.run("b", "mkdir -p /data/people/ben/lockstep/work");  // root's
+  HostsApart hosts(lab());
+  const std::string folder = hosts.home("b") / "lockstep/work";
+  hosts.run("b", "mkdir -p " + folder);  // root's
   const std::string words = "-H a,b {} -- train tiny.toml --dry-run";
   const auto [code, said] = push(hosts, fmt::format(fmt::runtime(words), ""));
   EXPECT_EQ(code, 4) << said;
-  expect_says(said, "b: /data/people/ben/lockstep/work cannot be written: Permission denied");
+  expect_says(said, "b: " + folder + " cannot be written: Permission denied");
   const auto [done, printed] = push(hosts, fmt::format(fmt::runtime(words), "--min-hosts 1"));
   EXPECT_EQ(done, 0) << printed;
-  expect_says(printed, "left out: b: /data/people/ben/lockstep/work cannot be written");
+  expect_says(printed, "left out: b: " + folder + " cannot be written");
 }
 
 TEST_F(PushTest, MendsWhatChangedOnAHostAndALibraryThatIsMissing) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   const std::string words = "-H a,b -- train tiny.toml --dry-run";
   ASSERT_EQ(push(hosts, words).first, 0);
-  hosts.run("b",
-            "printf x | dd of=/data/people/ben/lockstep/work/data/corpus/large bs=1 "
-            "seek=5000000 conv=notrunc");
-  hosts.run("b", "cd /data/people/ben; rm .lockstep/*/lib/libc10.so; chown -R ben .lockstep");
+  at_home(hosts, "b",
+          "printf x | dd of=lockstep/work/data/corpus/large bs=1 seek=5000000 conv=notrunc");
+  at_home(hosts, "b", "rm .lockstep/*/lib/libc10.so; chown -R ben .lockstep");
   const auto [lost, missing] =
       hosts.run("control",
                 fmt::format("'{}' launch -H a,b --cwd '~/lockstep/work' --program sh -- -c true",
@@ -236,12 +200,12 @@ TEST_F(PushTest, MendsWhatChangedOnAHostAndALibraryThatIsMissing) {
   expect_says(said, "a: ~/lockstep/work: ");
   expect_says(said, "b: data/corpus/large has other contents there: sent again");
   expect_says(said, "b: lockstep ");
-  EXPECT_EQ(read_file(on(hosts, "b", "lockstep/work/data/corpus/large")), bytes_of(kLarge, 1));
+  EXPECT_EQ(read_file(hosts.file("b", "lockstep/work/data/corpus/large")), bytes_of(kLarge, 1));
 }
 
 TEST_F(PushTest, ASecondJobDoesNotChangeWhatTheFirstReads) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   auto first =
       hosts.start("control", {"/bin/sh", "-c",
                               push_command("-H a,b -- train tiny.toml training.steps=10000000 "
@@ -267,17 +231,16 @@ TEST_F(PushTest, ASecondJobDoesNotChangeWhatTheFirstReads) {
 // What somebody brought to the hosts by hand, or what changed there since.
 TEST_F(PushTest, NamesTheHostAndTheFileWhoseCorpusIsAnother) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   ASSERT_EQ(push(hosts, "-H a,b -- train tiny.toml --dry-run").first, 0);
-  const fs::path there = on(hosts, "b", "lockstep/work");
+  const fs::path there = hosts.file("b", "lockstep/work");
   write_tiny_text(there, "train", 500, 7);
   write_tiny_text(there, "dev", 30, 8);
-  const auto [made, words] = hosts.run(
-      "b",
-      "cd /data/people/ben/lockstep/work && rm -r data && ../../.lockstep/current/lockstep "
-      "prepare text train.en train.de --dev dev.en dev.de --out data/corpus --vocab 64 && chown -R "
-      "ben data",
-      seconds(60));
+  const auto [made, words] =
+      at_home(hosts, "b",
+              "cd lockstep/work && rm -r data && ../../.lockstep/current/lockstep prepare text "
+              "train.en train.de "
+              "--dev dev.en dev.de --out data/corpus --vocab 64 && chown -R ben data");
   ASSERT_EQ(made, 0) << words;
   const auto [code, said] = hosts.run(
       "control",
@@ -293,7 +256,7 @@ TEST_F(PushTest, NamesTheHostAndTheFileWhoseCorpusIsAnother) {
 
 TEST_F(PushTest, AJobThatGoesOnByItselfIsPushedAsWell) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
-  VirtualHosts hosts(lab());
+  HostsApart hosts(lab());
   const auto [code, said] =
       push(hosts,
            "--detach -H a,b -- train ../work/tiny.toml training.steps=3 run.folder=runs/alone "
@@ -301,7 +264,7 @@ TEST_F(PushTest, AJobThatGoesOnByItselfIsPushedAsWell) {
            "other");
   ASSERT_EQ(code, 0) << said;
   expect_says(said, "lockstep launch: b: ~/lockstep/other: ");
-  const fs::path metrics = on(hosts, "a", "lockstep/other/runs/alone/checkpoints/step_3/DONE");
+  const fs::path metrics = hosts.file("a", "lockstep/other/runs/alone/checkpoints/step_3/DONE");
   const auto end = std::chrono::steady_clock::now() + seconds(120);
   while (!fs::exists(metrics) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -2,12 +2,10 @@
 // a cloud prints of them, a training that loses a rank and a host, and what is left of it.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/text.h"
+#include "support/apart_runs.h"
 #include "support/expect_says.h"
-#include "support/hosts_apart.h"
-#include "support/tiny_runs.h"
+#include "support/instances.h"
 
 namespace lockstep {
 namespace {
@@ -34,49 +32,22 @@ void replace(std::string& text, const std::string& what, const std::string& by) 
   if (at != std::string::npos) text.replace(at, what.size(), by);
 }
 
-class ReadmeBlock : public TinyRuns {
+class ReadmeBlock : public ApartRuns {
  protected:
   void SetUp() override {
     SKIP_WITHOUT_VIRTUAL_HOSTS();
-    TinyRuns::SetUp();
-    // The hosts begin with the program: copying half a gigabyte four times tests nothing more.
-    ASSERT_EQ(run_lockstep("cluster setup -H localhost", "HOME=" + home_.path().string()).exit_code,
-              0);
-    ApartOptions options{.names = {"n1", "n2", "n3", "n4"}, .program = false};
-    for (const detail::ApartUser& user : detail::kApartUsers) {
-      options.hosts += fmt::format("{}'{}/.lockstep:{}/.lockstep'",
-                                   options.hosts.empty() ? "contents = [" : ", ",
-                                   home_.path().string(), user.home);
-    }
-    options.hosts += "]";
-    hosts_ = std::make_unique<HostsApart>(options);
-    fs::create_directories(work());
-    fs::copy(folder_->path() / "corpus", work() / "corpus", fs::copy_options::recursive);
-    write_tiny_config(work(), "corpus");
-    fs::rename(work() / "tiny.toml", work() / "nmt.toml");
-    write_instances();
+    ApartRuns::SetUp();
+    hosts_ = std::make_unique<HostsApart>(
+        ApartOptions{.names = {"n1", "n2", "n3", "n4"}, .program = ApartProgram::kSetUp});
+    fs::rename(desk() / "tiny.toml", desk() / "nmt.toml");
+    write_instances(*hosts_, desk() / "instances.json");
   }
 
-  // As `aws ec2 describe-instances` prints them.
-  void write_instances() const {
-    nlohmann::json list = nlohmann::json::array();
-    for (const char* name : {"n1", "n2", "n3", "n4"}) {
-      list.push_back({{"InstanceId", std::string("i-0") + name},
-                      {"State", {{"Code", 16}, {"Name", "running"}}},
-                      {"PublicDnsName", name},
-                      {"PrivateIpAddress", hosts_->lab().address(name)},
-                      {"Tags", {{{"Key", "Name"}, {"Value", name}}}}});
-    }
-    write_file(work() / "instances.json",
-               nlohmann::json{{"Reservations", {{{"Instances", list}}}}}.dump(2));
-  }
-
-  fs::path work() const { return home_.path() / "laptop"; }
   std::string shell(const std::string& command) const {
     return fmt::format(
         "export PATH='{}':$PATH HOME='{}' OMP_NUM_THREADS=1 HOSTS='--instances instances.json'; "
         "cd '{}' && {}",
-        fs::path(LOCKSTEP_PROGRAM).parent_path().string(), home_.path().string(), work().string(),
+        fs::path(LOCKSTEP_PROGRAM).parent_path().string(), home_.path().string(), desk().string(),
         command);
   }
   // Runs a command of the laptop's; returns its exit code and what it said.
@@ -142,7 +113,7 @@ TEST_F(ReadmeBlock, WorksAsItStandsThroughAKilledRankAndALostHost) {
   expect_says(files, "n4: ");
   const auto [told, report] = laptop("lockstep report runs/nmt");
   EXPECT_EQ(told, 0) << report;
-  expect_says(report, "n3");
+  expect_says(report, "host n4");
   expect_says(report, "rank 1 on n2");
 }
 

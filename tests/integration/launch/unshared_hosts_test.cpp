@@ -6,19 +6,17 @@
 
 #include "base/digest.h"
 #include "support/expect_says.h"
+#include "support/hosts_apart.h"
 #include "support/random_text.h"
-#include "support/virtual_hosts.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kThree =
-    "[hosts]\nnames = ['a', 'b', 'c']\nfiles = 'own'\n"
-    "[[host]]\nname = 'a'\nuser = 'ana'\n"
-    "[[host]]\nname = 'b'\nuser = 'ben'\nhome = '/data/people/ben'\n"
-    "[[host]]\nname = 'c'\nuser = 'cleo'\n";
+HostsApart three(const std::string& more = "") {
+  return HostsApart({.names = {"a", "b", "c"}, .more = more, .program = ApartProgram::kNone});
+}
 
 std::string bytes_of(std::size_t count) {
   std::string out(count, '\0');
@@ -46,7 +44,7 @@ TEST_F(UnsharedHosts, FilesGoFromHostToHostAndTheKeysAreRemoved) {
   write_file(folder_.path() / "large", text);
   fs::create_directory(folder_.path() / "deep");
   write_file(folder_.path() / "deep/a b", "small\n");
-  VirtualHosts hosts(kThree);
+  HostsApart hosts = three();
   const uint64_t before = hosts.lab().counts(kControlHost).bytes_in;
   const auto [code, said] = copy(hosts);
   ASSERT_EQ(code, 0) << said;
@@ -70,8 +68,7 @@ TEST_F(UnsharedHosts, FilesGoFromHostToHostAndTheKeysAreRemoved) {
 TEST_F(UnsharedHosts, AHostThatTheOthersDoNotReachIsSentToFromHere) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   write_file(folder_.path() / "large", bytes_of(6 << 20));
-  VirtualHosts hosts(std::string(kThree) +
-                     "[[event]]\nat = 0\naction = 'cut'\nhosts = ['c']\nto = ['a', 'b']\n");
+  HostsApart hosts = three("[[event]]\nat = 0\naction = 'cut'\nhosts = ['c']\nto = ['a', 'b']\n");
   hosts.lab().start_schedule();
   const auto [code, said] = copy(hosts);
   ASSERT_EQ(code, 0) << said;
@@ -84,7 +81,7 @@ TEST_F(UnsharedHosts, AHostThatTheOthersDoNotReachIsSentToFromHere) {
 TEST_F(UnsharedHosts, AHostThatFailsKeepsNothingFromTheNext) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   write_file(folder_.path() / "large", bytes_of(6 << 20));
-  VirtualHosts hosts(kThree);
+  HostsApart hosts = three();
   hosts.run("b", "mkdir /tmp/corpus; chmod 555 /tmp/corpus");
   const auto [code, said] = copy(hosts);
   EXPECT_EQ(code, 4) << said;
