@@ -72,7 +72,7 @@ TEST_F(ReadmeBlock, WorksAsItStandsThroughAKilledRankAndALostHost) {
     const bool launches = command.starts_with("lockstep launch ");
     if (launches) {
       replace(command, "--min-hosts 3",
-              "--min-hosts 3 --host-timeout 2 --host-poll 600 --silence 3");
+              "--min-hosts 3 --host-timeout 10 --host-poll 600 --silence 3");
       command += " training.steps=10000000 checkpoint.every=20";
     }
     replace(command, " JOB", " " + id);
