@@ -21,7 +21,7 @@ TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
   HostsApart hosts;
   bring(hosts);
   auto job =
-      launch(hosts, "power", "-H a:2,b:2 --min-hosts 1 --host-timeout 2 --host-poll 1 --silence 3",
+      launch(hosts, "power", "-H a:2,b:2 --min-hosts 1 --host-timeout 10 --host-poll 1 --silence 3",
              "training.steps=10000000 checkpoint.every=20 comm.timeout_seconds=60");
   auto expect = [&](const std::string& text) {
     ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();

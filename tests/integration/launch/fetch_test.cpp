@@ -319,7 +319,7 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   HostsApart hosts;
   bring(hosts);
   auto job =
-      launch(hosts, "run", "-H a:1,b:1 --min-hosts 1 --host-timeout 2 --host-poll 600 --silence 3",
+      launch(hosts, "run", "-H a:1,b:1 --min-hosts 1 --host-timeout 10 --host-poll 600 --silence 3",
              "training.steps=1000000 checkpoint.every=50 checkpoint.keep=100 "
              "monitor.every_seconds=1");
   const auto expect = [&](const std::string& text) {
