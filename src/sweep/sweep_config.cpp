@@ -78,6 +78,10 @@ void read_network(ConfigSource& source, SweepConfig& out) {
   }
 }
 
+bool is_below_here(const fs::path& path) {
+  return path.is_relative() && *path.lexically_normal().begin() != "..";
+}
+
 void read_host_names(ConfigSource& source, SweepConfig& out) {
   const SweepHosts& h = out.host_names;
   const char* key = !h.list.empty()   ? "hosts.list"
@@ -90,7 +94,13 @@ void read_host_names(ConfigSource& source, SweepConfig& out) {
   }
   if (out.hosts.hosts.empty()) {
     if (!h.options.empty()) source.add_error("hosts.options", "but no hosts are given");
+    if (!h.ssh.empty()) source.add_error("hosts.ssh", "but no hosts are given");
+    if (h.push) source.add_error("hosts.push", "but no hosts are given");
     return;
+  }
+  if (h.push && !is_below_here(out.sweep.folder)) {
+    source.add_error("sweep.folder",
+                     "expected a path below the present folder: hosts.push names it on the hosts");
   }
   if (out.asks_for_network) {
     source.add_error(key,
@@ -249,7 +259,10 @@ void SweepHosts::describe(Fields& f) {
   f("list", &list, Any{}, "real hosts, as launch -H takes them: a,b,user@c");
   f("file", &file, Any{}, "a file of hosts (docs/launch.md)");
   f("instances", &instances, Any{}, "a cloud's list of instances (docs/launch.md)");
+  f("ssh", &ssh, Any{}, "how to reach them, as \"--ssh-user\", \"ubuntu\"");
   f("options", &options, Any{}, "further words for launch, as \"--interface\", \"eth0\"");
+  f("push", &push, Any{},
+    "hosts that share nothing with this machine: what a cell needs goes there, its run comes here");
 }
 
 std::string SweepConfig::place(const std::string& key) const {

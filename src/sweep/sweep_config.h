@@ -34,7 +34,8 @@ struct SweepNetwork {
 
 struct SweepHosts {
   std::string list, file, instances;
-  std::vector<std::string> options;
+  std::vector<std::string> options, ssh;
+  bool push = false;  // they share nothing with this machine
   void describe(Fields& f);
 };
 

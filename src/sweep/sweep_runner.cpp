@@ -89,6 +89,7 @@ class SweepRunner {
   void take_signals();
   void collect();
   void finish(const RunningCell& cell, int status);
+  int fetch(std::size_t index) const;
   void check_time();
   std::optional<Clock::time_point> next_deadline() const;
   void show() const;
@@ -202,11 +203,29 @@ void SweepRunner::collect() {
   }
 }
 
+// Brings a cell's run here from hosts that share nothing with this machine. Nothing else runs:
+// cells on real hosts run one at a time. Returns its wait status.
+int SweepRunner::fetch(std::size_t index) const {
+  const fs::path output = folder_.output(cells_[index].record.name);
+  const Descriptor out = open_file(output, O_WRONLY | O_CREAT | O_APPEND);
+  const Descriptor nothing = open_file("/dev/null", O_RDONLY);
+  const pid_t pid =
+      start_process(fetch_command(config_, cells_[index]), nothing.get(), out.get(), out.get());
+  int status = 0;
+  while (::waitpid(pid, &status, 0) != pid && errno == EINTR) {
+  }
+  return status;
+}
+
 void SweepRunner::finish(const RunningCell& running, int status) {
   free_cores_.insert(free_cores_.end(), running.cores.begin(), running.cores.end());
   CellRecord& cell = record(running.index);
   const double took = std::chrono::duration<double>(Clock::now() - running.started).count();
   cell.seconds += took;
+  if (config_.host_names.push) {
+    const int fetched = fetch(running.index);
+    if (status == 0) status = fetched;
+  }
   cell.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : kExitMachine;
   if (cell.exit_code == kExitOk) {
     cell.state = "done";  // even if it was asked to stop after its last step
@@ -317,8 +336,11 @@ std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell
   }
   out.insert(out.end(), {program, "launch"});
   if (!here) {
+    const SweepHosts& hosts = config.host_names;
     out.insert(out.end(), {"--hosts", (folder.cell(cell.name) / "hosts.txt").string()});
-    out.insert(out.end(), config.host_names.options.begin(), config.host_names.options.end());
+    out.insert(out.end(), hosts.ssh.begin(), hosts.ssh.end());
+    if (hosts.push) out.emplace_back("--push");
+    out.insert(out.end(), hosts.options.begin(), hosts.options.end());
   } else if (cell.setup.hosts > 1) {
     std::vector<std::string> names;
     for (int i = 0; i < cell.setup.hosts; ++i) {
@@ -333,7 +355,22 @@ std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell
   }
   out.insert(out.end(), {"--", "train", (here ? folder.config(cell.name) : config.base).string()});
   if (!here) out.insert(out.end(), swept.words.begin(), swept.words.end());
-  if (resume) out.emplace_back("--resume");
+  // The hosts may have more of the cell than came here before it was broken off.
+  if (config.host_names.push && cell.attempts > 1) {
+    out.emplace_back("--resume=auto");
+  } else if (resume) {
+    out.emplace_back("--resume");
+  }
+  return out;
+}
+
+std::vector<std::string> fetch_command(const SweepConfig& config, const SweepCell& swept) {
+  const SweepFolder folder{config.sweep.folder};
+  const std::string& name = swept.record.name;
+  std::vector<std::string> out = {fs::read_symlink("/proc/self/exe").string(), "fetch", "--hosts",
+                                  (folder.cell(name) / "hosts.txt").string()};
+  out.insert(out.end(), config.host_names.ssh.begin(), config.host_names.ssh.end());
+  out.push_back(folder.run(name).string());
   return out;
 }
 

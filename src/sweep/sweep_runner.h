@@ -17,6 +17,10 @@ namespace lockstep {
 std::vector<std::string> cell_command(const SweepConfig& config, const SweepCell& cell,
                                       bool resume);
 
+// Returns the words that bring a cell's run here, from hosts that share nothing with this machine
+// (hosts.push).
+std::vector<std::string> fetch_command(const SweepConfig& config, const SweepCell& cell);
+
 struct SweepOutcome {
   int exit_code = 0;  // of the first cell that failed; 128 + n after signal n
   int done = 0, failed = 0, left = 0;

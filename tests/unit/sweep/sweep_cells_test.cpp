@@ -129,6 +129,28 @@ TEST_F(Sweeps, RealHostsAreTheFirstOfTheList) {
   EXPECT_EQ(words.back(), "run.seed=1");
 }
 
+TEST_F(Sweeps, HostsThatShareNothingGetWhatACellNeedsAndItsRunIsFetched) {
+  const SweepConfig c =
+      config("setups = ['2x1']\n[hosts]\nlist = 'a,b'\nssh = ['--ssh-user', 'ana']\npush = true\n",
+             {"sweep.folder=sweeps/s"});
+  auto all = expand_sweep(c);
+  const std::string cell = "sweeps/s/cells/2x1_seed-1";
+  const Names reached = {"--hosts", cell + "/hosts.txt", "--ssh-user", "ana"};
+  const Names words = cell_command(c, all[0], false);
+  EXPECT_EQ(Names(words.begin() + 2, words.begin() + 6), reached);
+  EXPECT_EQ(words[6], "--push");
+  EXPECT_EQ(words.back(), "run.seed=1");
+  all[0].record.attempts = 2;
+  EXPECT_EQ(cell_command(c, all[0], false).back(), "--resume=auto");
+  const Names fetching = fetch_command(c, all[0]);
+  EXPECT_EQ(fetching[1], "fetch");
+  EXPECT_EQ(Names(fetching.begin() + 2, fetching.begin() + 6), reached);
+  EXPECT_EQ(fetching.back(), cell + "/run");
+  EXPECT_ERROR(config("setups = ['2x1']\n[hosts]\nlist = 'a,b'\npush = true\n"), ConfigError,
+               "expected a path below the present folder");
+  EXPECT_ERROR(config("[hosts]\npush = true\n"), ConfigError, "but no hosts are given");
+}
+
 TEST_F(Sweeps, MistakesAreSaidWithTheirPlace) {
   EXPECT_ERROR(cells("[grid]\n'optimizer.lrr' = [1]\n"), ConfigError,
                "s.toml:6:19: optimizer.lrr: unknown key; did you mean optimizer.lr?");
