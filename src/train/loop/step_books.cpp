@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "base/clock.h"
 #include "dist/account/progress.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kTotals = sizeof(StepTotals) / sizeof(double);
 static_assert(sizeof(StepTotals) == kTotals * sizeof(double));
+static_assert(std::is_trivially_copyable_v<StepTotals>);
 
 }  // namespace
 
@@ -67,7 +69,7 @@ void StepBooks::write_message(StepPass& pass) const {
 }
 
 void StepBooks::read_message(StepPass& pass) const {
-  std::memcpy(&pass.totals, pass.message.data(), sizeof(StepTotals));
+  std::memcpy(static_cast<void*>(&pass.totals), pass.message.data(), sizeof(StepTotals));
 }
 
 StepBooks::Account StepBooks::account() const {
