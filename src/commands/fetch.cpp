@@ -11,6 +11,7 @@
 #include "commands/host_arguments.h"
 #include "commands/mirrored_run.h"
 #include "commands/push.h"
+#include "data/store/object_store.h"
 #include "launch/fetch/fetch.h"
 #include "launch/jobs/find_job.h"
 

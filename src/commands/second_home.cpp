@@ -120,7 +120,7 @@ void SecondHome::open(const CheckpointSection& section, const RunFolder& folder)
                                folder);
 }
 
-std::unique_ptr<Observer> SecondHome::observer(const RunFolder& folder) {
+std::unique_ptr<Observer> SecondHome::observer(const RunFolder& folder) const {
   if (!mirror_) return nullptr;
   return std::make_unique<MirrorObserver>(*mirror_, folder);
 }

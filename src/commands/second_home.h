@@ -32,7 +32,7 @@ class SecondHome {
   void open(const CheckpointSection& section, const RunFolder& folder);
 
   // Tells the mirror of checkpoints and metrics.jsonl of what it did; nothing without a mirror.
-  std::unique_ptr<Observer> observer(const RunFolder& folder);
+  std::unique_ptr<Observer> observer(const RunFolder& folder) const;
 
   // Lets it finish and writes what it did since.
   void finish(const RunFolder& folder, bool hurried);
