@@ -110,7 +110,7 @@ std::string url_of(const StoreAddress& address, const AwsSettings& aws, const S3
   auto region = answer.headers.find("x-amz-bucket-region");
   const std::string where =
       region != answer.headers.end() ? region->second : answer.element("Region");
-  auto refuse = [&](Error error, const std::string& advice) {
+  auto refuse = [&](auto error, const std::string& advice) {
     error.set_cause(code.empty() ? fmt::format("the server answers {}", answer.status)
                                  : fmt::format("{}: {}", code, message));
     if (!advice.empty()) error.set_advice(advice);

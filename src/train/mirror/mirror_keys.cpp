@@ -79,7 +79,8 @@ MirrorListing list_mirror(ObjectStore& store) {
 std::map<std::string, DoneFile> parse_done(const std::string& text, const std::string& place) {
   std::map<std::string, DoneFile> out;
   try {
-    for (const auto& [name, file] : MirrorJson::parse(text).items()) {
+    const MirrorJson json = MirrorJson::parse(text);
+    for (const auto& [name, file] : json.items()) {
       if (name.find('/') != std::string::npos || name.starts_with('.')) continue;
       out[name] = {.bytes = file.at("bytes"), .sha256 = file.at("sha256")};
     }

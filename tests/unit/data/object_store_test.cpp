@@ -34,8 +34,9 @@ std::string thrown(Call call) {
   return "nothing was thrown";
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+::testing::AssertionResult holds(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "not in: " << text;
 }
 
 // What every store does.
