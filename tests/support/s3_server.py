@@ -140,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refusal(400, "XAmzContentSHA256Mismatch", "the body has another hash")
 
     def read_body(self, fault):
-        left, body = int(self.headers.get("Content-Length") or 0), b""
+        left, pieces = int(self.headers.get("Content-Length") or 0), []
         if "cut" in fault and self.command == "PUT":
             self.rfile.read(min(left, fault["cut"]))
             self.close_connection = True
@@ -149,8 +149,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         while left > 0:
             time.sleep(fault.get("slow", 0))
             piece = self.rfile.read(min(left, SLICE))
-            body, left = body + piece, left - len(piece)
-        return body
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
 
     def handle_one(self):
         path, _, query = self.path.partition("?")
