@@ -212,6 +212,8 @@ S3Answer send_s3(const StoreAddress& address, const StoreOptions& options,
                  const S3Request& request) {
   const AwsSettings aws = find_aws_settings();
   std::vector<std::string> headers{"x-amz-content-sha256: " + hash_of(request)};
+  // Without it libcurl calls the body a form, which some servers then take apart.
+  if (request.method == "POST") headers.push_back("Content-Type: application/xml");
   if (!aws.token.empty()) headers.push_back("x-amz-security-token: " + aws.token);
   HttpRequest http(url_of(address, aws, request), headers, {});
   CURL* c = http.handle();
