@@ -276,7 +276,7 @@ std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& con
 void check_arguments(const TrainArguments& a, int ranks) {
   if (!a.resume.empty() && a.resume != kGivenAlone && a.resume != kResumeAuto) {
     throw ConfigError(
-        "--resume={}: expected --resume, --resume=auto or an address such as s3://BUCKET/RUN",
+        "--resume={}: expected --resume or --resume=auto, or an address such as s3://BUCKET/RUN",
         a.resume);
   }
   if (a.expected_hosts > ranks) {

@@ -125,8 +125,7 @@ std::optional<int64_t> Mirror::choose() {
     if (old == waiting_.end()) break;
     drop(old->first, old->second.generation);
   }
-  copying_ = std::prev(waiting_.end())->first;
-  return copying_;
+  return last;
 }
 
 // What an earlier process did not copy any more.
@@ -172,8 +171,6 @@ void Mirror::copy_what_waits() {
     copy_checkpoint(*step, waiting);
     remove_old(*step);
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  copying_.reset();
 }
 
 void Mirror::copy_checkpoint(int64_t step, const Waiting& waiting) {
@@ -190,7 +187,6 @@ void Mirror::copy_checkpoint(int64_t step, const Waiting& waiting) {
     bytes = -1;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  copying_.reset();
   drop(step, waiting.generation);
   if (bytes < 0) return;
   newest_ = std::max(newest_, step);
@@ -285,7 +281,6 @@ void Mirror::work() {
 
 // REQUIRES mutex_.
 void Mirror::note_failure(const std::string& problem) {
-  copying_.reset();
   if (problem != problem_) log_warning("mirror: not copied, will be tried again: {}", problem);
   problem_ = problem;
   news_.push_back({.time = unix_seconds(), .error = problem});

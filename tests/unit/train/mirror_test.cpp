@@ -131,6 +131,9 @@ TEST_F(MirrorTest, GivesUpAtItsLimitAndTheNextProcessGoesOn) {
   hasty.wait_seconds = 0.3;
   {
     Mirror mirror(hasty, run);
+    for (int i = 0; i < 2000 && mirror.take_news().empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the first failure
+    }
     EXPECT_FALSE(mirror.finish(true));
   }
   EXPECT_EQ(said()["complete"], false);
