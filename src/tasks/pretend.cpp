@@ -124,6 +124,7 @@ void PretendConfig::describe(Fields& f) {
 void PretendBatchConfig::describe(Fields& f) {
   f("items", &items, AtLeast{1}, "items of one optimizer step, all ranks together");
   f("accumulate", &accumulate, AtLeast{1}, "micro-batches that each rank adds up in one step");
+  shares.describe(f);
 }
 
 void Pretend::describe(Fields& f) {
@@ -188,7 +189,7 @@ int64_t Pretend::first_item_of(const std::string& split) const {
 std::unique_ptr<Batch> Pretend::make_batch(const BatchPosition& at) {
   std::this_thread::sleep_for(milliseconds(pretend_.batch_milliseconds));
   const int64_t items = targets_in_step(at.epoch, at.step_in_epoch);
-  const int64_t begin = items * at.part / at.parts, end = items * (at.part + 1) / at.parts;
+  const auto [begin, end] = at.parts.range(items, at.part);
   if (begin == end) return nullptr;
   auto batch = std::make_unique<PretendedItems>();
   batch->first = at.step_in_epoch * batch_.items + begin;

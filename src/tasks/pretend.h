@@ -39,6 +39,7 @@ struct PretendConfig {  // section [pretend]
 struct PretendBatchConfig {  // section [batch]
   int64_t items = 64;
   int64_t accumulate = 1;
+  SharesConfig shares;
 
   void describe(Fields& f);
 };
@@ -54,6 +55,7 @@ class Pretend : public Task {
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
   int64_t accumulate() const override { return batch_.accumulate; }
+  const SharesConfig* shares() const override { return &batch_.shares; }
   const char* unit() const override { return "item"; }
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
