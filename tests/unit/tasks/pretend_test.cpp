@@ -22,6 +22,8 @@ std::unique_ptr<Task> opened(const std::vector<std::string>& settings = {}) {
   return task;
 }
 
+StepParts in_parts(int64_t parts) { return StepParts(equal_shares(1, parts)); }
+
 struct Pass {
   double loss = 0;
   torch::Tensor gradients;  // [weights], sums
@@ -32,7 +34,8 @@ Pass pass_in(int64_t parts, const std::vector<std::string>& settings = {}) {
   const auto task = opened(settings);
   Pass out;
   for (int64_t part = 0; part < parts; ++part) {
-    const auto batch = task->make_batch({.step_in_epoch = 5, .part = part, .parts = parts});
+    const auto batch =
+        task->make_batch({.step_in_epoch = 5, .part = part, .parts = in_parts(parts)});
     if (batch == nullptr) continue;
     const LossParts loss = task->loss(*batch, 6);
     out.loss += loss.loss.item<double>();
@@ -78,7 +81,7 @@ TEST(Pretend, LossFallsOnTheWayDownTheGradient) {
 TEST(Pretend, TakesTheTimeOfItsShare) {
   const auto task = opened({"pretend.step_milliseconds=256", "batch.items=64"});
   auto seconds = [&](int64_t parts) {
-    const auto batch = task->make_batch({.parts = parts});
+    const auto batch = task->make_batch({.parts = in_parts(parts)});
     const auto begin = std::chrono::steady_clock::now();
     task->loss(*batch, 1).loss.backward();
     return seconds_since(begin);
