@@ -18,9 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kTravelling = 32;  // operations in a heartbeat
-constexpr milliseconds kTurn{250};       // between two turns of the thread
-constexpr milliseconds kSoon{50};        // while something is about to be decided
+constexpr milliseconds kTurn{250};  // between two turns of the thread
+constexpr milliseconds kSoon{50};   // while something is about to be decided
 // Time from the verdict to the forced end of a rank that does not stop by itself: while it
 // computes, while it writes a checkpoint, and while it is ending.
 constexpr seconds kStuck{3}, kStuckSaving{60}, kStuckLeaving{30};
@@ -188,7 +187,7 @@ void Heartbeat::look_at_myself(Time now) {
   mine.status.progress = progress_.view();
   mine.seen = now;
   mine.presence = Presence::kHere;
-  mine.operations = progress_.operations(kTravelling);
+  mine.operations = progress_.operations(kBeatOperations);
   look_at_host(mine);
   const bool news = !new_trouble_.empty() || !new_failure_.empty();
   if (now >= next_beat_ || news) {

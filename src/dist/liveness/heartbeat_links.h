@@ -60,6 +60,7 @@ class FollowerLink {
   FollowerLink(const std::string& meeting, RankIdentity& identity);
 
   void add_to(std::vector<pollfd>& wanted) const;
+  // Sends of `newest`, this rank's newest operations, those that rank 0 was not told of.
   void beat(RankStatus status, const std::vector<OperationRecord>& newest);
   void tell(const MachineFigures& machine);  // skipped when the network is slow
   void say(BeatType type, std::string_view text);
@@ -73,6 +74,7 @@ class FollowerLink {
 
   BeatSocket link_;
   bool leader_done_ = false;
+  uint64_t told_operation_ = 0;  // the newest that rank 0 was told of
   // Round trip and offset of the newest answers, in seconds. The quickest answer
   // gives the best estimate.
   std::array<std::pair<double, double>, 16> clocks_{};
