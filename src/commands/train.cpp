@@ -1,7 +1,9 @@
 #include "commands/train.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -126,6 +128,9 @@ void write_error(const RunFolder& folder, int rank, const Error& error) {
   write_file(folder.error_of(rank), "error: " + error.describe() + "\n");
 }
 
+// Whether a thread of this process still waits for a disk, as nothing can end it.
+bool leaves_a_thread = false;
+
 int train_in(World& world, RunConfig& config, const RunFolder& folder,
              const TrainArguments& arguments) {
   BucketClock clock;
@@ -148,6 +153,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  leaves_a_thread = trainer.waits_for_data();
   return 128 + signal;
 }
 
@@ -341,7 +347,12 @@ int train(const Arguments& arguments) {
   std::unique_ptr<RunLock> lock;  // until this process ends
   if (environment.rank == 0) lock = open_new_folder(folder, config, parsed, environment);
   try {
-    return run_training(config, environment, parsed);
+    const int code = run_training(config, environment, parsed);
+    if (leaves_a_thread) {
+      std::fflush(nullptr);
+      ::_exit(code);
+    }
+    return code;
   } catch (const Error& error) {
     write_error(folder, environment.rank, error);
     throw;

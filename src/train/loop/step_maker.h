@@ -1,6 +1,7 @@
 // Prepares this rank's share of each step ahead of its use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -23,7 +24,9 @@ class StepMaker {
  public:
   // The first step made is the one after `position`. A step is split among `ranks` ranks, of which
   // those of `world` take their shares. `task` and `world` must outlive this.
-  StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks);
+  // Once `left` is true, next() returns no more and touches nothing: its thread outlives both.
+  StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks,
+            std::shared_ptr<const std::atomic<bool>> left = nullptr);
 
   // Called on the prefetch thread. Throws what Task::make_batch() throws.
   StepBatch next();
@@ -33,6 +36,7 @@ class StepMaker {
   World& world_;
   int64_t ranks_;
   int64_t epoch_, step_in_epoch_;  // of the step that next() makes
+  std::shared_ptr<const std::atomic<bool>> left_;
 };
 
 }  // namespace lockstep

@@ -14,16 +14,29 @@ namespace {
 
 // Runs forward and backward over every micro-batch. Gradients accumulate locally; while the last
 // micro-batch is still in its backward pass, finished buckets are already being all-reduced.
-StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int64_t step) {
-  StepPass pass{.numerics = state.guard.numerics(batch.targets),
-                .loss_scale = state.guard.loss_scale()};
+//
+// A stop gives the step up where another micro-batch would begin, or where there is no batch. Then
+// this rank still takes part in the sums, by which all learn of it. Groups that take steps on their
+// own never give one up: they must all come to the same step.
+StepPass forward_and_backward(TrainingState& state, const std::optional<StepBatch>& batch,
+                              const StepInputs& inputs, int64_t step) {
+  const int64_t targets = batch ? batch->targets : 1;
+  StepPass pass{.numerics = state.guard.numerics(targets), .loss_scale = state.guard.loss_scale()};
   state.task.compute_with(pass.numerics);
   RankProgress& progress = state.world.progress();
   const double scale = pass.numerics.loss_scale;
-  const double unit = scale * static_cast<double>(batch.targets);  // reduce() divides by it
+  const double unit = scale * static_cast<double>(targets);  // reduce() divides by it
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
-  for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
-    state.reducer.prepare(exchanges && micro_batch == batch.micro_batches.back(), unit);
+  bool prepared = false;
+  if (!batch) pass.own.given_up = 1;
+  for (std::size_t i = 0; batch && i < batch->micro_batches.size(); ++i) {
+    const std::unique_ptr<Batch>& micro_batch = batch->micro_batches[i];
+    if (i > 0 && !state.local.is_local(step) && inputs.stop_asked()) {
+      pass.own.given_up = 1;
+      break;
+    }
+    prepared = exchanges && i + 1 == batch->micro_batches.size();
+    state.reducer.prepare(prepared, unit);
     progress.enter(Phase::kForward);
     LossParts parts = state.task.loss(*micro_batch, step);
     progress.enter(Phase::kBackward);
@@ -31,7 +44,7 @@ StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int6
     pass.own.add(parts, *micro_batch);
   }
   // A rank without a share adds nothing, but still receives.
-  if (batch.micro_batches.empty()) state.reducer.prepare(exchanges, unit);
+  if (exchanges && !prepared) state.reducer.prepare(exchanges, unit);
   return pass;
 }
 
@@ -49,6 +62,7 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
   pass.wait_seconds = seconds_since(before_wait);
   state.world.progress().enter(Phase::kOptimizer);
   books.read_message(pass);
+  if (pass.totals.given_up > 0) return;
 
   state.frozen.drop_gradients();
   const torch::Tensor& gradients = state.task.parameters().gradients();
@@ -114,26 +128,33 @@ void advance(TrainingState& state, const StepBatch& batch, bool counts) {
   state.epoch_done = batch.ends_epoch;
 }
 
+StepOutcome give_up(TrainingState& state, const StepBooks& books, const StepPass& pass) {
+  torch::Tensor(state.task.parameters().gradients()).zero_();
+  state.statistics.go_back();
+  return books.close_given_up(pass);
+}
+
 }  // namespace
 
 StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
   const int64_t step = state.position.step + 1;
   StepBooks books(state);
-  const StepBatch batch = books.fetch(inputs);  // made on the prefetch thread
+  const std::optional<StepBatch> batch = books.fetch(inputs);  // made on the prefetch thread
   state.hook.set_reach(state.local.reach(step));
   StepPass pass;
   do {  // once, unless a 16-bit format did not suffice
     state.statistics.remember();
-    pass = forward_and_backward(state, batch, step);
+    pass = forward_and_backward(state, batch, inputs, step);
     reduce(state, books, step, pass);
+    if (pass.totals.given_up > 0) return give_up(state, books, pass);
     guard(state, pass);
   } while (pass.verdict == StepVerdict::kRepeat);
   if (pass.verdict == StepVerdict::kUpdate) {
     clip(state, pass);
     update(state, pass);
   }
-  const StepOutcome outcome = books.close(batch, pass);
-  advance(state, batch, outcome.counts);
+  const StepOutcome outcome = books.close(*batch, pass);
+  advance(state, *batch, outcome.counts);
   return outcome;
 }
 

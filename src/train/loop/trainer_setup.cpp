@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/collectives/fingerprint.h"
+#include "dist/liveness/heartbeat.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/config/hyper_fields.h"
 #include "train/config/precision.h"
@@ -56,6 +57,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   if (config_.training.fit_memory) {
     fit_to_memory(task_, world_, state_->reducer, config_.training.fit_megabytes * 1e6);
   }
+  world.heartbeat().stop_news().follow(&stop_signal);
   state_->local.begin(state_->position.step);
   equal_step_ = state_->position.step;
   start_observers();
@@ -189,7 +191,7 @@ void Trainer::find_place() {
 void Trainer::start_batches() {
   const RunPosition& position = state_->position;
   const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
-  StepMaker maker(task_, world_, position, ranks);
+  StepMaker maker(task_, world_, position, ranks, left_);
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); });
 }
 
