@@ -124,6 +124,9 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
   s.host_timeout = to_time("--host-timeout", a.host_timeout);
   s.poll = to_time("--host-poll", a.host_poll, 0.1);
   launch.silence = to_time("--silence", a.silence, 1);
+  if (a.spot != "auto") cloud_of_name(a.spot);
+  const char* metadata = std::getenv("LOCKSTEP_METADATA");
+  launch.spot = {.cloud = a.spot, .metadata = metadata == nullptr ? "" : metadata};
 }
 
 struct RunFacts {

@@ -44,6 +44,10 @@ void describe(CommandLine& app, LaunchArguments& a) {
   app.add_option("--silence", a.silence,
                  "seconds without a sign of life that mean a host is lost (default 5)")
       ->group(group);
+  app.add_option("--spot", a.spot,
+                 "stop before the cloud takes a machine: auto (where there is one), no, aws, "
+                 "google, azure")
+      ->group(group);
   app.add_flag("--detach", a.detach, "the launcher runs on a host and goes on without this machine")
       ->group(group);
   app.add_option("--from", a.from, "with --detach: the host for the launcher (default: the first)")
@@ -80,6 +84,7 @@ Arguments options_for_host(const LaunchArguments& a) {
   add("--host-timeout", a.host_timeout, defaults.host_timeout);
   add("--host-poll", a.host_poll, defaults.host_poll);
   add("--silence", a.silence, defaults.silence);
+  add("--spot", a.spot, defaults.spot);
   if (a.pin) out.push_back("--pin");
   return out;
 }

@@ -18,6 +18,7 @@ struct LaunchArguments {
   int restarts = -1, min_hosts = 0;
   bool pin = false, push = false;
   bool detach = false;
+  std::string spot = "auto";
   std::string from;  // the host for the launcher
   std::string job;   // whose launcher this is; empty: nobody's
 };

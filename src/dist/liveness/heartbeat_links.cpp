@@ -137,6 +137,12 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
       seen.machine = body.take<MachineFigures>();
       seen.machine.gpus = std::clamp(seen.machine.gpus, 0, kMostGpus);
       return;
+    case BeatType::kStop: {
+      const auto stop = body.take<StopMessage>();
+      if (stop.kind == StopMessage::kAsked) seen.stop_here = true;
+      if (stop.kind == StopMessage::kFirst) seen.stop_first = stop.step;
+      return;
+    }
     default:
       return;
   }
@@ -223,6 +229,7 @@ std::optional<RankVerdict> FollowerLink::serve(std::vector<RankSeen>& ranks, Tim
     BeatReader body(frame->body);
     if (frame->type == BeatType::kAnswer) hear_answer(*frame, ranks, now);
     if (frame->type == BeatType::kFarewell) leader_done_ = true;
+    if (frame->type == BeatType::kStop) stops_.push_back(body.take<StopMessage>());
     if (frame->type != BeatType::kVerdict) continue;
     verdict.emplace();
     for (auto left = body.take<uint32_t>(); left > 0; --left) {

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "dist/liveness/failure_detector.h"
+#include "dist/liveness/stop_news.h"
 #include "dist/rank/token.h"
 
 namespace lockstep {
@@ -26,6 +27,7 @@ enum class BeatType : uint32_t {
   kFarewell,      // both ways: done; the end of the connection is no failure
   kVerdict,       // to the others: a RankVerdict
   kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
+  kStop,          // both ways: StopMessage
 };
 
 inline constexpr std::ptrdiff_t kBeatOperations = 32;  // the newest, that rank 0 remembers of each

@@ -56,7 +56,10 @@ class Agent : RankEvents {
       : options_(options),
         ranks_(loop_, *this, 0),  // first, as its orphan killer must inherit nothing of the rest
         signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP}),
-        channel_(loop_, take_descriptor(0, O_RDONLY), take_descriptor(1, O_WRONLY)) {}
+        channel_(loop_, take_descriptor(0, O_RDONLY), take_descriptor(1, O_WRONLY)),
+        notices_(loop_, options.spot,
+                 {.on_notice = [this](const HostNotice& n) { channel_.send(kNotice, encode(n)); },
+                  .on_words = [](const std::string& w) { fmt::print(stderr, "{}\n", w); }}) {}
 
   int run();
 
@@ -82,6 +85,7 @@ class Agent : RankEvents {
   RankSet ranks_;
   SignalQueue signals_;
   Channel channel_;
+  NoticeWatch notices_;
   Descriptor store_;
   std::chrono::milliseconds grace_{0};  // of the current attempt
   Clock::time_point next_beat_ = Clock::now(), next_day_ = next_beat_;
@@ -110,7 +114,7 @@ int Agent::run() {
   say_hello();
   while (!leaving_ || !ranks_.idle()) {
     std::optional<Clock::time_point> until = ranks_.next_deadline();
-    if (!leaving_) until = earlier(until, next_beat_);
+    if (!leaving_) until = earlier(until, earlier(notices_.next_deadline(), next_beat_));
     loop_.wait(until);
     check_time();
     ranks_.pause_output(!leaving_ && channel_.waiting() > kMostUnsent);
@@ -122,6 +126,8 @@ int Agent::run() {
 void Agent::check_time() {
   Clock::time_point now = Clock::now();
   ranks_.check_time(now);
+  notices_.watch(!leaving_ && !ranks_.idle());
+  notices_.check_time(now);
   if (leaving_) return;
   if (options_.daily && now >= next_day_) {
     options_.daily();

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "launch/job/rank_set.h"
+#include "launch/job/spot_notice.h"
 
 namespace lockstep {
 
@@ -28,8 +29,9 @@ enum MessageKind : char {
   kRankEnd = 'X',     // RankEndMessage
   kRankKilled = 'K',  // the rank
   kIdle = 'I',
-  kTold = 'T',   // the signal that asked the agent to stop
-  kError = 'F',  // RemoteFailure
+  kTold = 'T',    // the signal that asked the agent to stop
+  kNotice = 'N',  // HostNotice
+  kError = 'F',   // RemoteFailure
   // Heartbeat, both ways, every second.
   kBeat = 'b',
 };
@@ -93,6 +95,7 @@ std::string encode(const StopOrder& message);
 std::string encode(const RankBytes& message);
 std::string encode(const RankEndMessage& message);
 std::string encode(const RemoteFailure& message);
+std::string encode(const HostNotice& message);
 std::string encode_number(int64_t number);
 
 template <typename Message>

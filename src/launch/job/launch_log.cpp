@@ -38,6 +38,11 @@ void LaunchLog::note(const LaunchEvent& event, const Attempt& attempt, const std
   if (!host.empty()) json["host"] = host;
   if (event.rank >= 0) json["rank"] = event.rank;
   if (event.seconds >= 0) json["seconds"] = event.seconds;
+  if (!event.notice.cloud.empty()) {
+    json["cloud"] = event.notice.cloud;
+    json["action"] = event.notice.action;
+    json["deadline"] = event.notice.deadline;
+  }
   if (!event.text.empty()) json["text"] = to_utf8(to_code_points(event.text));
   write(json.dump() + "\n");
 }

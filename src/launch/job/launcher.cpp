@@ -55,6 +55,7 @@ class Launcher : HostEvents, SupervisorActions {
   void on_prepared(int host, const Prepared& prepared) override;
   void on_store_open(int host, int port) override;
   void on_told(int host, int signal) override;
+  void on_notice(int host, const HostNotice& notice) override;
   void on_lost(int host, const Error& why, bool final) override;
   void on_host_words(int host, const std::string& line) override;
   void on_output(int rank, Stream stream, std::string_view bytes) override;
@@ -106,7 +107,8 @@ std::vector<Seat> seats_of(const Launch& launch, EventLoop& loop, HostEvents& ev
   for (const Host& host : launch.hosts.hosts)
     out.push_back({.host = host, .control = {}, .agent = {}});
   if (out.empty()) {
-    out.push_back({.host = {}, .control = make_local_host(loop, events, 0), .agent = {}});
+    out.push_back(
+        {.host = {}, .control = make_local_host(loop, events, 0, launch.spot), .agent = {}});
   }
   return out;
 }
@@ -184,8 +186,8 @@ void Launcher::connect(int host) {
     return;
   }
   Seat& seat = seats_[host];
-  AgentPlace place{seat.host,       host,       launch_.remote,
-                   launch_.silence, seat.agent, launch_.agent_words};
+  AgentPlace place{seat.host,           host,        launch_.remote, launch_.silence, seat.agent,
+                   launch_.agent_words, launch_.spot};
   if (seat.control) leaving_.push_back(std::move(seat.control));
   seat.control = make_remote_host(loop_, *this, place);
 }
@@ -334,8 +336,13 @@ void Launcher::note(const LaunchEvent& event) {
 
 void Launcher::on_told(int host, int signal) { supervisor_.host_told(host, signal, Clock::now()); }
 
+void Launcher::on_notice(int host, const HostNotice& notice) {
+  supervisor_.host_noticed(host, notice, Clock::now());
+}
+
 void Launcher::on_host_words(int host, const std::string& line) {
-  output_.note(fmt::format("[{}] {}", seats_[host].host.name, line));
+  output_.note(here() ? "lockstep launch: " + line
+                      : fmt::format("[{}] {}", seats_[host].host.name, line));
 }
 
 void Launcher::on_output(int rank, Stream stream, std::string_view bytes) {

@@ -12,6 +12,7 @@
 
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
+#include "launch/job/notice_watch.h"
 #include "launch/job/rank_set.h"
 #include "launch/job/supervisor.h"
 #include "launch/processes/first_failure.h"
@@ -37,6 +38,8 @@ struct Launch {
   bool needs_gpus = false;                  // one for each rank
   std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
   std::vector<std::string> agent_words;     // further arguments for each agent
+
+  SpotOptions spot;  // notices of the hosts' clouds
 
   std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
 };

@@ -36,6 +36,10 @@ std::vector<std::string> agent_command(const AgentPlace& place) {
   words.insert(
       words.end(),
       {"--silence", fmt::format("{:g}", std::chrono::duration<double>(place.silence).count())});
+  if (place.spot.cloud != "auto") words.insert(words.end(), {"--spot", place.spot.cloud});
+  if (!place.spot.metadata.empty()) {
+    words.insert(words.end(), {"--metadata", place.spot.metadata});
+  }
   if (place.replaces) {
     words.push_back("--replaces");
     words.push_back(fmt::format("{}:{}", place.replaces->pid, place.replaces->started));
@@ -182,6 +186,8 @@ void RemoteHost::take_rank_event(const Frame& frame) {
       return events_.on_idle(place_.index);
     case kTold:
       return events_.on_told(place_.index, static_cast<int>(decode_number(frame.payload)));
+    case kNotice:
+      return events_.on_notice(place_.index, decode<HostNotice>(frame.payload));
     case kError: {
       auto failure = decode<RemoteFailure>(frame.payload);
       return lose(Error(failure.code, fmt::format("host {}: {}", place_.host.name, failure.text)),

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "launch/job/spot_notice.h"
 #include "launch/processes/event_loop.h"
 #include "launch/processes/first_failure.h"
 
@@ -46,7 +48,8 @@ struct LaunchEvent {
   std::string event;  // "start", "failure", "host_lost", ...
   std::string text;   // for a person; empty: not shown
   int host = -1, rank = -1;
-  double seconds = -1;  // what the event measures; negative: nothing
+  double seconds = -1;     // what the event measures; negative: nothing
+  HostNotice notice = {};  // of "notice" and "notice_withdrawn"
 };
 
 // How the job ended.
@@ -87,6 +90,8 @@ class Supervisor {
   void host_idle(int host, Time now);
   // Somebody else asked the machine, or one of its ranks, to stop.
   void host_told(int host, int signal, Time now);
+  // The host's cloud takes the machine away at that time, or withdraws that.
+  void host_noticed(int host, const HostNotice& notice, Time now);
   void rank_ended(const RankEnd& end);
   void progressed();  // a checkpoint was saved
   void interrupted(int signal, Time now);
@@ -130,6 +135,7 @@ class Supervisor {
   void give_up_first_start(bool final);
   int needed_hosts() const;
   int count_ready() const;
+  bool release_reclaimed(Time now);
   bool may_restart(const std::optional<RankEnd>& failure) const;
   std::string describe_hosts() const;
 
@@ -143,13 +149,18 @@ class Supervisor {
   std::vector<RankEnd> ends_;
   std::optional<Error> host_failure_;  // of the current attempt
   int failures_ = 0;                   // in a row, without progress between them
-  int interrupted_by_ = 0, reclaimed_by_ = 0, reclaimed_host_ = -1;
+  int interrupted_by_ = 0, reclaimed_by_ = 0;
+  std::set<int> reclaimed_;  // hosts of the attempt that were asked to stop
   bool killed_ = false;
   bool hopeless_ = false;  // the first start has become impossible
   Time now_, not_before_, gather_until_;
   std::optional<Time> settle_until_, failed_at_;
   std::optional<JobVerdict> verdict_;
 };
+
+// Returns the time for the ranks of a machine that is taken away in so many seconds: less a margin
+// for what follows the ranks' last checkpoint.
+std::chrono::milliseconds grace_before(double seconds_left);
 
 // Returns the delay from a failure to the next attempt: none, then 1, 2, 4, ... 60 s.
 std::chrono::milliseconds restart_delay(int failures_in_a_row);
