@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Of all launchers of the job until now, or until it ended, or until a host last heard of it; by the
-// prices it was started with. Nothing without prices.
+// Of all launchers of the job until now, or until it ended, or until a host last heard of it; by
+// the prices it was started with. Nothing without prices.
 std::optional<double> spent_on_job(const FoundJob& job);
 
 // What the job's launcher was started with; empty: the option was not given.

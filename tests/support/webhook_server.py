@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A webhook for tests: FOLDER gets each posted body as post_0.json, post_1.json, ...; the log gets
-"POST /path STATUS". A path that begins with /absent is answered 404, /down 503, and /hang never. The
+"POST /path STATUS". A path that begins with /absent is answered 404, /down 503, /hang never. The
 same words on the command line as archive_server.py; its standard input keeps it alive.
 """
 import argparse
@@ -16,7 +16,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         server = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status = 404 if self.path.startswith("/absent") else 503 if self.path.startswith("/down") else 200
+        faults = {"/absent": 404, "/down": 503}
+        status = next((s for start, s in faults.items() if self.path.startswith(start)), 200)
         with server.lock:
             if status == 200:
                 part = server.folder / "part"
