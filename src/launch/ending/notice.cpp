@@ -48,7 +48,8 @@ std::string dump(const NoticeJson& json) {
 NotifyTarget url_target(const std::string& url) {
   const std::string host = part_of_url(url, CURLUPART_HOST);
   const bool plain = std::all_of(url.begin(), url.end(), [](unsigned char c) { return c > ' '; });
-  if (host.empty() || !plain) {
+  const char after_scheme = url[url.find("://") + 3];  // libcurl passes over a third slash
+  if (host.empty() || !plain || after_scheme == '/') {
     throw ConfigError("--notify {}...: not a URL of http or https with a host",
                       url.substr(0, url.find("://") + 3));
   }

@@ -88,7 +88,8 @@ std::optional<PowerFile> read_power_file(const fs::path& path) {
   return out;
 }
 
-// Agents of this machine, other than this process: those in its network and with its processes.
+// Agents of this machine, other than this process: those in its network. Those of other users show
+// their network to root alone, and count for it alone.
 bool other_agents_live() {
   std::error_code none;
   const fs::path own = fs::read_symlink("/proc/self/ns/net", none);
@@ -105,7 +106,7 @@ bool other_agents_live() {
       continue;
     }
     std::error_code unknown;
-    if (fs::read_symlink(entry.path() / "ns/net", unknown) == own || unknown) return true;
+    if (fs::read_symlink(entry.path() / "ns/net", unknown) == own && !unknown) return true;
   }
   return false;
 }
