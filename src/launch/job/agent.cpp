@@ -17,6 +17,8 @@
 #include "base/usable_cores.h"
 #include "dist/collectives/machines.h"
 #include "dist/rank/network.h"
+#include "launch/ending/power_watch.h"
+#include "launch/ending/run_copies.h"
 #include "launch/hosts/host_address.h"
 #include "launch/job/channel.h"
 #include "launch/jobs/job_record.h"
@@ -87,6 +89,7 @@ class Agent : RankEvents {
   Channel channel_;
   NoticeWatch notices_;
   Descriptor store_;
+  PowerWatch power_;
   std::chrono::milliseconds grace_{0};  // of the current attempt
   Clock::time_point next_beat_ = Clock::now(), next_day_ = next_beat_;
   bool leaving_ = false;
@@ -137,6 +140,7 @@ void Agent::check_time() {
     channel_.send(kBeat);
     next_beat_ = now + kBeatEvery;
   }
+  if (now - channel_.last_heard() <= 2 * kBeatEvery) power_.heard();
   if (now - channel_.last_heard() > options_.silence) {
     loop_.wait(now);
     if (Clock::now() - channel_.last_heard() > options_.silence) leave("it says nothing any more");
@@ -183,6 +187,17 @@ void Agent::obey(const Frame& frame) {
     case kKill:
       ranks_.kill();
       break;
+    case kAskCopies:
+      channel_.send(kCopies, to_text(look_at_copies(in_home(std::string(frame.payload)))));
+      break;
+    case kPowerOff:
+      power_.off_in(std::chrono::milliseconds(decode_number(frame.payload)));
+      channel_.send(kDone);
+      break;
+    case kStandDown:
+      power_.stand_down();
+      channel_.send(kDone);
+      break;
     default:  // a heartbeat, or a later launcher's message
       break;
   }
@@ -205,6 +220,11 @@ Prepared Agent::prepare(const PrepareOrder& order) {
     throw ConfigError(
         "{} leads back to this machine, not to another host; give the hosts' private addresses",
         order.towards);
+  }
+  if (order.power.command.empty()) {
+    PowerWatch::clear();
+  } else {
+    power_.arm(order.power);
   }
   return {local.address, local.interface};
 }

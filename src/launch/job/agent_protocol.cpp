@@ -32,6 +32,12 @@ void fields_of(Message& m,
   f("program", m.program);
   f("interface", m.interface);
   f("towards", m.towards);
+  f("power_command", m.power.command);
+  f("power_after", m.power.after_seconds);
+  f("power_run", m.power.run_folder);
+  f("power_leads", m.power.leads);
+  f("power_mirrored", m.power.mirrored);
+  f("power_anyway", m.power.anyway);
 }
 
 template <typename Message, typename Visitor>

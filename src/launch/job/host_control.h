@@ -23,6 +23,7 @@ class HostEvents : public RankEvents {
   // The last event of this host. `final`: another attempt would not help.
   virtual void on_lost(int host, const Error& why, bool final) = 0;
   virtual void on_host_words(int host, const std::string& line) = 0;  // ssh's output or the agent's
+  virtual void on_answer(int host, char kind, std::string_view payload) = 0;  // to ask()
 };
 
 class HostControl {
@@ -33,6 +34,9 @@ class HostControl {
   virtual void start(const StartOrder& order) = 0;
   virtual void stop(std::chrono::milliseconds grace, bool tell) = 0;
   virtual void kill() = 0;
+  // Sends kAskCopies, kPowerOff or kStandDown; answered by on_answer(), of this machine's own ranks
+  // never.
+  virtual void ask(char kind, const std::string& payload) = 0;
   virtual void leave() = 0;         // nothing runs there and nothing will: its agent may end
   virtual void collect_ends() = 0;  // called after SIGCHLD
   virtual void check_time(Clock::time_point now) = 0;

@@ -24,6 +24,7 @@ class LocalHost : public HostControl {
   void start(const StartOrder& order) override { ranks_.start(order, std::move(store_)); }
   void stop(std::chrono::milliseconds grace, bool tell) override { ranks_.stop(grace, tell); }
   void kill() override { ranks_.kill(); }
+  void ask(char, const std::string&) override {}
   void leave() override {}
   void collect_ends() override { ranks_.collect_ends(); }
   void check_time(Clock::time_point now) override {

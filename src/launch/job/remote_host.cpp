@@ -64,6 +64,7 @@ class RemoteHost : public HostControl {
     channel_->send(kStop, encode(StopOrder{grace.count(), tell}));
   }
   void kill() override { channel_->send(kKill); }
+  void ask(char kind, const std::string& payload) override { channel_->send(kind, payload); }
   void leave() override { channel_->close(); }
   void collect_ends() override {}  // the channel's end shows the process's end
   void check_time(Clock::time_point now) override;
@@ -193,6 +194,9 @@ void RemoteHost::take_rank_event(const Frame& frame) {
       return lose(Error(failure.code, fmt::format("host {}: {}", place_.host.name, failure.text)),
                   true);
     }
+    case kCopies:
+    case kDone:
+      return events_.on_answer(place_.index, frame.kind, frame.payload);
     default:  // a heartbeat
       return;
   }

@@ -284,7 +284,8 @@ void Supervisor::note_failure(const std::optional<RankEnd>& failure) {
                  .text = fmt::format("{} {}{}", name_of_rank(failure->rank), describe_end(*failure),
                                      others_run ? "; stopping the others" : ""),
                  .host = host_of_rank(failure->rank),
-                 .rank = failure->rank});
+                 .rank = failure->rank,
+                 .exit_code = exit_code_for(*failure)});
 }
 
 void Supervisor::fail_attempt() {
@@ -330,6 +331,17 @@ void Supervisor::interrupted(int signal, Time now) {
                            signal_name(signal), attempt_.ranks == 1 ? "the rank" : "all ranks",
                            short_duration(seconds_of(options_.grace)))});
   begin_stop(Reason::kSignal, options_.grace, true);
+}
+
+void Supervisor::run_out(milliseconds grace, Time now) {
+  now_ = now;
+  if (phase_ == Phase::kOver || run_out_) return;
+  run_out_ = true;
+  if (phase_ == Phase::kGathering) {
+    finish({.exit_code = kExitBudget, .run_out = true});
+  } else if (phase_ == Phase::kRunning) {
+    begin_stop(Reason::kBudget, grace, true);
+  }
 }
 
 void Supervisor::check_time(Time now) {
@@ -429,6 +441,10 @@ void Supervisor::decide(Time now) {
       std::all_of(ends_.begin(), ends_.end(), [](const RankEnd& e) { return e.status == 0; });
   if (all_done) {
     finish({});
+    return;
+  }
+  if (run_out_) {
+    finish({.exit_code = kExitBudget, .run_out = true});
     return;
   }
   const bool reclaimed = !reclaimed_.empty();

@@ -23,6 +23,9 @@ struct SupervisedHost {
   bool away = false;  // known to be: the first start does not wait for it
 };
 
+// The exit code of a job that was stopped before its budget was spent (docs/errors.md).
+inline constexpr int kExitBudget = 6;
+
 struct SupervisorOptions {
   using milliseconds = std::chrono::milliseconds;
   int restarts = 0;                  // in a row, without progress between them
@@ -48,8 +51,10 @@ struct LaunchEvent {
   std::string event;  // "start", "failure", "host_lost", ...
   std::string text;   // for a person; empty: not shown
   int host = -1, rank = -1;
-  double seconds = -1;     // what the event measures; negative: nothing
-  HostNotice notice = {};  // of "notice" and "notice_withdrawn"
+  double seconds = -1;              // what the event measures; negative: nothing
+  int exit_code = -1;               // of the rank that failed, or of the job; negative: none
+  double cost = -1, per_hour = -1;  // spent by this launch so far, of all hosts; negative: unknown
+  HostNotice notice = {};           // of "notice" and "notice_withdrawn"
 };
 
 // How the job ended.
@@ -58,6 +63,7 @@ struct JobVerdict {
   int interrupted_by = 0;               // the signal that stopped us; 0: none
   std::optional<RankEnd> failure = {};  // of a rank
   std::optional<Error> loss = {};       // of hosts
+  bool run_out = false;                 // of money
 };
 
 class SupervisorActions {
@@ -95,6 +101,9 @@ class Supervisor {
   void rank_ended(const RankEnd& end);
   void progressed();  // a checkpoint was saved
   void interrupted(int signal, Time now);
+  // The budget is nearly spent: all ranks stop, after a checkpoint that may take the grace time,
+  // and nothing starts any more.
+  void run_out(std::chrono::milliseconds grace, Time now);
   void check_time(Time now);
   std::optional<Time> next_deadline() const;
 
@@ -107,7 +116,7 @@ class Supervisor {
 
  private:
   enum class Phase { kGathering, kRunning, kStopping, kOver };
-  enum class Reason { kFailure, kSignal, kReclaim, kRejoin };
+  enum class Reason { kFailure, kSignal, kReclaim, kRejoin, kBudget };
   struct Host {
     SupervisedHost is;
     enum { kAway, kConnecting, kReady, kActive } state = kAway;
@@ -152,6 +161,7 @@ class Supervisor {
   int interrupted_by_ = 0, reclaimed_by_ = 0;
   std::set<int> reclaimed_;  // hosts of the attempt that were asked to stop
   bool killed_ = false;
+  bool run_out_ = false;
   bool hopeless_ = false;  // the first start has become impossible
   Time now_, not_before_, gather_until_;
   std::optional<Time> settle_until_, failed_at_;

@@ -376,5 +376,37 @@ TEST_F(SupervisorTest, TellsWhenItWantsToBeAsked) {
   EXPECT_EQ(*supervisor_->next_deadline() - now_, seconds(1));
 }
 
+TEST_F(SupervisorTest, ABudgetThatRunsOutEndsTheJobAfterACheckpoint) {
+  begin_running(2);
+  supervisor_->run_out(seconds(40), now_);
+  EXPECT_EQ(take(), Words{"stop 40000"});
+  supervisor_->run_out(seconds(40), now_);
+  EXPECT_EQ(take(), Words{});
+  all_stop(2, 2);
+  EXPECT_EQ(exit_code(), kExitBudget);
+  EXPECT_TRUE(supervisor_->verdict()->run_out);
+}
+
+TEST_F(SupervisorTest, ABudgetThatRunsOutEndsTheWaitForHostsAndEveryRestart) {
+  begin(2);
+  supervisor_->run_out(seconds(10), now_);
+  EXPECT_EQ(exit_code(), kExitBudget);
+  begin_running(2, {.restarts = 3});
+  rank_ends(0, kKilled);
+  supervisor_->run_out(seconds(10), now_);
+  rank_ends(1, 143 << 8, true);
+  idle(0);
+  idle(1);
+  EXPECT_EQ(exit_code(), kExitBudget);
+}
+
+TEST_F(SupervisorTest, ARunThatEndsWhileItsBudgetRunsOutHasEndedWell) {
+  begin_running(1);
+  supervisor_->run_out(seconds(10), now_);
+  rank_ends(0, 0);
+  idle(0);
+  EXPECT_EQ(exit_code(), 0);
+}
+
 }  // namespace
 }  // namespace lockstep
