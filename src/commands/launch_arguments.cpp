@@ -114,7 +114,7 @@ Arguments options_for_host(const LaunchArguments& a) {
   add("--spot", a.spot, defaults.spot);
   add("--then", a.then, defaults.then);
   add("--price", a.price, defaults.price);
-  add("--budget", a.budget, defaults.budget);
+  if (a.budget) add("--budget", *a.budget, 0.0);
   add("--power-off-after", a.power_after, defaults.power_after);
   add("--power-off-command", a.power_command, defaults.power_command);
   for (const std::string& word : a.notify) out.insert(out.end(), {"--notify", word});

@@ -1,6 +1,7 @@
 // The options of lockstep launch, as words.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,9 @@ struct LaunchArguments {
   std::string then, price, power_command;
   bool power_off = false, power_anyway = false;
   double power_after = 15;  // minutes
-  double budget = -1;       // -1: none
-  double spent = 0;         // by earlier launchers of the job, as far as others know
-  std::string job;          // whose launcher this is; empty: nobody's
+  std::optional<double> budget;
+  double spent = 0;  // by earlier launchers of the job, as far as others know
+  std::string job;   // whose launcher this is; empty: nobody's
 };
 
 // Returns false when help was asked for and printed.

@@ -38,22 +38,21 @@ HostPrices prices_of(const LaunchArguments& a, const HostList& hosts) {
 
 Spending spending_of(const LaunchArguments& a, const Launch& launch) {
   Spending out;
-  const bool budgeted = a.budget != LaunchArguments().budget;
-  if (budgeted && !(a.budget > 0 && std::isfinite(a.budget))) {
-    throw ConfigError("--budget {}: expected a sum above 0", a.budget);
+  if (a.budget && !(*a.budget > 0 && std::isfinite(*a.budget))) {
+    throw ConfigError("--budget {}: expected a sum above 0", *a.budget);
   }
   const HostPrices prices = prices_of(a, launch.hosts);
   if (!prices.given()) {
-    if (!budgeted) return out;
-    ConfigError error("--budget {:g}: what does an hour cost?", a.budget);
+    if (!a.budget) return out;
+    ConfigError error("--budget {:g}: what does an hour cost?", *a.budget);
     error.set_advice("--price 0.526/h, of one host; or price=0.526 in each line of a hosts file");
     throw error;
   }
   for (const Host& host : launch.hosts.hosts) out.per_hour += prices.of(host.name);
   if (launch.hosts.hosts.empty()) out.per_hour = prices.each;
   out.before = std::max(a.spent, spent_before(launch.events));
-  if (!budgeted) return out;
-  out.budget = a.budget;
+  if (!a.budget) return out;
+  out.budget = *a.budget;
   check_budget(out, std::max<std::size_t>(1, launch.hosts.hosts.size()),
                stop_margin(seconds_of(launch.supervision.grace), 0));
   return out;

@@ -34,7 +34,7 @@ void AfterRun::run_then(LaunchOutcome& out, const std::vector<std::string>& host
 }
 
 void AfterRun::end_power(std::vector<PowerSeat> seats, bool off) {
-  power_.emplace(ending_.options(), std::move(seats), off, means_.ask);
+  power_.emplace(ending_.options(), std::move(seats), off && !impatient_, means_.ask);
   power_->begin(Clock::now());
   while (!power_->over() && !impatient_) means_.turn(std::nullopt);
   if (!power_->says().empty()) means_.note({.event = "power_off", .text = power_->says()});

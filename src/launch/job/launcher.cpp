@@ -481,20 +481,21 @@ void Launcher::say_end(const LaunchOutcome& out) {
 // Who stops a run from here is there, and may want its hosts; so is who made a mistake.
 void Launcher::follow_up(LaunchOutcome& out) {
   std::vector<std::string> names;
+  for (const Seat& seat : seats_) {
+    if (!seat.host.name.empty()) names.push_back(seat.host.name);
+  }
+  after_.run_then(out, names);
+  if (!launch_.ending.power.off) return;
   std::vector<PowerSeat> seats;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& seat = seats_[i];
-    if (!seat.host.name.empty()) names.push_back(seat.host.name);
     if (here() || !seat.control || !seat.agent) continue;
     seats.push_back({.host = static_cast<int>(i),
                      .name = seat.host.name,
                      .stays = stays_on(seat.host),
                      .launcher = is_this_machine(seat.host)});
   }
-  after_.run_then(out, names);
-  if (launch_.ending.power.off) {
-    after_.end_power(std::move(seats), ran_ && out.interrupted_by == 0);
-  }
+  after_.end_power(std::move(seats), ran_ && out.interrupted_by == 0);
 }
 
 // The machine that a person sits at; that of a detached job's launcher is a host like others.

@@ -42,7 +42,7 @@ TEST(EndOfARun, IsToldToUrlsAndCommandsWithoutTheirSecrets) {
   const ProgramResult result = run_lockstep(fmt::format(
       "launch -n 2 --notify {0}/good --notify {0}/absent/SECRET --notify "
       "'cat >{1} && echo $LOCKSTEP_EVENT $LOCKSTEP_EXIT_CODE >>{1}' --notify false "
-      "--program /bin/sh -- -c 'echo last words; test $LOCKSTEP_RANK = 0 || exit 3; sleep 9'",
+      "--program /bin/sh -- -c 'echo last words; test $LOCKSTEP_RANK = 0 || exit 3; exec sleep 9'",
       server.url(), file));
   EXPECT_EQ(result.exit_code, 3) << result.errors;
   const std::vector<json> told = posts_in(posts.path());
