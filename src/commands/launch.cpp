@@ -135,15 +135,6 @@ struct RunFacts {
   bool mirrored = false;               // checkpoint.mirror
 };
 
-template <typename Config>
-bool has_mirror(const Config& config) {
-  if constexpr (requires { config.checkpoint.mirror.empty(); }) {
-    return !config.checkpoint.mirror.empty();
-  } else {
-    return false;
-  }
-}
-
 // Finds what the launcher must know of a run: errors of its configuration are reported before
 // anything starts, its events go to its folder, and each of its ranks may need a GPU.
 RunFacts add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
@@ -158,7 +149,7 @@ RunFacts add_run(const LaunchArguments& a, const Arguments& command, Launch& lau
     }
     launch.events = folder / "launch.jsonl";
   }
-  return {config->run.device, config->run.folder, has_mirror(*config)};
+  return {config->run.device, config->run.folder, !config->checkpoint.mirror.empty()};
 }
 
 // Returns where a lockstep command that uses a run computes: as its words say, else as the run's
