@@ -23,8 +23,8 @@ class SharesTest : public ::testing::Test {
   fs::path run(const std::string& name) const { return folder_.path() / name; }
   ProgramResult train(const std::string& name, int ranks, const std::string& words = "") const {
     return run_program(LOCKSTEP_OWN_TASK,
-                       fmt::format("launch -n {} -- train {} run.folder={} {}",
-                                   ranks, config().string(), run(name).string(), words),
+                       fmt::format("launch -n {} -- train {} run.folder={} {}", ranks,
+                                   config().string(), run(name).string(), words),
                        "OMP_NUM_THREADS=1");
   }
   std::vector<json> decisions(const std::string& name) const {
