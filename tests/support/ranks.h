@@ -79,7 +79,7 @@ inline std::string read_until(int pipe, std::chrono::steady_clock::time_point en
         end - std::chrono::steady_clock::now());
     pollfd wanted{pipe, POLLIN, 0};
     if (left.count() <= 0 || poll(&wanted, 1, static_cast<int>(left.count())) <= 0) return text;
-    ssize_t n = read(pipe, buffer, sizeof buffer);
+    ssize_t n = ::read(pipe, buffer, sizeof buffer);
     if (n <= 0) return text;
     text.append(buffer, static_cast<std::size_t>(n));
   }

@@ -14,7 +14,7 @@ namespace {
 // Notes what of an older checkpoint of that step is as the new one has it, and removes its DONE:
 // what is mixed must not look whole. Returns whether the whole is the same.
 bool take_stock(ObjectStore& store, const std::string& key, const std::string& done,
-                const std::map<std::string, DoneFile>& files,
+                const std::map<std::string, MirroredFile>& files,
                 std::map<std::string, std::string>& sent) {
   const std::optional<std::string> there = object_text(store, key + "/DONE");
   if (!there) return false;
@@ -33,7 +33,7 @@ bool take_stock(ObjectStore& store, const std::string& key, const std::string& d
 // Compares what the mirror lists with what belongs there; removes what does not. Throws
 // MachineError when something is missing or has another size; `sent` forgets it.
 void check_list(ObjectStore& store, const std::string& key,
-                const std::map<std::string, DoneFile>& files,
+                const std::map<std::string, MirroredFile>& files,
                 std::map<std::string, std::string>& sent) {
   std::map<std::string, int64_t> found;
   for (const StoredObject& object : store.list(key)) {
@@ -57,7 +57,7 @@ int64_t put_checkpoint(ObjectStore& store, int64_t step, const fs::path& folder,
                        std::map<std::string, std::string>& sent) {
   const std::string key = mirrored_checkpoint(step);
   const std::string done = read_file(folder / "DONE");
-  const std::map<std::string, DoneFile> files = parse_done(done, folder.string());
+  const std::map<std::string, MirroredFile> files = parse_done(done, folder.string());
   if (take_stock(store, key, done, files, sent)) return 0;
   int64_t bytes = 0;
   for (const auto& [name, file] : files) {

@@ -76,8 +76,8 @@ MirrorListing list_mirror(ObjectStore& store) {
   return out;
 }
 
-std::map<std::string, DoneFile> parse_done(const std::string& text, const std::string& place) {
-  std::map<std::string, DoneFile> out;
+std::map<std::string, MirroredFile> parse_done(const std::string& text, const std::string& place) {
+  std::map<std::string, MirroredFile> out;
   try {
     const MirrorJson json = MirrorJson::parse(text);
     for (const auto& [name, file] : json.items()) {

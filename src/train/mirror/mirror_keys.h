@@ -28,12 +28,12 @@ struct MirrorListing {
 };
 MirrorListing list_mirror(ObjectStore& store);
 
-struct DoneFile {
+struct MirroredFile {
   int64_t bytes = 0;
   std::string sha256;
 };
 // Parses DONE. Throws DataError, naming `place`, when it is damaged.
-std::map<std::string, DoneFile> parse_done(const std::string& text, const std::string& place);
+std::map<std::string, MirroredFile> parse_done(const std::string& text, const std::string& place);
 
 // Returns the steps of the best checkpoints that state.json names; empty where it is damaged.
 std::set<int64_t> best_steps_of_state(const std::string& state);

@@ -132,8 +132,8 @@ TEST(ObjectStore, KeepsFilesBehindSsh) {
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
   expect_store(*open_store(parse_store_address("ssh://n0" + folder.path().string() + "/it's run")));
-  auto nobody = open_store(parse_store_address("ssh://nobody.invalid/tmp/run"));
-  EXPECT_TRUE(holds(thrown<ConfigError>([&] { put_text(*nobody, "a", "b"); }), "resolve"));
+  auto nobody = open_store(parse_store_address("ssh://127.0.0.1:1/tmp/run"));
+  EXPECT_TRUE(holds(thrown<MachineError>([&] { put_text(*nobody, "a", "b"); }), "ssh does not"));
   ::setenv("PATH", path.c_str(), 1);
 }
 
