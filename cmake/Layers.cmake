@@ -10,12 +10,13 @@
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
-# Every file that includes torch costs 3 s before its own first line, so a clean build takes them four
-# at a time. OFF: each by itself, for clang-tidy and for a shorter way from a change to its effect.
+# Every file that includes torch, or JSON and fmt, costs 2 to 3 s before its own first line, so a clean
+# build takes several at a time. OFF: each by itself, for clang-tidy and for a shorter way from a change
+# to its effect.
 option(LOCKSTEP_UNITY "compile files of a folder together" ON)
 
-function(lockstep_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+function(lockstep_unity target batch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
   if(LOCKSTEP_UNITY)  # it takes unnamed namespaces of included .cpp files for those of headers
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
@@ -37,7 +38,7 @@ function(lockstep_folder name)
     target_precompile_headers(${target} REUSE_FROM lockstep_torch)
   endif()
   if(arg_UNITY)
-    lockstep_unity(${target})
+    lockstep_unity(${target} 6)
   endif()
   if(arg_ISA AND isa_sources)
     set(sets generic avx2 avx512)
