@@ -3,6 +3,7 @@
 # data/. What a line says of its folder:
 # TORCH: its files may include torch and use the precompiled header.
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
+# WAITS: it waits for hosts, files and people rather than computing, so it is compiled at -O1.
 # ISA: files named *_isa.cpp are compiled once per instruction set (kernels/kernel_table.h); of the set
 # avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
 # belong to the set amx, the rest of which is avx512_dot, and to no other.
@@ -23,7 +24,7 @@ function(lockstep_unity target batch)
 endfunction()
 
 function(lockstep_folder name)
-  cmake_parse_arguments(arg "TORCH;UNITY;ISA" "" "" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;UNITY;ISA;WAITS" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   string(REPLACE "/" "_" target "lockstep_${name}")
   if(arg_ISA)
@@ -39,6 +40,9 @@ function(lockstep_folder name)
   endif()
   if(arg_UNITY)
     lockstep_unity(${target} 6)
+  endif()
+  if(arg_WAITS)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(arg_ISA AND isa_sources)
     set(sets generic avx2 avx512)
