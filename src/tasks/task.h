@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "config/fields.h"
+#include "data/steps/rank_shares.h"
 #include "dist/collectives/world.h"
 #include "formats/png_file.h"
 #include "metrics/confusion.h"
@@ -35,8 +36,8 @@ struct TaskContext {
 struct BatchPosition {
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  int64_t part = 0;   // index among the parts of the step
-  int64_t parts = 1;  // ranks * accumulated micro-batches
+  int64_t part = 0;  // index among the parts of the step
+  StepParts parts;   // of the step
 };
 
 // One micro-batch on the device. Each task derives its own type.
@@ -114,6 +115,10 @@ class Task {
   virtual bool counts_top5() const { return false; }  // whether LossParts::top5 is set
   // Whether a step needs all ranks together, so that no rank can compute by itself (local steps).
   virtual bool computes_together() const { return false; }
+  // Returns batch.shares; null: ranks have equal shares.
+  virtual const SharesConfig* shares() const { return nullptr; }
+  // Returns why the configuration leaves ranks no shares of their own; empty: nothing does.
+  virtual std::string equal_shares_only() const { return ""; }
   // Returns the nearest benchmark of MLPerf Training: "resnet" (docs/run-folder.md#mlperf-logs).
   virtual const char* mlperf_benchmark() const { return "none"; }
   virtual int64_t shown_samples() const { return 3; }  // default after an evaluation

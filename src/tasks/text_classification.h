@@ -62,6 +62,7 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return bert_.shape.hidden_size; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "txt"; }
   const char* mlperf_benchmark() const override { return "bert"; }
   int64_t steps_in_epoch(int64_t epoch) override;

@@ -39,6 +39,7 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return config_.model.d_model; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "tok"; }
   const char* mlperf_benchmark() const override { return "transformer"; }
   int64_t steps_in_epoch(int64_t epoch) override;

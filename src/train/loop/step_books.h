@@ -25,6 +25,7 @@ struct StepTotals {
   double loss = 0, nll = 0, correct = 0, top5 = 0;
   double sources = 0, items = 0, targets = 0;
   double out_of_time = 0, interrupted = 0, trace_steps = 0;  // StopWish
+  double out_of_memory = 0;  // ranks that could not compute their micro-batches
 
   void add(const LossParts& parts, const Batch& batch);
   void add(const StopWish& wish);
@@ -47,6 +48,9 @@ struct StepPass {
 };
 
 struct StepOutcome {
+  // True: a rank ran out of memory, and nothing changed; the batch is due again, in smaller parts.
+  bool out_of_memory = false;
+  int64_t too_many_items = 0;  // in this rank's largest micro-batch, if it is one of them
   // False: fp16 gradients overflowed, or a group of local steps had no targets; the batch is lost.
   bool updated = true;
   // False: the step is still due. A lost local step counts all the same, so that all groups count
@@ -55,7 +59,7 @@ struct StepOutcome {
   StepRecord record;  // of an updated step
   LocalStep left;     // of any step that counts
   StopWish stop;      // of any rank of the group; equal on all of them
-  // Times of the previous step, by rank; on rank 0 only (rank_times.h).
+  // Times of the previous step, by rank (rank_times.h).
   std::vector<RankTimes> times_before;
 };
 
@@ -72,6 +76,8 @@ class StepBooks {
   void read_message(StepPass& pass) const;
 
   StepOutcome close(const StepBatch& batch, const StepPass& pass) const;
+  // Closes the books of a pass for which some rank's memory did not suffice.
+  StepOutcome close_unfinished(const StepBatch& batch, const StepPass& pass) const;
 
  private:
   struct Account {  // what the rank's StepAccount holds at one moment

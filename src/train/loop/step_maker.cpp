@@ -4,10 +4,11 @@
 
 namespace lockstep {
 
-StepMaker::StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks)
+StepMaker::StepMaker(Task& task, World& world, const RunPosition& position,
+                     const ShareTimeline& shares)
     : task_(task),
       world_(world),
-      ranks_(ranks),
+      shares_(shares),
       epoch_(position.epoch),
       step_in_epoch_(position.step_in_epoch) {}
 
@@ -23,8 +24,8 @@ StepBatch StepMaker::next() {
                 .steps_in_epoch = steps,
                 .targets = task_.targets_in_step(epoch_, step_in_epoch_),
                 .ends_epoch = step_in_epoch_ + 1 == steps};
-  const int64_t parts = ranks_ * task_.accumulate();
-  for (int64_t part = world_.rank(); part < parts; part += ranks_) {
+  const StepParts parts(shares_.at({epoch_, step_in_epoch_}));
+  for (int64_t part : parts.of_rank(world_.rank())) {
     auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
     if (batch) out.micro_batches.push_back(std::move(batch));
   }

@@ -5,33 +5,65 @@
 #include <span>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "dist/account/progress.h"
+#include "kernels/cpu_allocator.h"
 #include "optim/larc.h"
 
 namespace lockstep {
 
 namespace {
 
-// Runs forward and backward over every micro-batch. Gradients accumulate locally; while the last
+bool is_lack_of_memory(const std::exception& error) {
+  return dynamic_cast<const TensorMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
+// Returns whether a step that a rank cannot finish can be taken again in smaller parts: the ranks
+// must exchange nothing within their passes, nor keep what they exchanged.
+bool can_begin_again(TrainingState& state, int64_t step) {
+  return !state.task.computes_together() && !state.local.is_local(step) &&
+         state.hook.state().empty();
+}
+
+// Forward and backward over every micro-batch. Gradients accumulate locally; while the last
 // micro-batch is still in its backward pass, finished buckets are already being all-reduced.
-StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int64_t step) {
-  StepPass pass{.numerics = state.guard.numerics(batch.targets),
-                .loss_scale = state.guard.loss_scale()};
-  state.task.compute_with(pass.numerics);
+// Returns whether memory sufficed.
+bool compute(TrainingState& state, const StepBatch& batch, int64_t step, StepPass& pass) {
   RankProgress& progress = state.world.progress();
   const double scale = pass.numerics.loss_scale;
   const double unit = scale * static_cast<double>(batch.targets);  // reduce() divides by it
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
-  for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
-    state.reducer.prepare(exchanges && micro_batch == batch.micro_batches.back(), unit);
-    progress.enter(Phase::kForward);
-    LossParts parts = state.task.loss(*micro_batch, step);
-    progress.enter(Phase::kBackward);
-    parts.loss.backward(torch::full_like(parts.loss, scale));
-    pass.own.add(parts, *micro_batch);
-  }
   // A rank without a share adds nothing, but still receives.
   if (batch.micro_batches.empty()) state.reducer.prepare(exchanges, unit);
+  const TensorLimit limit(state.tensor_limit_bytes);
+  for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
+    const bool is_last = micro_batch == batch.micro_batches.back();
+    state.reducer.prepare(exchanges && is_last, unit);
+    try {
+      progress.enter(Phase::kForward);
+      LossParts parts = state.task.loss(*micro_batch, step);
+      progress.enter(Phase::kBackward);
+      parts.loss.backward(torch::full_like(parts.loss, scale));
+      pass.own.add(parts, *micro_batch);
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error) || !can_begin_again(state, step)) throw;
+      log_warning("step {}: not enough memory for {} items at a time: {}", step, micro_batch->items,
+                  error.what());
+      // The others wait for this rank's buckets, which count for nothing now.
+      if (!is_last) state.reducer.prepare(exchanges, unit);
+      return false;
+    }
+  }
+  return true;
+}
+
+StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int64_t step) {
+  StepPass pass{.numerics = state.guard.numerics(batch.targets),
+                .loss_scale = state.guard.loss_scale()};
+  state.task.compute_with(pass.numerics);
+  if (!compute(state, batch, step, pass)) pass.own = {.out_of_memory = 1};
   return pass;
 }
 
@@ -58,6 +90,14 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
                 .gradient_norm = euclidean_norm(gradients) / factor,
                 .gradients = gradients,
                 .gradient_factor = factor};
+}
+
+// Returns whether some rank's memory did not suffice; then nothing of the pass is left.
+bool is_unfinished(TrainingState& state, const StepPass& pass) {
+  if (pass.totals.out_of_memory == 0) return false;
+  pass.signs.gradients.zero_();
+  state.statistics.go_back();
+  return true;
 }
 
 // Decides whether the gradients may update the weights; if not, they are zeroed.
@@ -126,6 +166,7 @@ StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
     state.statistics.remember();
     pass = forward_and_backward(state, batch, step);
     reduce(state, books, step, pass);
+    if (is_unfinished(state, pass)) return books.close_unfinished(batch, pass);
     guard(state, pass);
   } while (pass.verdict == StepVerdict::kRepeat);
   if (pass.verdict == StepVerdict::kUpdate) {

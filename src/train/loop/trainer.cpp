@@ -183,7 +183,13 @@ int Trainer::run() {
                           .wish = [&] { return stop_wish(run_watch.seconds()); }};
   while (reason.empty()) {
     StepOutcome outcome = train_step(*state_, inputs);
+    if (outcome.out_of_memory) {
+      sharing_->divide_more(state_->position, outcome.too_many_items);
+      start_batches();  // the same batch again, in smaller parts
+      continue;
+    }
     tell_times(outcome.times_before);
+    sharing_->after_step(state_->position, outcome.times_before);
     if (outcome.counts) {
       if (!meet(outcome)) continue;
       look_after_weights(outcome.stop);

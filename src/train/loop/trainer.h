@@ -11,6 +11,7 @@
 #include "train/config/run_config.h"
 #include "train/config/run_folder.h"
 #include "train/listeners/mlperf_log.h"
+#include "train/loop/step_sharing.h"
 #include "train/loop/train_step.h"
 #include "train/parts/bucket_clock.h"
 #include "train/parts/trace_windows.h"
@@ -70,6 +71,7 @@ class Trainer {
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void start_observers();
   void find_place();
+  void divide_steps(int holder);
   void start_batches();
   bool is_due(int64_t every) const;
   bool is_any_due() const;
@@ -104,6 +106,7 @@ class Trainer {
   CacheClear caches_cleared_;                     // for the MLPerf log
   std::unique_ptr<WeightHistograms> histograms_;  // on rank 0, if asked for
   Observers observers_;                           // on rank 0
+  std::unique_ptr<StepSharing> sharing_;
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
 };
 
