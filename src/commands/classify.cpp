@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "commands/classify_texts.h"
+#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
 #include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
@@ -152,7 +153,7 @@ int classify(const Arguments& arguments) {
   a.words.erase(a.words.begin());
 
   prepare_process({});
-  SavedRun run = open_saved_run(name, a.run);
+  SavedRun run = open_saved_run(local_run(name, a.run), a.run);
   Task& task = *run.config.task;
   if (const TextUse* texts = task.classifying_texts()) {
     classify_texts(*texts, {a.words, a.file, a.pairs, a.top, a.json});

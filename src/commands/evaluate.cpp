@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/table.h"
+#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
@@ -111,7 +112,7 @@ int evaluate(const Arguments& arguments) {
   prepare_process(environment);
   World world(environment, {});
   configure_log({.console = world.is_leader()});
-  SavedRun run = open_saved_run(a.words.front(), a.run);
+  SavedRun run = open_saved_run(local_run(a.words.front(), a.run), a.run);
   if (!a.source.empty()) {
     const TranslationUse* model = run.config.task->translating();
     if (model == nullptr) throw ConfigError("evaluate: --source is for translation runs");

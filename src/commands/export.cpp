@@ -1,6 +1,7 @@
 #include "commands/export.h"
 
 #include "base/text.h"
+#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
 #include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
@@ -31,7 +32,7 @@ int export_model(const Arguments& arguments) {
   if (words.size() != 1) throw ConfigError("export: expected one run folder");
 
   prepare_process({});
-  SavedRun saved = open_saved_run(words.front(), run);
+  SavedRun saved = open_saved_run(local_run(words.front(), run), run);
   options.folder = out;
   options.run_folder = words.front();
   ModelFolderUse* model = saved.config.task->model_folders();

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "commands/host_arguments.h"
+#include "commands/mirrored_run.h"
 #include "commands/push.h"
+#include "data/store/object_store.h"
 #include "launch/fetch/fetch.h"
 #include "launch/jobs/find_job.h"
 
@@ -98,7 +100,9 @@ class FetchProgress {
 };
 
 void describe_fetch(CommandLine& app, FetchArguments& a) {
-  app.add_option("run", a.run, "a job's id, or with hosts the run's folder there")->required();
+  app.add_option("run", a.run,
+                 "a job's id, with hosts the run's folder there, or a mirror's address")
+      ->required();
   app.add_option("--to", a.to, "the folder here (default: as there)");
   app.add_option("--cwd", a.folder, "folder that the hosts work in, as of launch")->group("Hosts");
   app.add_option("--checkpoints", a.checkpoints, "newest: and the best by each metric; all; none")
@@ -151,10 +155,16 @@ int fetch(const Arguments& arguments) {
       "Brings the run folder of a run on hosts together here, also while the run goes on; called\n"
       "again, it moves what is new:\n"
       "lockstep fetch JOB [--to DIR]\n"
-      "lockstep fetch -H a,b RUN_FOLDER [--cwd FOLDER] [--to DIR]",
+      "lockstep fetch -H a,b RUN_FOLDER [--cwd FOLDER] [--to DIR]\n"
+      "lockstep fetch ADDRESS [--to DIR]        (of a run's checkpoint.mirror)",
       "lockstep fetch");
   describe_fetch(app, given);
   if (!app.parse(arguments)) return kExitOk;
+  if (is_store_address(given.run)) {
+    return fetch_address({.address = given.run,
+                          .to = given.to,
+                          .checkpoints = given.logs_only ? "none" : given.checkpoints});
+  }
   RunFetchOptions options;
   if (const std::optional<FoundJob> job = job_of(given, read_hosts(given.hosts))) {
     take_job(*job, options);

@@ -18,8 +18,15 @@ struct LaunchArguments {
   int restarts = -1, min_hosts = 0;
   bool pin = false, push = false;
   bool detach = false;
+  std::string spot = "auto";
   std::string from;  // the host for the launcher
-  std::string job;   // whose launcher this is; empty: nobody's
+  std::vector<std::string> notify;
+  std::string then, price, power_command;
+  bool power_off = false, power_anyway = false;
+  double power_after = 15;  // minutes
+  double budget = -1;       // -1: none
+  double spent = 0;         // by earlier launchers of the job, as far as others know
+  std::string job;          // whose launcher this is; empty: nobody's
 };
 
 // Returns false when help was asked for and printed.

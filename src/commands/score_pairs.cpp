@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
 #include "metrics/perplexity.h"
 #include "tasks/uses.h"
@@ -49,7 +50,7 @@ int score_pairs_command(const Arguments& arguments) {
   }
 
   prepare_process({});
-  SavedRun run = open_saved_run(words.front(), options);
+  SavedRun run = open_saved_run(local_run(words.front(), options), options);
   const TranslationUse* model = run.config.task->translating();
   if (model == nullptr) {
     throw ConfigError("{}: its task is {}, not translation", words.front(), run.config.task_name);

@@ -1,19 +1,24 @@
 #include "commands/train.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "commands/process_setup.h"
+#include "commands/second_home.h"
 #include "dist/collectives/job_checks.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/peer_error.h"
 #include "train/config/run_lock.h"
 #include "train/listeners/benchmark.h"
 #include "train/loop/trainer.h"
+#include "train/mirror/mirror_reading.h"
 
 namespace lockstep {
 
@@ -27,7 +32,8 @@ constexpr std::chrono::seconds kPatience{10};
 
 struct TrainArguments {
   std::vector<std::string> words;
-  std::string resume;  // empty, kGivenAlone or kResumeAuto
+  std::string resume;       // empty, kGivenAlone or kResumeAuto
+  std::string resume_from;  // the address of a run's second home; empty: none
   bool dry_run = false, verbose = false;
   int expected_hosts = 0;                     // 0: any number
   int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
@@ -71,8 +77,20 @@ std::string take_file(const TrainArguments& arguments, std::vector<std::string>&
   return words.front();
 }
 
+// Without a configuration file, the one of the run at the address counts.
 RunConfig read_config(const TrainArguments& arguments) {
   std::vector<std::string> settings;
+  std::vector<std::string> words = arguments.words;
+  if (!arguments.resume_from.empty()) {
+    settings = take_settings(words);
+    if (words.empty()) {
+      MirroredRun run(arguments.resume_from);
+      ConfigSource source = ConfigSource::from_text(run.config(), run.address() + "/config.toml");
+      for (const std::string& word : settings) source.override_with(word);
+      return read_run_config(std::move(source));
+    }
+    settings.clear();
+  }
   const std::string file = take_file(arguments, settings);
   return read_run_config(file, settings);
 }
@@ -126,8 +144,12 @@ void write_error(const RunFolder& folder, int rank, const Error& error) {
   write_file(folder.error_of(rank), "error: " + error.describe() + "\n");
 }
 
+// Whether a thread of this process still waits for a disk, as nothing can end it.
+bool leaves_a_thread = false;
+
 int train_in(World& world, RunConfig& config, const RunFolder& folder,
-             const TrainArguments& arguments) {
+             const TrainArguments& arguments, const SecondHome& home) {
+  bring_checkpoint(world, home, folder);
   BucketClock clock;
   Trainer trainer(config, world, folder,
                   {.resume = goes_on(arguments, world.environment()),
@@ -144,15 +166,17 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
     return kExitOk;
   }
   if (trainer.keeps_folder()) update_config(folder, config.to_toml(), trainer.has_history());
+  if (auto observer = home.observer(folder)) trainer.add_observer(std::move(observer));
   handle_stop_signals();  // earlier, a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  leaves_a_thread = trainer.waits_for_data();
   return 128 + signal;
 }
 
 int run_training(RunConfig& config, const LaunchEnvironment& environment,
-                 const TrainArguments& arguments) {
+                 const TrainArguments& arguments, const SecondHome& home) {
   RunFolder folder(config.run.folder);
   WorldOptions options;
   options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
@@ -178,7 +202,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
     fmt::print(stderr, "error: {}\n", error.describe());
   });
   try {
-    return train_in(world, config, folder, arguments);
+    return train_in(world, config, folder, arguments, home);
   } catch (const Error& error) {
     world.heartbeat().report_failure(error.describe());
     throw;
@@ -257,7 +281,9 @@ std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& con
 
 void check_arguments(const TrainArguments& a, int ranks) {
   if (!a.resume.empty() && a.resume != kGivenAlone && a.resume != kResumeAuto) {
-    throw ConfigError("--resume={}: expected --resume or --resume=auto", a.resume);
+    throw ConfigError(
+        "--resume={}: expected --resume, --resume=auto or an address such as s3://BUCKET/RUN",
+        a.resume);
   }
   if (a.expected_hosts > ranks) {
     throw ConfigError("--expect-hosts {}: there {} only {} rank{}", a.expected_hosts,
@@ -276,13 +302,24 @@ void check_arguments(const TrainArguments& a, int ranks) {
   }
 }
 
+// "--resume=ADDRESS" and "--resume ADDRESS" mean the same.
+void take_address(TrainArguments& parsed) {
+  if (is_store_address(parsed.resume)) {
+    parsed.resume_from = std::exchange(parsed.resume, kGivenAlone);
+  }
+  const auto word = std::find_if(parsed.words.begin(), parsed.words.end(), is_store_address);
+  if (word == parsed.words.end() || parsed.resume.empty()) return;
+  parsed.resume_from = *word;
+  parsed.words.erase(word);
+}
+
 // Returns false when help was asked for and printed.
 bool parse(const Arguments& arguments, TrainArguments& parsed) {
   CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
   app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
   app.add_flag("--resume,--continue", parsed.resume,
                "go on from the newest complete checkpoint; --resume=auto: or start where there is "
-               "no run");
+               "no run; --resume=ADDRESS: from a run's checkpoint.mirror");
   app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
   app.add_option("--bench-steps", parsed.bench_steps,
                  "take so many steps, print how fast they were, keep nothing")
@@ -299,7 +336,9 @@ bool parse(const Arguments& arguments, TrainArguments& parsed) {
   app.add_option("--bench-json", parsed.bench_json,
                  "write what was measured to this file, -: to the output (docs/before-a-run.md)");
   app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
-  return app.parse(arguments);
+  if (!app.parse(arguments)) return false;
+  take_address(parsed);
+  return true;
 }
 
 }  // namespace
@@ -336,12 +375,26 @@ int train(const Arguments& arguments) {
     return kExitOk;
   }
   prepare_process(environment);
-  if (parsed.benchmark()) return run_training(config, environment, parsed);
+  SecondHome home;
+  if (parsed.benchmark()) return run_training(config, environment, parsed, home);
   RunFolder folder(config.run.folder);
+  const ResumeWish wish{.address = parsed.resume_from,
+                        .resumes = environment.attempt > 0 || !parsed.resume.empty()};
+  home.expect(config.checkpoint, wish);
   std::unique_ptr<RunLock> lock;  // until this process ends
-  if (environment.rank == 0) lock = open_new_folder(folder, config, parsed, environment);
+  if (environment.rank == 0) {
+    home.check(folder, wish, environment);
+    lock = open_new_folder(folder, config, parsed, environment);
+    home.open(config.checkpoint, folder);
+  }
   try {
-    return run_training(config, environment, parsed);
+    const int code = run_training(config, environment, parsed, home);
+    home.finish(folder, code != kExitOk);
+    if (leaves_a_thread) {
+      std::fflush(nullptr);
+      ::_exit(code);
+    }
+    return code;
   } catch (const Error& error) {
     write_error(folder, environment.rank, error);
     throw;

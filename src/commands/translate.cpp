@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
 #include "tasks/translator.h"
 #include "tasks/uses.h"
@@ -140,7 +141,7 @@ int translate(const Arguments& arguments) {
   if (a.words.size() != 1) throw ConfigError("translate: expected one run folder");
 
   prepare_process({});
-  SavedRun run = open_saved_run(a.words.front(), a.run);
+  SavedRun run = open_saved_run(local_run(a.words.front(), a.run), a.run);
   const TranslationUse* model = run.config.task->translating();
   if (model == nullptr) {
     throw ConfigError("{}: its task is {}, not translation", a.words.front(), run.config.task_name);

@@ -70,8 +70,8 @@ std::string ImageClassification::equal_shares_only() const {
     return "with images.share=machine a machine's part of a step is that of its images";
   }
   if (config_.images.cache_bytes > 0 && config_.batch.shares.follows_speed()) {
-    return "with images.cache_bytes the images of coming steps are kept for ranks whose shares do "
-           "not change: list them, as batch.shares=2:1";
+    return "with images.cache_bytes the images of coming steps are kept for shares that do not "
+           "change, as those of a list";
   }
   return "";
 }

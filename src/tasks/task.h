@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,6 +77,10 @@ struct EvaluationRequest {
   int64_t samples = 0;               // most samples wanted
   bool confusion = false;            // wants a confusion matrix, where there are classes
   bool pictures = false;             // samples include their pictures, where there are images
+  // Asked between batches, from any thread: whether the run is to stop. Given on all ranks or none.
+  std::function<bool()> stop_asked = nullptr;
+
+  bool is_stopped() const { return stop_asked && stop_asked(); }
 };
 
 struct Evaluation {
@@ -83,7 +88,12 @@ struct Evaluation {
   std::string summary;                    // one line for people
   std::vector<Sample> samples;            // spread evenly over the split
   std::optional<Confusion> confusion;
+  bool broken_off = false;  // equal on all ranks; nothing else here means anything then
 };
+
+// Call this after a rank's batches, before their sums mean something. Returns whether any rank was
+// asked to stop: all break the evaluation off. Collective where `request` can be stopped.
+bool breaks_off(World& world, const EvaluationRequest& request);
 
 class ModelFolderUse;
 class TranslationUse;
@@ -164,7 +174,8 @@ class Task {
   // which checkpoint is best.
   virtual const std::vector<MetricKind>& metrics() const = 0;
   // Evaluates a split, divided among the ranks, each item once. The result is equal on every rank
-  // and has the same digits for any number of ranks. Uses the current weights as they are.
+  // and has the same digits for any number of ranks. Uses the current weights as they are. Looks at
+  // request.stop_asked between batches.
   virtual Evaluation evaluate(World& world, const EvaluationRequest& request) = 0;
 
   // Copies into the run folder what using the model needs besides its weights.

@@ -94,7 +94,11 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;
   // Measures loss, nll, perplexity and accuracy on a whole split, teacher-forced.
-  void measure_loss(World& world, const std::string& split, Evaluation& out);
+  void measure_loss(World& world, const EvaluationRequest& request, Evaluation& out);
+  // translate_shared() that leaves lines out once the request is stopped.
+  std::vector<std::string> translate_until_stopped(World& world,
+                                                   const std::vector<std::string>& lines,
+                                                   const EvaluationRequest& request) const;
   // Translates the split and measures bleu and chrf.
   void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 

@@ -20,6 +20,9 @@ namespace lockstep {
 struct PointsConfig {  // section [points]
   int64_t train = 64, dev = 16, batch = 8;
   std::vector<double> milliseconds, room;  // by rank; ranks that are not listed have none
+  // How slow it pretends to be.
+  double open_seconds = 0, step_seconds = 0, evaluation_seconds = 0, late_seconds = 0;
+  int64_t late_step = 0;
 
   void describe(Fields& f) {
     f("train", &train, AtLeast{1}, "points to learn from");
@@ -27,6 +30,11 @@ struct PointsConfig {  // section [points]
     f("batch", &batch, AtLeast{1}, "points of a step, all ranks together");
     f("milliseconds", &milliseconds, AtLeast{0}, "that a point takes, by rank");
     f("room", &room, AtLeast{0}, "points for which the memory of a rank suffices; 0: for all");
+    f("open_seconds", &open_seconds, AtLeast{0}, "that open() takes");
+    f("step_seconds", &step_seconds, AtLeast{0}, "that a micro-batch takes");
+    f("evaluation_seconds", &evaluation_seconds, AtLeast{0}, "that a point's evaluation takes");
+    f("late_step", &late_step, AtLeast{0}, "the step of the first epoch whose batch is late");
+    f("late_seconds", &late_seconds, AtLeast{0}, "by how much");
   }
 };
 
@@ -53,6 +61,7 @@ class LineTask : public Task {
   }
   void open(const TaskContext& context) override {
     if (context.world != nullptr) rank_ = static_cast<std::size_t>(context.world->rank());
+    pass(config_.open_seconds);
     slope_ = parameters_.add("slope", {1}, zeros());
     offset_ = parameters_.add("offset", {1}, zeros());
     parameters_.allocate(context.device, context.numerics.compute, context.seed);
@@ -75,12 +84,14 @@ class LineTask : public Task {
   std::unique_ptr<Batch> make_batch(const BatchPosition& at) override {
     const int64_t first = at.step_in_epoch * config_.batch;
     const int64_t points = targets_in_step(at.epoch, at.step_in_epoch);
+    if (at.epoch == 0 && at.step_in_epoch + 1 == config_.late_step) pass(config_.late_seconds);
     const StepParts::Range range = at.parts.range(points, at.part);
     return points_from(first + range.begin, first + range.end);
   }
 
   void compute_with(const Numerics&) override {}
-  LossParts loss(const Batch& batch, int64_t) override {
+  LossParts loss(const Batch& batch, int64_t step) override {
+    if (step > 0) pass(config_.step_seconds);
     const auto& points = static_cast<const PointsBatch&>(batch);
     const double room = of_rank(config_.room), took = of_rank(config_.milliseconds);
     if (room > 0 && static_cast<double>(batch.items) > room) throw std::bad_alloc();
@@ -100,10 +111,12 @@ class LineTask : public Task {
   Evaluation evaluate(World& world, const EvaluationRequest& request) override {
     torch::NoGradGuard no_grad;
     std::vector<double> squares(static_cast<std::size_t>(config_.dev));  // by point
-    for (int64_t i = world.rank(); i < config_.dev; i += world.size()) {
+    for (int64_t i = world.rank(); i < config_.dev && !request.is_stopped(); i += world.size()) {
+      pass(config_.evaluation_seconds);
       const auto point = points_from(config_.train + i, config_.train + i + 1);
       squares[static_cast<std::size_t>(i)] = loss(*point, 0).loss.item<double>();
     }
+    if (breaks_off(world, request)) return {.broken_off = true};
     world.all_reduce_sum(std::span<double>(squares));
     Evaluation out;
     out.metrics["loss"] = std::accumulate(squares.begin(), squares.end(), 0.0) / config_.dev;
@@ -115,7 +128,9 @@ class LineTask : public Task {
   double of_rank(const std::vector<double>& values) const {
     return rank_ < values.size() ? values[rank_] : 0;
   }
-
+  static void pass(double seconds) {
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
   // Returns the points [first, last): nearly on a line, and the same on every machine.
   static std::unique_ptr<PointsBatch> points_from(int64_t first, int64_t last) {
     if (first == last) return nullptr;

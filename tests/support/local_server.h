@@ -63,6 +63,10 @@ class LocalServer {
   LocalServer& operator=(const LocalServer&) = delete;
 
   const std::string& url() const { return url_; }
+  // Changes the faults, where the script reads them at every request (s3_server.py).
+  void set_faults(const std::string& faults) const {
+    write_file(own_.path() / "faults.json", faults);
+  }
   // Returns one "GET /path RANGE IF-RANGE STATUS" per request.
   std::vector<std::string> requests() const { return read_lines(own_.path() / "log"); }
 

@@ -2,7 +2,9 @@
 
 #include <regex>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "data/store/object_store.h"
 #include "dist/collectives/cuda.h"
 #include "dist/gradients/comm_hooks.h"
 #include "optim/catalogue.h"
@@ -129,6 +131,13 @@ void CheckpointSection::describe(Fields& f) {
   f("every_machine", &every_machine, OneOf{{"auto", "no"}},
     "auto: machines that do not see rank 0's run folder keep one of their own, with all "
     "checkpoints");
+  f("mirror", &mirror, Any{},
+    "a second home, to which checkpoints and the run's files are copied beside the training: "
+    "s3://BUCKET/PREFIX, ssh://[USER@]HOST[:PORT]/FOLDER, file:///FOLDER or a folder; empty: none");
+  f("mirror_keep", &mirror_keep, AtLeast{1},
+    "newest checkpoints kept there; the best ones are kept besides");
+  f("mirror_wait_seconds", &mirror_wait_seconds, AtLeast{0},
+    "how long the run's end waits for the last checkpoint to be there");
 }
 
 void LoggingSection::describe(Fields& f) {
@@ -310,6 +319,13 @@ void check_together(RunConfig& config, ConfigSource& source) {
     source.add_error("evaluation.patience", "without evaluations: evaluation.every is 0");
   }
   check_mlperf(config, source);
+  if (!config.checkpoint.mirror.empty()) {
+    try {
+      parse_store_address(config.checkpoint.mirror);
+    } catch (const ConfigError& error) {
+      source.add_error("checkpoint.mirror", error.what());
+    }
+  }
   check_expressions("training.freeze", training.freeze, source);
   check_expressions("training.no_decay", training.no_decay, source);
 }

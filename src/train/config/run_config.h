@@ -95,6 +95,9 @@ struct CheckpointSection {
   int64_t keep = 2;
   int64_t keep_best = 1;
   std::string every_machine = "auto";
+  std::string mirror;
+  int64_t mirror_keep = 2;
+  double mirror_wait_seconds = 600;
   void describe(Fields& f);
 };
 

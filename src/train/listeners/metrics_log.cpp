@@ -92,6 +92,12 @@ void MetricsLog::on_slow_rank(const SlowRankRecord& r) {
   write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+void MetricsLog::on_mirror(double time, const nlohmann::ordered_json& figures) {
+  nlohmann::ordered_json line = {{"event", "mirror"}, {"time", time}};
+  line.update(figures);
+  write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void MetricsLog::on_end(const std::string& reason) {
   write(nlohmann::ordered_json{{"event", "end"}, {"time", unix_seconds()}, {"reason", reason}}
             .dump());

@@ -37,6 +37,8 @@ class MetricsLog : public Observer {
   // Writes what a host did in the seconds before `time` (train/listeners/host_log.h).
   void on_host(double time, int64_t step, const nlohmann::ordered_json& figures);
   void on_slow_rank(const SlowRankRecord& record);
+  // Writes what a mirror did (train/mirror/mirror.h), with the time it has.
+  void on_mirror(double time, const nlohmann::ordered_json& figures);
 
  private:
   void write(const std::string& line);

@@ -45,11 +45,11 @@ StepBooks::StepBooks(TrainingState& state) : state_(state), step_(state.position
   state_.world.progress().begin_step(step_, state_.position.epoch);
 }
 
-StepBatch StepBooks::fetch(const StepInputs& inputs) {
+std::optional<StepBatch> StepBooks::fetch(const StepInputs& inputs) {
   RankProgress& progress = state_.world.progress();
   progress.enter(Phase::kData);
   const auto begin = std::chrono::steady_clock::now();
-  StepBatch batch = inputs.next_batch();
+  std::optional<StepBatch> batch = inputs.next_batch();
   data_seconds_ = seconds_since(begin);
   wish_ = inputs.wish();
   progress.enter(Phase::kOther);
@@ -77,6 +77,13 @@ StepBooks::Account StepBooks::account() const {
   return {.times = account.so_far(),
           .sent = account.moved().sent(),
           .received = account.moved().received()};
+}
+
+StepOutcome StepBooks::close_given_up(const StepPass& pass) const {
+  StepOutcome out{.updated = false, .counts = false, .given_up = true};
+  out.stop = {.interrupted = true};
+  out.times_before = take_times(std::span(pass.message).subspan(kTotals));
+  return out;
 }
 
 StepOutcome StepBooks::close(const StepBatch& batch, const StepPass& pass) const {

@@ -1,16 +1,21 @@
 #include "train/loop/step_maker.h"
 
+#include <unistd.h>
+
+#include <utility>
+
 #include "dist/account/progress.h"
 
 namespace lockstep {
 
 StepMaker::StepMaker(Task& task, World& world, const RunPosition& position,
-                     const ShareTimeline& shares)
+                     const ShareTimeline& shares, std::shared_ptr<const std::atomic<bool>> left)
     : task_(task),
       world_(world),
       shares_(shares),
       epoch_(position.epoch),
-      step_in_epoch_(position.step_in_epoch) {}
+      step_in_epoch_(position.step_in_epoch),
+      left_(std::move(left)) {}
 
 StepBatch StepMaker::next() {
   const auto begin = StepAccount::Clock::now();
@@ -27,6 +32,7 @@ StepBatch StepMaker::next() {
   const StepParts parts(shares_.at({epoch_, step_in_epoch_}));
   for (int64_t part : parts.of_rank(world_.rank())) {
     auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
+    while (left_ && left_->load()) ::pause();  // until the process ends
     if (batch) out.micro_batches.push_back(std::move(batch));
   }
   ++step_in_epoch_;

@@ -1,6 +1,7 @@
 // Prepares this rank's share of each step ahead of its use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -23,8 +24,10 @@ struct StepBatch {
 class StepMaker {
  public:
   // The first step made is the one after `position`. Steps are split as `shares` says, among which
-  // those of `world` take theirs. All three arguments must outlive this.
-  StepMaker(Task& task, World& world, const RunPosition& position, const ShareTimeline& shares);
+  // those of `world` take theirs. `task`, `world` and `shares` must outlive this.
+  // Once `left` is true, next() returns no more and touches nothing: its thread outlives them.
+  StepMaker(Task& task, World& world, const RunPosition& position, const ShareTimeline& shares,
+            std::shared_ptr<const std::atomic<bool>> left = nullptr);
 
   // Called on the prefetch thread. Throws what Task::make_batch() throws.
   StepBatch next();
@@ -34,6 +37,7 @@ class StepMaker {
   World& world_;
   const ShareTimeline& shares_;
   int64_t epoch_, step_in_epoch_;  // of the step that next() makes
+  std::shared_ptr<const std::atomic<bool>> left_;
 };
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/collectives/fingerprint.h"
+#include "dist/liveness/heartbeat.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/config/hyper_fields.h"
 #include "train/config/precision.h"
@@ -53,6 +54,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   if (!finished_.empty()) return;
   check_weights();
   divide_steps(checkpoint ? checkpoint->holder : 0);
+  world.heartbeat().stop_news().follow(&stop_signal);
   state_->local.begin(state_->position.step);
   equal_step_ = state_->position.step;
   start_observers();
@@ -199,7 +201,7 @@ void Trainer::divide_steps(int holder) {
 // Begins with the batch that follows the run's position.
 void Trainer::start_batches() {
   batches_.reset();  // its thread ends before another one makes batches
-  StepMaker maker(task_, world_, state_->position, sharing_->timeline());
+  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_);
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); },
                                                      kStepsPrefetched);
 }

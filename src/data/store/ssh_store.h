@@ -1,0 +1,13 @@
+// ObjectStore for the addresses of kind ssh (object_store.h).
+#pragma once
+
+#include <memory>
+
+#include "data/store/object_store.h"
+
+namespace lockstep {
+
+std::unique_ptr<ObjectStore> open_ssh_store(const StoreAddress& address,
+                                            const StoreOptions& options);
+
+}  // namespace lockstep
