@@ -213,7 +213,9 @@ void Collectives::connect_machines(const WorldOptions& options, const std::strin
 torch::Tensor Collectives::all_gather_as_sum(const std::string& name, const torch::Tensor& mine) {
   const auto row = static_cast<std::size_t>(mine.nbytes());
   const std::size_t bytes = row * static_cast<std::size_t>(environment_.size);
-  std::vector<int64_t> words((bytes + sizeof(int64_t) - 1) / sizeof(int64_t), 0);
+  // Kept to the end: after a failure another thread may still write here.
+  std::vector<int64_t>& words = gathering_;
+  words.assign((bytes + sizeof(int64_t) - 1) / sizeof(int64_t), 0);
   auto* flat = reinterpret_cast<std::byte*>(words.data());
   std::memcpy(flat + row * static_cast<std::size_t>(environment_.rank), mine.data_ptr(), row);
   const Summation summation{sizeof(int64_t), kernels().sum.int64};

@@ -134,8 +134,9 @@ class Collectives {
   Heartbeat& heartbeat_;
   std::string who_;  // "rank 2 of 4"
   c10::intrusive_ptr<c10d::Store> store_;
-  int store_rounds_ = 0;        // gathers through it
-  BackendPointer gloo_, nccl_;  // nccl: only for the device "cuda"
+  int store_rounds_ = 0;            // gathers through it
+  BackendPointer gloo_, nccl_;      // nccl: only for the device "cuda"
+  std::vector<int64_t> gathering_;  // of all_gather_as_sum()
   Machines machines_;
   std::unique_ptr<LocalGroup> local_;  // null for a rank alone on its machine
   std::unique_ptr<Mesh> mesh_;         // between the machines' first ranks; else null
