@@ -304,7 +304,10 @@ void Trainer::evaluate() {
   // with.
   const int64_t step = state_->position.step;
   if (saved_step_ == step && all_hold(world_, folder_, step, keeps_folder_)) {
-    if (keeps_folder_) renew_position(folder_.checkpoints(), state_->position);
+    if (keeps_folder_) {
+      renew_position(folder_.checkpoints(), state_->position);
+      for (auto& o : observers_) o->on_checkpoint_renewed(step);
+    }
     remove_others();
     return;
   }
