@@ -3,6 +3,7 @@
 # data/. What a line says of its folder:
 # TORCH: its files may include torch and use the precompiled header.
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
+# WAITS: it waits for hosts, files and people rather than computing, so it is compiled at -O1.
 # ISA: files named *_isa.cpp are compiled once per instruction set (kernels/kernel_table.h); of the set
 # avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
 # belong to the set amx, the rest of which is avx512_dot, and to no other.
@@ -10,19 +11,20 @@
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
-# Every file that includes torch costs 3 s before its own first line, so a clean build takes them four
-# at a time. OFF: each by itself, for clang-tidy and for a shorter way from a change to its effect.
+# Every file that includes torch, or JSON and fmt, costs 2 to 3 s before its own first line, so a clean
+# build takes several at a time. OFF: each by itself, for clang-tidy and for a shorter way from a change
+# to its effect.
 option(LOCKSTEP_UNITY "compile files of a folder together" ON)
 
-function(lockstep_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+function(lockstep_unity target batch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
   if(LOCKSTEP_UNITY)  # it takes unnamed namespaces of included .cpp files for those of headers
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 
 function(lockstep_folder name)
-  cmake_parse_arguments(arg "TORCH;UNITY;ISA" "" "" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;UNITY;ISA;WAITS" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   string(REPLACE "/" "_" target "lockstep_${name}")
   if(arg_ISA)
@@ -37,7 +39,10 @@ function(lockstep_folder name)
     target_precompile_headers(${target} REUSE_FROM lockstep_torch)
   endif()
   if(arg_UNITY)
-    lockstep_unity(${target})
+    lockstep_unity(${target} 6)
+  endif()
+  if(arg_WAITS)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(arg_ISA AND isa_sources)
     set(sets generic avx2 avx512)
@@ -100,6 +105,8 @@ function(lockstep_folder name)
     target_include_directories(${target} SYSTEM PRIVATE "${CMAKE_SOURCE_DIR}/src/dist/gloo_names")
   elseif(name STREQUAL data/fetch)
     target_link_libraries(${target} PUBLIC CURL::libcurl LibArchive::LibArchive)
+  elseif(name STREQUAL launch/job)
+    target_link_libraries(${target} PUBLIC CURL::libcurl)
   elseif(name STREQUAL data/tokenize)
     target_link_libraries(${target} PUBLIC ${SENTENCEPIECE_TRAIN} ${SENTENCEPIECE} ICU::uc ICU::i18n)
   elseif(name STREQUAL data/images)

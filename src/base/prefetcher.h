@@ -1,11 +1,13 @@
 // Makes the next items on a thread of its own while the caller uses the current one.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -31,8 +33,17 @@ class Prefetcher {
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   Item next() {
+    return *next_unless([] { return false; });
+  }
+
+  // Returns nothing when `gives_up`, asked ten times a second while no item is ready, says so.
+  std::optional<Item> next_unless(const std::function<bool()>& gives_up) {
+    constexpr std::chrono::milliseconds kLook{100};
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !items_.empty() || failure_; });
+    const auto ready = [this] { return !items_.empty() || failure_; };
+    while (!changed_.wait_for(lock, kLook, ready)) {
+      if (gives_up()) return std::nullopt;
+    }
     if (items_.empty()) std::rethrow_exception(failure_);
     Item item = std::move(items_.front());
     items_.pop_front();

@@ -67,27 +67,20 @@ ImageEpochs::Range ImageEpochs::range_of(std::size_t place, int64_t step_in_epoc
 }
 
 std::vector<int64_t> ImageEpochs::part(int64_t epoch, int64_t step_in_epoch, int64_t part,
-                                       int64_t parts) {
-  std::size_t place = 0;
-  if (apart_) {
-    const auto ranks = std::ssize(places_.of_rank);
-    auto of = [&](int64_t p) { return static_cast<std::size_t>(places_.of_rank[p % ranks]); };
-    place = of(part);
-    int64_t before = 0, all = 0;  // parts of this place
-    for (int64_t p = 0; p < parts; ++p) {
-      if (of(p) != place) continue;
-      before += p < part ? 1 : 0;
-      ++all;
-    }
-    part = before;
-    parts = all;
+                                       const StepParts& parts) {
+  auto place_of = [&](int64_t p) {
+    return apart_ ? static_cast<std::size_t>(places_.of_rank[parts.rank_of(p)]) : 0;
+  };
+  const std::size_t place = place_of(part);
+  std::vector<int64_t> of_place;  // parts
+  for (int64_t p = 0; p < parts.count(); ++p) {
+    if (place_of(p) == place) of_place.push_back(p);
   }
   const Range range = range_of(place, step_in_epoch);
-  const int64_t count = range.end - range.begin;
+  const StepParts::Range mine = parts.range(range.end - range.begin, part, of_place);
   std::lock_guard lock(mutex_);
   const std::vector<int32_t>& images = order(epoch, place);
-  return {images.begin() + range.begin + count * part / parts,
-          images.begin() + range.begin + count * (part + 1) / parts};
+  return {images.begin() + range.begin + mine.begin, images.begin() + range.begin + mine.end};
 }
 
 int64_t ImageEpochs::smallest_part(int64_t step_in_epoch, int64_t parts) const {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "data/steps/rank_shares.h"
+
 namespace lockstep {
 
 // Whose images the places draw.
@@ -40,10 +42,11 @@ class ImageEpochs {
   int64_t full_steps() const { return images_ / options_.step_images; }
   // With places, up to one image a place less than Options::step_images.
   int64_t images_in_step(int64_t step_in_epoch) const;
-  // Returns the images of part `part` of `parts` (ranks * micro-batches; part r + k * ranks is rank
-  // r's), in their order; may be empty.
-  std::vector<int64_t> part(int64_t epoch, int64_t step_in_epoch, int64_t part, int64_t parts);
-  // Returns the fewest images that a part of that step has.
+  // Returns the images of part `part` of `parts`, in their order; may be empty.
+  std::vector<int64_t> part(int64_t epoch, int64_t step_in_epoch, int64_t part,
+                            const StepParts& parts);
+  // Returns the fewest images that a part of that step has when all parts (ranks * micro-batches)
+  // are equal.
   int64_t smallest_part(int64_t step_in_epoch, int64_t parts) const;
 
  private:

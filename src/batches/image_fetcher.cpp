@@ -14,9 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kAskedAhead = 64;            // pieces on their way from a peer, at most
+constexpr std::size_t kImagesAskedAhead = 64;      // pieces on their way from a peer, at most
 constexpr int64_t kBytesAhead = int64_t{4} << 20;  // and as many bytes, but one piece at least
-constexpr milliseconds kSilence{20'000};           // of a peer that counts as lost after it
+constexpr milliseconds kPeerSilence{20'000};       // of a peer that counts as lost after it
 constexpr milliseconds kLook{100};
 constexpr int64_t kSpareBytes = int64_t{64} << 20;  // that are left on the disk
 
@@ -167,7 +167,7 @@ void ImageFetcher::converse(int line, std::deque<int64_t>& asked) {
     {
       std::unique_lock lock(mutex_);
       auto more = [&] {
-        return asked.size() < kAskedAhead && (asked.empty() || bytes_asked < kBytesAhead);
+        return asked.size() < kImagesAskedAhead && (asked.empty() || bytes_asked < kBytesAhead);
       };
       while (more()) {
         const std::optional<int64_t> image = take(mine);
@@ -181,7 +181,8 @@ void ImageFetcher::converse(int line, std::deque<int64_t>& asked) {
       }
     }
     if (!client) {
-      client.emplace(mine.peer.meeting, PieceClient::Options{mine.peer.host, kSilence, stopping_});
+      client.emplace(mine.peer.meeting,
+                     PieceClient::Options{mine.peer.host, kPeerSilence, stopping_});
     }
     for (std::size_t i = before; i < asked.size(); ++i) client->ask(piece_of(asked[i]));
     const int64_t image = asked.front();

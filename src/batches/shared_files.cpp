@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr uint32_t kPieceBytes = 1 << 20;
-constexpr std::size_t kAskedAhead = 8;
-constexpr milliseconds kSilence{20'000};
+constexpr std::size_t kFilesAskedAhead = 8;
+constexpr milliseconds kFileSilence{20'000};
 constexpr seconds kReport{5};  // the ranks meet so often while files arrive: none seems to hang
 
 // Who has which of the files.
@@ -175,14 +175,14 @@ class FileFetch {
     const FileRecord& record = files_[file];
     const std::string& host = holdings_.hosts[place];
     PieceClient client(meetings_[holdings_.places.leader(place)],
-                       {.host = host, .silence = kSilence, .stopping = stopping_});
+                       {.host = host, .silence = kFileSilence, .stopping = stopping_});
     OutputFile out(folder_ / record.name);
     Digest hash = Digest::sha256();
     std::deque<DataPiece> asked;
     std::vector<std::byte> bytes;
     const auto size = static_cast<uint64_t>(record.bytes);
     for (uint64_t next = 0; next < size || !asked.empty();) {
-      while (next < size && asked.size() < kAskedAhead) {
+      while (next < size && asked.size() < kFilesAskedAhead) {
         const auto count = static_cast<uint32_t>(std::min<uint64_t>(kPieceBytes, size - next));
         asked.push_back({static_cast<uint32_t>(file), count, next});
         client.ask(asked.back());

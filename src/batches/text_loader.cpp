@@ -53,6 +53,7 @@ void TextBatchConfig::describe(Fields& f) {
     "of the texts of an epoch: shuffled anew each epoch, or as they stand in the file");
   f("longest", &longest, AtLeast{0}, "ids of a text or pair that are kept; 0: as prepared");
   f("evaluation_tokens", &evaluation_tokens, AtLeast{1}, "ids of the texts evaluated together");
+  shares.describe(f);
 }
 
 int64_t TextBatchConfig::step_examples(int64_t ranks) const {
@@ -68,19 +69,18 @@ std::vector<int32_t> text_order(int64_t examples, const std::string& order, uint
 }
 
 std::vector<std::vector<int32_t>> split_texts(std::span<const int32_t> step,
-                                              std::span<const int32_t> lengths, int64_t parts) {
+                                              std::span<const int32_t> lengths,
+                                              const StepParts& parts) {
   std::vector<std::size_t> by_length(step.size());
   std::iota(by_length.begin(), by_length.end(), 0);
   std::stable_sort(by_length.begin(), by_length.end(), [&](std::size_t a, std::size_t b) {
     return lengths[step[a]] > lengths[step[b]];
   });
-  std::vector<std::vector<std::size_t>> places(static_cast<std::size_t>(parts));
-  std::vector<int64_t> load(places.size(), 0);
-  for (std::size_t place : by_length) {
-    const auto least = std::min_element(load.begin(), load.end()) - load.begin();
-    places[least].push_back(place);
-    load[least] += lengths[step[place]];
-  }
+  std::vector<int64_t> costs;
+  for (std::size_t place : by_length) costs.push_back(lengths[step[place]]);
+  const std::vector<int64_t> part_of = parts.spread(costs);
+  std::vector<std::vector<std::size_t>> places(static_cast<std::size_t>(parts.count()));
+  for (std::size_t i = 0; i < by_length.size(); ++i) places[part_of[i]].push_back(by_length[i]);
   std::vector<std::vector<int32_t>> out(places.size());
   for (std::size_t part = 0; part < places.size(); ++part) {
     std::sort(places[part].begin(), places[part].end());
@@ -164,7 +164,8 @@ int64_t TextLoader::tokens_in_step(int64_t epoch, int64_t step_in_epoch) {
   return tokens;
 }
 
-TextTensors TextLoader::batch(int64_t epoch, int64_t step_in_epoch, int64_t part, int64_t parts) {
+TextTensors TextLoader::batch(int64_t epoch, int64_t step_in_epoch, int64_t part,
+                              const StepParts& parts) {
   return pack(split_texts(step(epoch, step_in_epoch), lengths_, parts).at(part));
 }
 

@@ -13,6 +13,7 @@
 
 #include "config/fields.h"
 #include "data/labelled/text_set.h"
+#include "data/steps/rank_shares.h"
 
 namespace lockstep {
 
@@ -24,6 +25,7 @@ struct TextBatchConfig {  // section [batch]
   std::string order = "shuffled";
   int64_t longest = 0;
   int64_t evaluation_tokens = 8192;
+  SharesConfig shares;
 
   void describe(Fields& f);
   // Returns the examples of a full step: `examples`, or per_gpu_batch * ranks * accumulate.
@@ -47,11 +49,13 @@ struct TextTensors {
 std::vector<int32_t> text_order(int64_t examples, const std::string& order, uint64_t seed,
                                 int64_t epoch);
 
-// Splits a step into `parts` with nearly equal numbers of tokens: takes the longest text first and
-// adds it to the part with the fewest tokens. Within a part the order is that of the step. A part
-// is empty if there are fewer texts than parts. `lengths` is indexed by number in the split.
+// Splits a step into parts with tokens nearly in proportion to their weights: takes the longest
+// text first and adds it to the part that is filled least (StepParts::spread). Within a part the
+// order is that of the step. A part is empty only if there are fewer texts than parts. `lengths` is
+// indexed by number in the split.
 std::vector<std::vector<int32_t>> split_texts(std::span<const int32_t> step,
-                                              std::span<const int32_t> lengths, int64_t parts);
+                                              std::span<const int32_t> lengths,
+                                              const StepParts& parts);
 
 // Returns all texts, each once, in groups that do not depend on the number of ranks. A group holds
 // texts of similar length, at most `tokens` tokens in all (except a group of one text); the longest
@@ -77,8 +81,8 @@ class TextLoader {
   int64_t steps_in_epoch() const;  // the same in every epoch
   int64_t examples_in_step(int64_t step_in_epoch) const;
   int64_t tokens_in_step(int64_t epoch, int64_t step_in_epoch);
-  // Returns part `part` of `parts` (ranks * accumulate) of a step. The part may contain no texts.
-  TextTensors batch(int64_t epoch, int64_t step_in_epoch, int64_t part, int64_t parts);
+  // Returns part `part` of a step. The part may contain no texts.
+  TextTensors batch(int64_t epoch, int64_t step_in_epoch, int64_t part, const StepParts& parts);
   // Returns a batch of any texts in the given order; numbers may repeat.
   TextTensors pack(std::span<const int32_t> indices) const;
 

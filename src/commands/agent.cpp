@@ -34,8 +34,10 @@ int agent(const Arguments& arguments) {
   app.add_option("--term", orders.term, "of the job's launcher");
   app.add_option("--launcher", orders.launcher, "name of the launcher's host");
   app.add_option("--host", orders.me, "name of this host");
-  if (!app.parse(arguments)) return kExitOk;
   AgentOptions options;
+  app.add_option("--spot", options.spot.cloud, "whose notices are read (lockstep launch --spot)");
+  app.add_option("--metadata", options.spot.metadata, "where, instead of that cloud's address");
+  if (!app.parse(arguments)) return kExitOk;
   std::optional<JobMember> member;
   if (!orders.id.empty()) {
     member.emplace(orders);

@@ -18,9 +18,11 @@
 #include "commands/logs.h"
 #include "commands/netlab.h"
 #include "commands/new.h"
+#include "commands/notify.h"
 #include "commands/plan.h"
 #include "commands/prepare.h"
 #include "commands/probe.h"
+#include "commands/ranks.h"
 #include "commands/reference.h"
 #include "commands/report.h"
 #include "commands/resume.h"
@@ -45,8 +47,10 @@ const Catalogue<Command>& commands() {
     c.add("prepare", prepare, "make a corpus ready for training");
     c.add("train", train, "train what a configuration describes, as one rank");
     c.add("launch", launch, "start several ranks of a command, here or on hosts");
-    c.add("agent", agent, "");  // what launch starts on each host
-    c.add("files", files, "");  // what launch --push asks on each host
+    c.add("agent", agent, "");    // what launch starts on each host
+    c.add("ranks", ranks, "");    // what starts the ranks of a host
+    c.add("notify", notify, "");  // what launch --notify starts here
+    c.add("files", files, "");    // what launch --push asks on each host
     c.add("jobs", list_jobs, "the jobs that launch --detach started, and how they are");
     c.add("attach", attach, "what a job prints, until it ends");
     c.add("logs", logs, "what a job, or one of its ranks, printed");

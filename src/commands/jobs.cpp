@@ -1,12 +1,15 @@
 #include "commands/jobs.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "commands/host_arguments.h"
+#include "commands/job_spending.h"
 #include "launch/jobs/find_job.h"
 
 namespace lockstep {
@@ -36,13 +39,20 @@ std::string step_text(const FoundJob& job) {
   return step < 0 ? "-" : with_commas(step);
 }
 
+std::string spent_text(const FoundJob& job) {
+  const std::optional<double> spent = spent_on_job(job);
+  if (!spent) return "-";
+  const double budget = std::atof(option_of_job(job.record, "--budget").c_str());
+  return budget > 0 ? fmt::format("{:.2f}/{:.2f}", *spent, budget) : fmt::format("{:.2f}", *spent);
+}
+
 void add_row(const FoundJob& job, bool all, JobRows& rows) {
   const JobRecord& record = job.record;
   const bool over = job.ended() && !job.lives();
   const double since = over ? record.ended : record.started;
   if (over && !all && unix_seconds() - since > kShownFor) return;
   rows.push_back({record.id, job.state(), short_duration(unix_seconds() - since), step_text(job),
-                  record.launcher, hosts_text(job), join(record.command, " ")});
+                  spent_text(job), record.launcher, hosts_text(job), join(record.command, " ")});
 }
 
 // Asks the hosts once, however many jobs they have.
@@ -72,7 +82,7 @@ int list_jobs(const Arguments& arguments) {
   std::vector<std::pair<HostList, RemoteOptions>> groups = {{read_hosts(given), given.remote}};
   if (groups.front().first.hosts.empty()) groups = known_hosts();
 
-  JobRows rows = {{"job", "state", "for", "step", "launcher", "hosts", "command"}};
+  JobRows rows = {{"job", "state", "for", "step", "spent", "launcher", "hosts", "command"}};
   std::vector<std::string> errors;
   std::map<std::string, FoundJob> jobs;
   for (const auto& [hosts, remote] : groups) {
@@ -84,7 +94,7 @@ int list_jobs(const Arguments& arguments) {
   }
   for (const auto& [id, job] : jobs) add_row(job, all, rows);
   if (rows.size() > 1) {
-    fmt::print("{}", format_table(rows, "  rr   "));
+    fmt::print("{}", format_table(rows, "  rrr   "));
   } else {
     fmt::print("no jobs{}\n", groups.empty() ? " were started here; -H a,b asks hosts" : "");
   }

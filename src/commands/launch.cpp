@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "commands/detach.h"
 #include "commands/launch_arguments.h"
+#include "commands/launch_ending.h"
 #include "commands/push.h"
 #include "commands/train.h"
 #include "config/source.h"
@@ -124,10 +125,14 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
   s.host_timeout = to_time("--host-timeout", a.host_timeout);
   s.poll = to_time("--host-poll", a.host_poll, 0.1);
   launch.silence = to_time("--silence", a.silence, 1);
+  if (a.spot != "auto") cloud_of_name(a.spot);
+  const char* metadata = std::getenv("LOCKSTEP_METADATA");
+  launch.spot = {.cloud = a.spot, .metadata = metadata == nullptr ? "" : metadata};
 }
 
 struct RunFacts {
   std::string device = kAuto, folder;  // run.device, run.folder
+  bool mirrored = false;               // checkpoint.mirror
 };
 
 // Finds what the launcher must know of a run: errors of its configuration are reported before
@@ -144,7 +149,7 @@ RunFacts add_run(const LaunchArguments& a, const Arguments& command, Launch& lau
     }
     launch.events = folder / "launch.jsonl";
   }
-  return {config->run.device, config->run.folder};
+  return {config->run.device, config->run.folder, !config->checkpoint.mirror.empty()};
 }
 
 // Returns where a lockstep command that uses a run computes: as its words say, else as the run's
@@ -256,8 +261,14 @@ std::pair<Launch, RunFacts> to_launch(const LaunchArguments& given, Arguments co
   } else if (given.program.empty()) {
     run.device = device_of(command);
   }
+  launch.ending = ending_of(
+      given, launch,
+      {.run = run.folder, .mirrored = run.mirrored, .detached = given.detach || job != nullptr});
   if (given.push && job == nullptr) push(given, launch, command, run);
   settle_ranks(given, run.device, launch);
+  if (!run.folder.empty()) {
+    launch.ending.run = (fs::path(launch.folder) / run.folder).lexically_normal().string();
+  }
   launch.output.only_ranks = to_rank_list(given.only_ranks, launch.ranks);
   launch.command = {given.program};
   if (given.program.empty() && launch.hosts.hosts.empty()) {
@@ -331,6 +342,7 @@ int launch(const Arguments& arguments) {
   } else {
     const auto [launch, run] = to_launch(given, command, nullptr);
     if (given.detach) {
+      settle_ending(given, launch.ending, launch.hosts);
       return launch_detached(launch, {.from = given.from,
                                       .options = options_for_host(given),
                                       .name = job_name(launch, run),

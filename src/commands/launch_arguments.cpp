@@ -44,11 +44,42 @@ void describe(CommandLine& app, LaunchArguments& a) {
   app.add_option("--silence", a.silence,
                  "seconds without a sign of life that mean a host is lost (default 5)")
       ->group(group);
+  app.add_option("--spot", a.spot,
+                 "stop before the cloud takes a machine: auto (where there is one), no, aws, "
+                 "google, azure")
+      ->group(group);
   app.add_flag("--detach", a.detach, "the launcher runs on a host and goes on without this machine")
       ->group(group);
   app.add_option("--from", a.from, "with --detach: the host for the launcher (default: the first)")
       ->group(group);
-  app.add_option("--job", a.job, "")->group("");  // what --detach starts on that host
+  group = "The end of the run";
+  app.add_option("--notify", a.notify,
+                 "URL, shell command or @FILE with one of them: told of failures, lost hosts, the "
+                 "budget and the end")
+      ->group(group)
+      ->expected(1)
+      ->take_all();
+  app.add_option("--then", a.then, "shell command to run once after a run that ended well")
+      ->group(group);
+  app.add_option("--price", a.price,
+                 "of one host an hour: 0.526/h; of single ones and all others: a=0.9/h,0.526/h")
+      ->group(group);
+  app.add_option("--budget", a.budget,
+                 "stop after a checkpoint before this is spent, over all launches of the run")
+      ->group(group);
+  app.add_flag("--power-off", a.power_off, "switch the hosts off once the run is safe elsewhere")
+      ->group(group);
+  app.add_flag("--power-off-anyway", a.power_anyway,
+               "the same, also where only they have the newest checkpoint")
+      ->group(group);
+  app.add_option("--power-off-after", a.power_after,
+                 "minutes without a launcher after which a host switches itself off (default 15)")
+      ->group(group);
+  app.add_option("--power-off-command", a.power_command,
+                 "shell command that switches a host off (default: sudo -n systemctl poweroff)")
+      ->group(group);
+  app.add_option("--spent", a.spent, "")->group("");  // what `resume` knows of earlier launchers
+  app.add_option("--job", a.job, "")->group("");      // what --detach starts on that host
   add_host_options(app, a.hosts);
 }
 
@@ -80,6 +111,15 @@ Arguments options_for_host(const LaunchArguments& a) {
   add("--host-timeout", a.host_timeout, defaults.host_timeout);
   add("--host-poll", a.host_poll, defaults.host_poll);
   add("--silence", a.silence, defaults.silence);
+  add("--spot", a.spot, defaults.spot);
+  add("--then", a.then, defaults.then);
+  add("--price", a.price, defaults.price);
+  if (a.budget) add("--budget", *a.budget, 0.0);
+  add("--power-off-after", a.power_after, defaults.power_after);
+  add("--power-off-command", a.power_command, defaults.power_command);
+  for (const std::string& word : a.notify) out.insert(out.end(), {"--notify", word});
+  if (a.power_off) out.push_back("--power-off");
+  if (a.power_anyway) out.push_back("--power-off-anyway");
   if (a.pin) out.push_back("--pin");
   return out;
 }

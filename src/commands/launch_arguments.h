@@ -1,6 +1,7 @@
 // The options of lockstep launch, as words.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,14 @@ struct LaunchArguments {
   int restarts = -1, min_hosts = 0;
   bool pin = false, push = false;
   bool detach = false;
+  std::string spot = "auto";
   std::string from;  // the host for the launcher
+  std::vector<std::string> notify;
+  std::string then, price, power_command;
+  bool power_off = false, power_anyway = false;
+  double power_after = 15;  // minutes
+  std::optional<double> budget;
+  double spent = 0;  // by earlier launchers of the job, as far as others know
   std::string job;   // whose launcher this is; empty: nobody's
 };
 

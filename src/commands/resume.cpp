@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "commands/detach.h"
 #include "commands/job_arguments.h"
+#include "commands/job_spending.h"
 #include "launch/jobs/job_setup.h"
 
 namespace lockstep {
@@ -19,9 +20,8 @@ constexpr std::chrono::seconds kPause{1};
 
 // What the job's launcher was started with.
 double option_of(const JobRecord& record, const std::string& name, double otherwise) {
-  const auto option = std::find(record.options.begin(), record.options.end(), name);
-  const bool given = option != record.options.end() && option + 1 != record.options.end();
-  return given ? std::atof((option + 1)->c_str()) : otherwise;
+  const std::string value = option_of_job(record, name);
+  return value.empty() ? otherwise : std::atof(value.c_str());
 }
 
 // The agents of a launcher that was lost end by themselves, after --silence and --grace.
@@ -71,13 +71,6 @@ FoundJob find_without_launcher(const JobArguments& given) {
   return job;
 }
 
-void set_min_hosts(JobRecord& record, int hosts) {
-  auto& words = record.options;
-  const auto option = std::find(words.begin(), words.end(), "--min-hosts");
-  if (option != words.end()) words.erase(option, option + 2);
-  words.insert(words.end(), {"--min-hosts", std::to_string(hosts)});
-}
-
 // Rank 0 is on the first host: those that answer come first, so that one which comes back later
 // with an older run folder does not become it.
 void put_answering_first(const FoundJob& job, JobRecord& record) {
@@ -103,7 +96,13 @@ std::vector<const Host*> hosts_that_answer(const FoundJob& job, int min_hosts) {
   throw error;
 }
 
-JobRecord next_record(const FoundJob& job, const std::string& from, int min_hosts) {
+struct ResumeWishes {
+  std::string from;
+  int min_hosts = 0;
+  double budget = 0;  // 0: as the job was started
+};
+
+JobRecord next_record(const FoundJob& job, const std::string& from, const ResumeWishes& wishes) {
   JobRecord record = job.record;
   ++record.term;
   record.launcher = from;
@@ -112,7 +111,13 @@ JobRecord next_record(const FoundJob& job, const std::string& from, int min_host
   record.exit_code = 0;
   record.message.clear();
   record.started = unix_seconds();
-  if (min_hosts > 0) set_min_hosts(record, min_hosts);
+  if (wishes.min_hosts > 0) {
+    set_option_of_job(record, "--min-hosts", std::to_string(wishes.min_hosts));
+  }
+  if (wishes.budget > 0) set_option_of_job(record, "--budget", fmt::format("{}", wishes.budget));
+  if (const auto spent = spent_on_job(job)) {
+    set_option_of_job(record, "--spent", fmt::format("{:.6f}", *spent));
+  }
   if (std::find(record.command.begin(), record.command.end(), "--resume") == record.command.end()) {
     record.command.push_back("--resume");
   }
@@ -138,15 +143,16 @@ const Host& launcher_host(const std::vector<const Host*>& answering, const Found
 
 int resume_job(const Arguments& arguments) {
   JobArguments given;
-  std::string from;
-  int min_hosts = 0;
+  ResumeWishes wishes;
   CommandLine app(
       "Goes on with a job that was stopped, or whose launcher was lost with its host: a launcher\n"
       "starts on a host that answers, from the newest checkpoint that any of them has.",
       "lockstep resume");
-  app.add_option("--from", from, "the host for the launcher (the first that answers)");
-  app.add_option("--min-hosts", min_hosts, "go on with so many (as the job was started)")
+  app.add_option("--from", wishes.from, "the host for the launcher (the first that answers)");
+  app.add_option("--min-hosts", wishes.min_hosts, "go on with so many (as the job was started)")
       ->non_negative();
+  app.add_option("--budget", wishes.budget, "of all its launches (as the job was started)")
+      ->positive();
   add_job_options(app, given);
   if (!app.parse(arguments)) return kExitOk;
   const FoundJob job = find_without_launcher(given);
@@ -157,15 +163,19 @@ int resume_job(const Arguments& arguments) {
   if (job.ended() && job.record.exit_code == kExitOk) {
     throw ConfigError("job {} has done all its steps: its exit code was 0", job.record.id);
   }
-  if (min_hosts == 0) {
-    min_hosts = static_cast<int>(option_of(job.record, "--min-hosts", 0));
+  if (wishes.budget > 0 && option_of_job(job.record, "--price").empty()) {
+    throw ConfigError("--budget {:g}: job {} was started without --price", wishes.budget,
+                      job.record.id);
   }
-  const std::vector<const Host*> answering = hosts_that_answer(job, min_hosts);
-  const Host& launcher = launcher_host(answering, job, from);
+  if (wishes.min_hosts == 0) {
+    wishes.min_hosts = static_cast<int>(option_of(job.record, "--min-hosts", 0));
+  }
+  const std::vector<const Host*> answering = hosts_that_answer(job, wishes.min_hosts);
+  const Host& launcher = launcher_host(answering, job, wishes.from);
   for (const std::string& error : errors_of(job)) {
     fmt::print(stderr, "lockstep resume: without {}\n", error);
   }
-  const JobRecord record = next_record(job, launcher.name, min_hosts);
+  const JobRecord record = next_record(job, launcher.name, wishes);
   // The key of a job that ended was removed; a lost host would not get a new one.
   const std::vector<std::string> failures = job.ended()
                                                 ? install_job(record, answering, job.remote)

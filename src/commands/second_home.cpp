@@ -52,6 +52,7 @@ class MirrorObserver : public Observer {
   void on_checkpoint(const CheckpointRecord& record) override {
     mirror_.add_checkpoint(record.step);
   }
+  void on_checkpoint_renewed(int64_t step) override { mirror_.add_checkpoint(step); }
 
  private:
   Mirror& mirror_;

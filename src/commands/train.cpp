@@ -1,8 +1,10 @@
 #include "commands/train.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -142,6 +144,9 @@ void write_error(const RunFolder& folder, int rank, const Error& error) {
   write_file(folder.error_of(rank), "error: " + error.describe() + "\n");
 }
 
+// Whether a thread of this process still waits for a disk, as nothing can end it.
+bool leaves_a_thread = false;
+
 int train_in(World& world, RunConfig& config, const RunFolder& folder,
              const TrainArguments& arguments, const SecondHome& home) {
   bring_checkpoint(world, home, folder);
@@ -166,6 +171,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
   log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  leaves_a_thread = trainer.waits_for_data();
   return 128 + signal;
 }
 
@@ -384,6 +390,10 @@ int train(const Arguments& arguments) {
   try {
     const int code = run_training(config, environment, parsed, home);
     home.finish(folder, code != kExitOk);
+    if (leaves_a_thread) {
+      std::fflush(nullptr);
+      ::_exit(code);
+    }
     return code;
   } catch (const Error& error) {
     write_error(folder, environment.rank, error);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -55,12 +56,14 @@ std::size_t bytes_of(std::size_t size_class) {
   return ((size_class % 4 + 5) << (size_class / 4 - 1)) * kUnit;
 }
 
+thread_local int64_t thread_limit = 0;  // of TensorLimit
+
 // Returns `bytes` of fresh zero pages, aligned to a huge page.
 std::byte* map_pages(std::size_t bytes) {
   const std::size_t wanted = bytes + kHugePage;
   void* start = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) {
-    throw MachineError("cannot allocate {} bytes of memory: {}", bytes, std::strerror(errno));
+    throw TensorMemoryError("cannot allocate {} bytes of memory: {}", bytes, std::strerror(errno));
   }
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
@@ -180,6 +183,11 @@ class CachingAllocator final : public c10::Allocator {
   void* take(std::size_t bytes) {
     TORCH_CHECK(bytes < (std::size_t{1} << 46), "a tensor of ", bytes, " bytes");
     const std::size_t size = bytes + sizeof(Header);
+    if (thread_limit > 0 &&
+        in_use_.load(std::memory_order_relaxed) + static_cast<int64_t>(size) > thread_limit) {
+      throw TensorMemoryError("a tensor of {} bytes more is above the limit of {} bytes", bytes,
+                              thread_limit);
+    }
     std::size_t grown = 0;
     Header* header = size < kLarge ? take_small(size, grown)
                                    : heap_.take((size + kPage - 1) / kPage * kPage, grown);
@@ -264,5 +272,8 @@ void use_caching_allocator() {
 AllocatorStatistics allocator_statistics() { return allocator().statistics(); }
 void reset_peak_bytes() { allocator().reset_peak(); }
 void give_back_free_pages() { allocator().give_back_free_pages(); }
+
+TensorLimit::TensorLimit(int64_t bytes) : before_(std::exchange(thread_limit, bytes)) {}
+TensorLimit::~TensorLimit() { thread_limit = before_; }
 
 }  // namespace lockstep

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/error.h"
+
 namespace lockstep {
 
 // Makes the caching allocator the source of all CPU tensors of libtorch from now on. Call it once,
@@ -20,6 +22,25 @@ struct AllocatorStatistics {
 };
 AllocatorStatistics allocator_statistics();
 void reset_peak_bytes();  // sets the peak to what is in use now
+
+// Thrown where a tensor's memory is not to be had.
+class TensorMemoryError : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
+// While it exists, a tensor that this thread makes must not bring the bytes in use by all tensors
+// above `bytes`: TensorMemoryError is thrown instead. 0: no limit.
+class TensorLimit {
+ public:
+  explicit TensorLimit(int64_t bytes);
+  ~TensorLimit();
+  TensorLimit(const TensorLimit&) = delete;
+  TensorLimit& operator=(const TensorLimit&) = delete;
+
+ private:
+  int64_t before_;
+};
 
 // Gives the pages of large free blocks back to the system. The blocks stay held as address
 // space, and their pages come back when they are used. Meant to be called once after

@@ -1,6 +1,7 @@
 #include "tasks/catalogue.h"
 
 #include "tasks/image_classification.h"
+#include "tasks/pretend.h"
 #include "tasks/text_classification.h"
 #include "tasks/translation.h"
 
@@ -14,6 +15,7 @@ Catalogue<TaskMaker>& all_tasks() {
     c.add("translation", make_translation, "sentences to sentences with a Transformer");
     c.add("images", make_image_classification, "images to classes with a ResNet or a ViT");
     c.add("text", make_text_classification, "texts to classes or numbers with a BERT");
+    c.add("pretend", make_pretend, "nothing: sleeps instead of computing, to try many ranks");
     return c;
   }();
   return catalogue;

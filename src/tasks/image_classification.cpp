@@ -58,6 +58,22 @@ void ImageBatchConfig::describe(Fields& f) {
     "micro-batches that each rank adds up in one step; batch norms see each by itself");
   f("drop_last", &drop_last, Any{}, "leave out the last step of an epoch when it is not full");
   f("evaluation_images", &evaluation_images, AtLeast{1}, "images evaluated together");
+  shares.describe(f);
+}
+
+std::string ImageClassification::equal_shares_only() const {
+  if (config_.sync_batch_norm) {
+    return "with model.sync_batch_norm all ranks compute together, each the same number of "
+           "micro-batches";
+  }
+  if (config_.images.share == "machine") {
+    return "with images.share=machine a machine's part of a step is that of its images";
+  }
+  if (config_.images.cache_bytes > 0 && config_.batch.shares.follows_speed()) {
+    return "with images.cache_bytes the images of coming steps are kept for shares that do not "
+           "change, as those of a list";
+  }
+  return "";
 }
 
 void ResolutionConfig::describe(Fields& f) {
@@ -217,7 +233,7 @@ int64_t ImageClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
 // Tells what the ranks of this place will read in the coming steps, so that it is fetched before.
 void ImageClassification::fetch_ahead(const BatchPosition& position) {
   if (!train_->fetches()) return;
-  const int64_t steps = steps_in_epoch(position.epoch), ranks = position.parts / accumulate();
+  const int64_t steps = steps_in_epoch(position.epoch);
   if (ahead_epoch_ < 0) {
     ahead_epoch_ = position.epoch;
     ahead_step_ = position.step_in_epoch;
@@ -225,8 +241,8 @@ void ImageClassification::fetch_ahead(const BatchPosition& position) {
   const int64_t now = position.epoch * steps + position.step_in_epoch;
   const std::vector<int> neighbours = train_->neighbours();
   while (ahead_epoch_ * steps + ahead_step_ < now + kStepsAhead) {
-    for (int64_t part = 0; part < position.parts; ++part) {
-      const int rank = static_cast<int>(part % ranks);
+    for (int64_t part = 0; part < position.parts.count(); ++part) {
+      const int rank = position.parts.rank_of(part);
       if (!std::binary_search(neighbours.begin(), neighbours.end(), rank)) continue;
       train_->expect(train_loader_->read_for(
           epochs_->part(ahead_epoch_, ahead_step_, part, position.parts), ahead_epoch_));

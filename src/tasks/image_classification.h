@@ -26,6 +26,7 @@ struct ImageBatchConfig {  // section [batch]
   int64_t accumulate = 1;
   bool drop_last = false;
   int64_t evaluation_images = 64;
+  SharesConfig shares;
 
   void describe(Fields& f);
 };
@@ -68,6 +69,8 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  const SharesConfig* shares() const override { return &config_.batch.shares; }
+  std::string equal_shares_only() const override;
   const char* unit() const override { return "img"; }
   const char* mlperf_benchmark() const override { return "resnet"; }
   int64_t shown_samples() const override { return 9; }  // a square of images

@@ -192,8 +192,11 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   // These sums are added in the order of the batches, so the result has the same bits whichever
   // rank made them.
   std::vector<double> parts(static_cast<std::size_t>(kSums * batches));
-  for (int64_t b = world.rank(); b < batches; b += world.size()) {
-    const ImageTensors images = decoded.next();
+  for (int64_t b = world.rank(); b < batches && !request.is_stopped(); b += world.size()) {
+    const std::optional<ImageTensors> next_images =
+        decoded.next_unless([&] { return request.is_stopped(); });
+    if (!next_images) break;
+    const ImageTensors& images = *next_images;
     double* sums = &parts[static_cast<std::size_t>(kSums * b)];
     sums[kBroken] = static_cast<double>(images.broken);
     sums[kImages] = static_cast<double>(std::ssize(batch(b)) - images.broken);
@@ -207,6 +210,7 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     if (confusion) count_confusion(logits, images.labels, *confusion);
     answers.note(images.indices, logits);
   }
+  if (breaks_off(world, request)) return {.broken_off = true};
   world.all_reduce_sum(std::span<double>(parts));
   if (confusion) sum_confusion(world, *confusion);
   answers.share(world);

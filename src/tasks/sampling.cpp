@@ -32,7 +32,7 @@ std::size_t place_of(const std::vector<double>& weights, double share) {
   return weights.size() - 1;
 }
 
-struct Sample {
+struct DrawnSample {
   std::vector<int32_t> ids;
   double log_probability = 0;
   uint64_t key = 0;
@@ -42,10 +42,11 @@ struct Sample {
 struct Sentence {
   std::size_t source = 0;
   int64_t max_length = 0;
-  std::vector<Sample> samples;
+  std::vector<DrawnSample> samples;
 
   bool done() const {
-    return std::all_of(samples.begin(), samples.end(), [](const Sample& s) { return s.ended; });
+    return std::all_of(samples.begin(), samples.end(),
+                       [](const DrawnSample& s) { return s.ended; });
   }
 };
 
@@ -68,7 +69,7 @@ class BatchSampling {
 
  private:
   Sentence begin(const std::vector<int32_t>& ids, std::size_t source, std::size_t count) const;
-  void extend(Sample& sample, const float* logits, int64_t vocabulary) const;
+  void extend(DrawnSample& sample, const float* logits, int64_t vocabulary) const;
   std::vector<Hypothesis> results(const Sentence& sentence) const;
 
   const DecodingModel& model_;
@@ -88,7 +89,7 @@ Sentence BatchSampling::begin(const std::vector<int32_t>& ids, std::size_t sourc
   return sentence;
 }
 
-void BatchSampling::extend(Sample& sample, const float* logits, int64_t vocabulary) const {
+void BatchSampling::extend(DrawnSample& sample, const float* logits, int64_t vocabulary) const {
   if (sample.ended) return;
   const double uniform =
       static_cast<double>(combine_keys(sample.key, static_cast<uint64_t>(length_)) >> 11) * 0x1p-53;
@@ -132,7 +133,7 @@ void BatchSampling::run(const std::vector<std::vector<int32_t>>& sources,
         continue;
       }
       for (std::size_t k = 0; k < count; ++k) {
-        const Sample& sample = open[s].samples[k];
+        const DrawnSample& sample = open[s].samples[k];
         rows.push_back(static_cast<int32_t>(s * rows_each + (rows_each == 1 ? 0 : k)));
         tokens.push_back(sample.ended ? special_.eos : sample.ids.back());
       }
@@ -146,7 +147,7 @@ void BatchSampling::run(const std::vector<std::vector<int32_t>>& sources,
 
 std::vector<Hypothesis> BatchSampling::results(const Sentence& sentence) const {
   std::vector<Hypothesis> out;
-  for (const Sample& sample : sentence.samples) {
+  for (const DrawnSample& sample : sentence.samples) {
     const int64_t length = std::ssize(sample.ids) + (sample.ended ? 1 : 0);
     out.push_back({sample.ids, sample.log_probability / length_norm(options_, length),
                    sample.log_probability});

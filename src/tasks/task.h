@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "base/file.h"
 #include "config/fields.h"
+#include "data/steps/rank_shares.h"
 #include "dist/collectives/world.h"
 #include "formats/png_file.h"
 #include "metrics/confusion.h"
@@ -35,8 +37,8 @@ struct TaskContext {
 struct BatchPosition {
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  int64_t part = 0;   // index among the parts of the step
-  int64_t parts = 1;  // ranks * accumulated micro-batches
+  int64_t part = 0;  // index among the parts of the step
+  StepParts parts;   // of the step
 };
 
 // One micro-batch on the device. Each task derives its own type.
@@ -75,6 +77,10 @@ struct EvaluationRequest {
   int64_t samples = 0;               // most samples wanted
   bool confusion = false;            // wants a confusion matrix, where there are classes
   bool pictures = false;             // samples include their pictures, where there are images
+  // Asked between batches, from any thread: whether the run is to stop. Given on all ranks or none.
+  std::function<bool()> stop_asked = nullptr;
+
+  bool is_stopped() const { return stop_asked && stop_asked(); }
 };
 
 struct Evaluation {
@@ -82,7 +88,12 @@ struct Evaluation {
   std::string summary;                    // one line for people
   std::vector<Sample> samples;            // spread evenly over the split
   std::optional<Confusion> confusion;
+  bool broken_off = false;  // equal on all ranks; nothing else here means anything then
 };
+
+// Call this after a rank's batches, before their sums mean something. Returns whether any rank was
+// asked to stop: all break the evaluation off. Collective where `request` can be stopped.
+bool breaks_off(World& world, const EvaluationRequest& request);
 
 class ModelFolderUse;
 class TranslationUse;
@@ -114,6 +125,10 @@ class Task {
   virtual bool counts_top5() const { return false; }  // whether LossParts::top5 is set
   // Whether a step needs all ranks together, so that no rank can compute by itself (local steps).
   virtual bool computes_together() const { return false; }
+  // Returns batch.shares; null: ranks have equal shares.
+  virtual const SharesConfig* shares() const { return nullptr; }
+  // Returns why the configuration leaves ranks no shares of their own; empty: nothing does.
+  virtual std::string equal_shares_only() const { return ""; }
   // Returns the nearest benchmark of MLPerf Training: "resnet" (docs/run-folder.md#mlperf-logs).
   virtual const char* mlperf_benchmark() const { return "none"; }
   virtual int64_t shown_samples() const { return 3; }  // default after an evaluation
@@ -159,7 +174,8 @@ class Task {
   // which checkpoint is best.
   virtual const std::vector<MetricKind>& metrics() const = 0;
   // Evaluates a split, divided among the ranks, each item once. The result is equal on every rank
-  // and has the same digits for any number of ranks. Uses the current weights as they are.
+  // and has the same digits for any number of ranks. Uses the current weights as they are. Looks at
+  // request.stop_asked between batches.
   virtual Evaluation evaluate(World& world, const EvaluationRequest& request) = 0;
 
   // Copies into the run folder what using the model needs besides its weights.

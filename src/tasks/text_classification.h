@@ -62,6 +62,7 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return bert_.shape.hidden_size; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "txt"; }
   const char* mlperf_benchmark() const override { return "bert"; }
   int64_t steps_in_epoch(int64_t epoch) override;
@@ -110,6 +111,7 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   struct Answers {
     std::vector<double> output;     // the predicted class, or the value
     std::vector<double> loss, nll;  // of each item
+    bool broken_off = false;
   };
 
   void open_data();
@@ -121,7 +123,8 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   std::unique_ptr<TextBatch> pack(TextTensors tensors) const;
   Numerics use_numerics() const;  // for evaluation and classifying
   LossParts loss_of(const torch::Tensor& logits, const torch::Tensor& labels) const;
-  Answers answer(World& world, const Split& from, const std::vector<int32_t>& items) const;
+  Answers answer(World& world, const Split& from, const std::vector<int32_t>& items,
+                 const EvaluationRequest& request) const;
   void measure_classes(const Split& from, const std::vector<int32_t>& items, const Answers& answers,
                        bool confusion, Evaluation& out) const;
   Sample sample(const Split& from, int32_t item, double output) const;

@@ -101,7 +101,8 @@ TextClassification::Split& TextClassification::split(const std::string& name) {
 // Groups do not depend on the ranks, and each item's figures have a fixed place in the sum, so the
 // result has the same bits for any number of ranks.
 TextClassification::Answers TextClassification::answer(World& world, const Split& from,
-                                                       const std::vector<int32_t>& items) const {
+                                                       const std::vector<int32_t>& items,
+                                                       const EvaluationRequest& request) const {
   enum Part { kOutput, kLoss, kNll, kParts };
   const auto count = static_cast<int64_t>(items.size());
   std::vector<int32_t> lengths;
@@ -109,8 +110,8 @@ TextClassification::Answers TextClassification::answer(World& world, const Split
   const auto groups = evaluation_groups(lengths, config_.batch.evaluation_tokens);
   std::vector<double> parts(static_cast<std::size_t>(kParts * count));
   const BertForward how{.numerics = use_numerics()};
-  for (std::size_t g = static_cast<std::size_t>(world.rank()); g < groups.size();
-       g += static_cast<std::size_t>(world.size())) {
+  for (std::size_t g = static_cast<std::size_t>(world.rank());
+       g < groups.size() && !request.is_stopped(); g += static_cast<std::size_t>(world.size())) {
     std::vector<int32_t> chosen;
     for (int32_t place : groups[g]) chosen.push_back(items[static_cast<std::size_t>(place)]);
     const std::unique_ptr<TextBatch> batch = pack(from.loader->pack(chosen));
@@ -127,6 +128,7 @@ TextClassification::Answers TextClassification::answer(World& world, const Split
       to[kNll] = r.nll.item<double>();
     }
   }
+  if (breaks_off(world, request)) return {.broken_off = true};
   world.all_reduce_sum(std::span<double>(parts));
   Answers out;
   for (int64_t i = 0; i < count; ++i) {
@@ -191,7 +193,8 @@ Evaluation TextClassification::evaluate(World& world, const EvaluationRequest& r
   const std::vector<int32_t> items =
       spread_indices(request.limit > 0 ? std::min(request.limit, total) : total, total);
   if (items.empty()) throw DataError("{}: {} is empty", config_.texts.data, request.split);
-  const Answers answers = answer(world, from, items);
+  const Answers answers = answer(world, from, items, request);
+  if (answers.broken_off) return {.broken_off = true};
   Evaluation out;
   out.summary = request.split + "  ";
   if (bert_.regression) {

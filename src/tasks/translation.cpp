@@ -277,15 +277,15 @@ LossParts Translation::batch_loss(const TranslationBatch& batch,
   return {.loss = result.loss, .nll = result.nll, .correct = result.correct};
 }
 
-void Translation::measure_loss(World& world, const std::string& split, Evaluation& out) {
+void Translation::measure_loss(World& world, const EvaluationRequest& request, Evaluation& out) {
   torch::InferenceMode inference;
-  Corpus corpus(config_.corpus, split, specials(config_.model), 0);
+  Corpus corpus(config_.corpus, request.split, specials(config_.model), 0);
   BatchConfig batches{.tokens = kEvaluationTokens};
   std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
   // Four sums of every batch, which are added in the order of the batches: the result has the same
   // bits whichever rank made them.
   std::vector<double> parts(4 * steps.size());
-  for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size();
+  for (auto i = static_cast<std::size_t>(world.rank()); i < steps.size() && !request.is_stopped();
        i += static_cast<std::size_t>(world.size())) {
     auto batch = make_translation_batch(corpus.tokens, steps[i], 0);
     LossParts r = batch_loss(*batch, forward_context(false, 0));
@@ -294,6 +294,8 @@ void Translation::measure_loss(World& world, const std::string& split, Evaluatio
     parts[4 * i + 2] = static_cast<double>(r.correct.item<int64_t>());
     parts[4 * i + 3] = static_cast<double>(batch->targets);
   }
+  out.broken_off = breaks_off(world, request);
+  if (out.broken_off) return;
   world.all_reduce_sum(std::span<double>(parts));
   std::array<double, 4> sums{};  // loss, nll, correct, targets
   for (std::size_t i = 0; i < parts.size(); ++i) sums[i % 4] += parts[i];

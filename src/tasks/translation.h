@@ -39,6 +39,7 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return config_.model.d_model; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "tok"; }
   const char* mlperf_benchmark() const override { return "transformer"; }
   int64_t steps_in_epoch(int64_t epoch) override;
@@ -93,7 +94,11 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
                                                            const std::vector<int32_t>& pairs,
                                                            int64_t longest) const;
   // Measures loss, nll, perplexity and accuracy on a whole split, teacher-forced.
-  void measure_loss(World& world, const std::string& split, Evaluation& out);
+  void measure_loss(World& world, const EvaluationRequest& request, Evaluation& out);
+  // translate_shared() that leaves lines out once the request is stopped.
+  std::vector<std::string> translate_until_stopped(World& world,
+                                                   const std::vector<std::string>& lines,
+                                                   const EvaluationRequest& request) const;
   // Translates the split and measures bleu and chrf.
   void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 

@@ -43,7 +43,8 @@ Evaluation Translation::evaluate(World& world, const EvaluationRequest& request)
   Evaluation out;
   out.summary = request.split;
   if (wants({"bleu", "chrf"})) measure_translation(world, request, out);
-  measure_loss(world, request.split, out);  // costs little compared with decoding
+  if (out.broken_off) return out;
+  measure_loss(world, request, out);  // costs little compared with decoding
   return out;
 }
 
@@ -64,7 +65,11 @@ void Translation::measure_translation(World& world, const EvaluationRequest& req
     source.resize(static_cast<std::size_t>(request.limit));
     reference.resize(static_cast<std::size_t>(request.limit));
   }
-  std::vector<std::string> output = translate_shared(world, source);
+  std::vector<std::string> output = translate_until_stopped(world, source, request);
+  if (breaks_off(world, request)) {
+    out.broken_off = true;
+    return;
+  }
   Bleu bleu;
   BleuScore score = bleu.corpus(output, {reference});
   out.metrics["bleu"] = score.score;
@@ -115,6 +120,11 @@ std::vector<ScoredPair> Translation::score(const std::vector<std::string>& sourc
 
 std::vector<std::string> Translation::translate_shared(
     World& world, const std::vector<std::string>& lines) const {
+  return translate_until_stopped(world, lines, {});
+}
+
+std::vector<std::string> Translation::translate_until_stopped(
+    World& world, const std::vector<std::string>& lines, const EvaluationRequest& request) const {
   const std::unique_ptr<Translator> with = translator();
   std::vector<std::vector<int32_t>> sources = with->encode(lines);
   int64_t tokens = std::min(config_.decoding.batch_tokens, kSharedTokens);
@@ -124,7 +134,7 @@ std::vector<std::string> Translation::translate_shared(
   // decoded together.
   std::vector<std::vector<std::string>> decoded(mine.size());
   auto decode_group = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end && !request.is_stopped(); ++i) {
       std::vector<std::vector<int32_t>> group;
       for (std::size_t s : groups[mine[i]]) group.push_back(sources[s]);
       for (const auto& best : with->decode(group)) decoded[i].push_back(with->text(best.front()));

@@ -168,8 +168,7 @@ class Transfer {
     if (refusal_) throw *refusal_;
     if (write_errno_ != 0) part_.fail("written", write_errno_);
     if (answer_.status == 416) return settle_beyond_end(start);
-    if (code != CURLE_OK) return note_problem(code);
-    return check_status();
+    return code == CURLE_OK && check_status();
   }
 
   CURLcode perform(int64_t start) {
@@ -186,6 +185,7 @@ class Transfer {
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, this);
     CURLcode code = request.perform();
+    request.check_curable(code);
     problem_ = request.problem(code);
     if (code == CURLE_OPERATION_TIMEDOUT && moved_) problem_ = "nothing came any more";
     curl_off_t seconds = 0;
@@ -270,25 +270,6 @@ class Transfer {
     if (answer_.total_bytes == start) return true;
     part_.clear();
     problem_ = "the file on the server is another now";
-    return false;
-  }
-
-  bool note_problem(CURLcode code) const {
-    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
-      throw ConfigError("{}: not a URL of http or https", wanted_.url);
-    }
-    const bool distrusted =
-        code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
-    if (distrusted || code == CURLE_TOO_MANY_REDIRECTS) {
-      MachineError error("{}: cannot be fetched", wanted_.url);
-      error.set_cause(problem_);
-      if (distrusted) {
-        error.set_advice(
-            "the certificates of this system (package ca-certificates), or SSL_CERT_FILE=FILE "
-            "where a proxy has one of its own");
-      }
-      throw error;
-    }
     return false;
   }
 

@@ -53,7 +53,8 @@ std::string ca_bundle() {
 }
 
 HttpRequest::HttpRequest(const std::string& url, const std::vector<std::string>& headers,
-                         const DownloadOptions& options) {
+                         const DownloadOptions& options)
+    : url_(url) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   curl_.reset(curl_easy_init());
   if (ready != CURLE_OK || !curl_) throw MachineError("libcurl cannot be started");
@@ -78,6 +79,23 @@ std::string HttpRequest::problem(CURLcode code) const {
   return text_[0] != '\0' ? text_.data() : curl_easy_strerror(code);
 }
 
+void HttpRequest::check_curable(CURLcode code) const {
+  if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
+    throw ConfigError("{}: not a URL of http or https", url_);
+  }
+  const bool distrusted =
+      code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+  if (!distrusted && code != CURLE_TOO_MANY_REDIRECTS) return;
+  MachineError error("{}: cannot be fetched", url_);
+  error.set_cause(problem(code));
+  if (distrusted) {
+    error.set_advice(
+        "the certificates of this system (package ca-certificates), or SSL_CERT_FILE=FILE where a "
+        "proxy has one of its own");
+  }
+  throw error;
+}
+
 std::string HttpHead::get(const std::string& name) const {
   const auto found = headers.find(name);
   return found == headers.end() ? "" : found->second;
@@ -96,9 +114,7 @@ HttpHead http_head(const std::string& url, const std::vector<std::string>& heade
     curl_easy_setopt(request.handle(), CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(request.handle(), CURLOPT_HEADERDATA, &head);
     const CURLcode code = request.perform();
-    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
-      throw ConfigError("{}: not a URL of http or https", at);
-    }
+    request.check_curable(code);
     const std::string location = head.get("location");
     if (code == CURLE_OK && head.status / 100 == 3 && location.starts_with("/") &&
         !location.starts_with("//")) {

@@ -29,8 +29,13 @@ class HttpRequest {
   CURL* handle() const { return curl_.get(); }
   CURLcode perform() { return curl_easy_perform(curl_.get()); }
   std::string problem(CURLcode code) const;  // describes a failed request to the user
+  // Throws for a failure that another try does not cure: ConfigError when the URL is not one of
+  // http or https, MachineError when the server's certificate is not trusted or the redirections
+  // are too many.
+  void check_curable(CURLcode code) const;
 
  private:
+  std::string url_;
   std::unique_ptr<curl_slist, void (*)(curl_slist*)> lines_{nullptr, curl_slist_free_all};
   std::unique_ptr<CURL, void (*)(CURL*)> curl_{nullptr, curl_easy_cleanup};
   std::array<char, CURL_ERROR_SIZE> text_{};
@@ -43,8 +48,8 @@ struct HttpHead {
 };
 
 // Sends HEAD and returns the answer. Redirections within the host are followed, other redirections
-// are returned. Retries like download(). Throws MachineError when no answer comes and ConfigError
-// when the URL is not one of http or https.
+// are returned. Retries like download(). Throws MachineError when no answer comes, and what
+// HttpRequest::check_curable() throws.
 HttpHead http_head(const std::string& url, const std::vector<std::string>& headers,
                    const DownloadOptions& options);
 

@@ -80,18 +80,17 @@ std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const Batc
 }
 
 std::vector<std::vector<int32_t>> split_step(const StepPlan& step,
-                                             std::span<const PairLength> lengths, int64_t parts) {
-  auto cost = [&](int32_t i) { return lengths[i].source + lengths[i].target; };
+                                             std::span<const PairLength> lengths,
+                                             const StepParts& parts) {
+  auto cost = [&](int32_t i) -> int64_t { return lengths[i].source + lengths[i].target; };
   StepPlan by_cost = step;
   std::stable_sort(by_cost.begin(), by_cost.end(),
                    [&](int32_t a, int32_t b) { return cost(a) > cost(b); });
-  std::vector<std::vector<int32_t>> out(static_cast<std::size_t>(parts));
-  std::vector<int64_t> load(static_cast<std::size_t>(parts), 0);
-  for (int32_t i : by_cost) {
-    auto least = std::min_element(load.begin(), load.end()) - load.begin();
-    out[least].push_back(i);
-    load[least] += cost(i);
-  }
+  std::vector<int64_t> costs;
+  for (int32_t i : by_cost) costs.push_back(cost(i));
+  const std::vector<int64_t> part_of = parts.spread(costs);
+  std::vector<std::vector<int32_t>> out(static_cast<std::size_t>(parts.count()));
+  for (std::size_t i = 0; i < by_cost.size(); ++i) out[part_of[i]].push_back(by_cost[i]);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/fields.h"
+#include "data/steps/rank_shares.h"
 
 namespace lockstep {
 
@@ -22,6 +23,7 @@ struct BatchConfig {
   int64_t pool_steps = 50;
   int64_t sentences = 0;
   int64_t longest = 0;
+  SharesConfig shares;
 
   void describe(Fields& f) {
     f("tokens", &tokens, AtLeast{1}, "target tokens of one optimizer step, all ranks together");
@@ -32,6 +34,7 @@ struct BatchConfig {
       "sentence pairs of one optimizer step, all ranks together, in place of tokens; 0: by tokens");
     f("longest", &longest, AtLeast{0},
       "pieces of a sentence that training keeps, the rest is cut off; 0: all");
+    shares.describe(f);
   }
 };
 
@@ -48,10 +51,11 @@ using StepPlan = std::vector<int32_t>;  // indices of sentence pairs
 std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const BatchConfig& config,
                                  uint64_t seed, int64_t epoch);
 
-// Splits a step into `parts` with nearly equal numbers of tokens: takes the longest sentence first
-// and adds it to the part with the fewest tokens. A part is empty if there are fewer sentences than
-// parts.
+// Splits a step into parts with tokens nearly in proportion to their weights: takes the longest
+// sentence first and adds it to the part that is filled least (StepParts::spread). A part is empty
+// only if there are fewer sentences than parts.
 std::vector<std::vector<int32_t>> split_step(const StepPlan& step,
-                                             std::span<const PairLength> lengths, int64_t parts);
+                                             std::span<const PairLength> lengths,
+                                             const StepParts& parts);
 
 }  // namespace lockstep

@@ -145,7 +145,11 @@ void Collectives::join_machine(const WorldOptions& options) {
   const int rank = environment_.rank;
   std::string key = options.machine.empty() ? machine_key() : options.machine;
   if (!options.shared_memory || key.empty()) key = fmt::format("rank {} alone", rank);
-  auto gather = [this](const std::string& mine) { return all_gather_strings(mine); };
+  // Over the store: a ring of all ranks would pass a number of messages that grows with their
+  // square.
+  auto gather = [&](const std::string& mine) {
+    return gather_through_store(mine, options.connect_timeout);
+  };
   Machines machines = group_by_machine(gather(key), rank);
   if (!machines.shared()) return;
   OpenedGroup opened = open_local_group(machines, rank, gather);
@@ -160,6 +164,31 @@ void Collectives::join_machine(const WorldOptions& options) {
   machines_ = std::move(machines);
   if (local_) queue_ = std::make_unique<OperationQueue>();
   log_debug("{} shares memory with {} others", who_, machines_.neighbours().size() - 1);
+}
+
+std::vector<std::string> Collectives::gather_through_store(const std::string& mine,
+                                                           std::chrono::milliseconds timeout) {
+  const Issued what{"finding the ranks of each machine"};
+  const int round = store_rounds_++;
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  std::vector<std::string> keys, out;
+  for (int r = 0; r < environment_.size; ++r) keys.push_back(fmt::format("gather{}/{}", round, r));
+  return guard(what, [&] {
+    store_->set(keys[environment_.rank], std::vector<uint8_t>(mine.begin(), mine.end()));
+    for (;;) {
+      try {
+        store_->wait(keys, std::chrono::seconds(1));
+        break;
+      } catch (const std::exception&) {
+        if (auto verdict = heartbeat_.verdict()) throw verdict_error(*verdict, who_, what.name);
+        if (std::chrono::steady_clock::now() > until) throw;
+      }
+    }
+    for (const std::vector<uint8_t>& theirs : store_->multiGet(keys)) {
+      out.emplace_back(theirs.begin(), theirs.end());
+    }
+    return out;
+  });
 }
 
 void Collectives::connect_machines(const WorldOptions& options, const std::string& address) {
@@ -177,6 +206,23 @@ void Collectives::connect_machines(const WorldOptions& options, const std::strin
         std::make_unique<Mesh>(members, connect_mesh(*store_, members, options.connect_timeout));
   });
   mesh_->count_in(account().moved());
+}
+
+// Gathers as a sum in which each rank has its own row and zeros elsewhere: first on each machine,
+// then between the machines. A ring of all ranks passes ranks x (ranks - 1) messages.
+torch::Tensor Collectives::all_gather_as_sum(const std::string& name, const torch::Tensor& mine) {
+  const auto row = static_cast<std::size_t>(mine.nbytes());
+  const std::size_t bytes = row * static_cast<std::size_t>(environment_.size);
+  // Kept to the end: after a failure another thread may still write here.
+  std::vector<int64_t>& words = gathering_;
+  words.assign((bytes + sizeof(int64_t) - 1) / sizeof(int64_t), 0);
+  auto* flat = reinterpret_cast<std::byte*>(words.data());
+  std::memcpy(flat + row * static_cast<std::size_t>(environment_.rank), mine.data_ptr(), row);
+  const Summation summation{sizeof(int64_t), kernels().sum.int64};
+  start_sum({name, mine}, words.data(), std::ssize(words), summation)();
+  torch::Tensor all = torch::empty({environment_.size, mine.numel()}, mine.options());
+  std::memcpy(all.data_ptr(), flat, bytes);
+  return all;
 }
 
 Collectives::~Collectives() {
@@ -352,6 +398,7 @@ void Collectives::wait_for(const WorkPointer& work) {
 
 torch::Tensor Collectives::all_gather(const std::string& name, torch::Tensor mine) {
   const int64_t size = environment_.size;
+  if (shared() == nullptr && mine.is_cpu()) return all_gather_as_sum(name, mine);
   torch::Tensor all = torch::empty({size, mine.numel()}, mine.options());
   if (LocalGroup* group = shared(); group != nullptr) {
     const auto bytes = static_cast<int64_t>(mine.nbytes());
@@ -363,7 +410,7 @@ torch::Tensor Collectives::all_gather(const std::string& name, torch::Tensor min
   } else {
     torch::Tensor flat = all.view({-1});
     start({name, mine}, [&] { return backend_for(mine)._allgather_base(flat, mine); })();
-    // Gloo's ring passes every rank's part on to the next rank.
+    // A ring passes every rank's part on to the next rank.
     const auto passed = static_cast<int64_t>(mine.nbytes()) * (size - 1);
     count_moved(passed, passed);
   }

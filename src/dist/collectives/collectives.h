@@ -121,6 +121,9 @@ class Collectives {
   template <typename Operation>
   void timed(const OperationLabel& label, const Operation& operation);
   void remember(const WorkPointer& work);
+  torch::Tensor all_gather_as_sum(const std::string& name, const torch::Tensor& mine);
+  std::vector<std::string> gather_through_store(const std::string& mine,
+                                                std::chrono::milliseconds timeout);
   void join_machine(const WorldOptions& options);
   void connect_machines(const WorldOptions& options, const std::string& address);
   bool say_farewell();
@@ -131,7 +134,9 @@ class Collectives {
   Heartbeat& heartbeat_;
   std::string who_;  // "rank 2 of 4"
   c10::intrusive_ptr<c10d::Store> store_;
-  BackendPointer gloo_, nccl_;  // nccl: only for the device "cuda"
+  int store_rounds_ = 0;            // gathers through it
+  BackendPointer gloo_, nccl_;      // nccl: only for the device "cuda"
+  std::vector<int64_t> gathering_;  // of all_gather_as_sum()
   Machines machines_;
   std::unique_ptr<LocalGroup> local_;  // null for a rank alone on its machine
   std::unique_ptr<Mesh> mesh_;         // between the machines' first ranks; else null

@@ -3,8 +3,8 @@
 // Every rank calls the same operations in the same order. Several may run at once, but one thread
 // at a time starts them, in that same order on every rank. CUDA tensors go through NCCL. CPU
 // tensors go through shared memory when all ranks are on one machine (local_group.h). With several
-// machines, sums are first taken on each through shared memory and then between one rank of each
-// (mesh.h); other operations go through Gloo. A World of one rank opens no connection, and its
+// machines, sums, gathers and barriers go through shared memory on each and then between one rank
+// of each (mesh.h); broadcasts go through Gloo. A World of one rank opens no connection, and its
 // operations do nothing.
 //
 // Guarantee for sums of CPU tensors: every rank gets the same bits. Sums are taken in the order of

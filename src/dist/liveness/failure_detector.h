@@ -45,6 +45,8 @@ struct RankSeen {
   std::string failure;  // why it ends, when the reason is its own
   Time failure_since{};
   MachineFigures machine;  // newest, known on rank 0; samples = 0: another rank sends them
+  bool stop_here = false;  // on rank 0: a signal reached it
+  std::optional<int64_t> stop_first;  // on rank 0: its answer (stop_news.h)
 
   std::string name() const;   // "rank 2 on node1 (10.0.0.2)"
   std::string place() const;  // "step 1,234, backward; started NAME (operation 567)"

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -18,9 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kTravelling = 32;  // operations in a heartbeat
-constexpr milliseconds kTurn{250};       // between two turns of the thread
-constexpr milliseconds kSoon{50};        // while something is about to be decided
+constexpr milliseconds kTurn{250};  // between two turns of the thread
+constexpr milliseconds kSoon{50};   // while something is about to be decided
 // Time from the verdict to the forced end of a rank that does not stop by itself: while it
 // computes, while it writes a checkpoint, and while it is ending.
 constexpr seconds kStuck{3}, kStuckSaving{60}, kStuckLeaving{30};
@@ -112,6 +112,7 @@ void Heartbeat::leave(bool clean) {
     if (!leaving_) clean_ = clean;
     leaving_ = true;
   }
+  stop_.release();
   wake();
   if (thread_.joinable()) thread_.join();
 }
@@ -173,6 +174,7 @@ void Heartbeat::turn(Time now) {
     if (leader_) leader_->serve(ranks_, now);
     if (follower_) verdict = follower_->serve(ranks_, now);
     if (verdict_) return;
+    spread_stop();
     if (rank_ == 0) {
       verdict = judge_.judge(ranks_, now);
       if (auto warning = judge_.warning(ranks_, now)) warnings_.push_back(*warning);
@@ -188,7 +190,7 @@ void Heartbeat::look_at_myself(Time now) {
   mine.status.progress = progress_.view();
   mine.seen = now;
   mine.presence = Presence::kHere;
-  mine.operations = progress_.operations(kTravelling);
+  mine.operations = progress_.operations(kBeatOperations);
   look_at_host(mine);
   const bool news = !new_trouble_.empty() || !new_failure_.empty();
   if (now >= next_beat_ || news) {
@@ -215,6 +217,44 @@ void Heartbeat::look_at_host(RankSeen& mine) {
   if (newest.machine.samples == mine.machine.samples) return;
   mine.machine = newest.machine;
   if (follower_) follower_->tell(mine.machine);
+}
+
+// Carries a stop from the rank that a signal reached to all others, and what they answer.
+// REQUIRES that mutex_ is held.
+void Heartbeat::spread_stop() {
+  if (rank_ == 0) return lead_stop();
+  if (!follower_) return;
+  const auto say = [this](StopMessage::Kind kind, int64_t step) {
+    follower_->say(BeatType::kStop, BeatWriter().add(StopMessage{kind, step}).body());
+  };
+  if (stop_.here() && !std::exchange(stop_spread_, true)) say(StopMessage::kAsked, 0);
+  for (const StopMessage& message : follower_->take_stops()) {
+    if (message.kind == StopMessage::kAsked) say(StopMessage::kFirst, stop_.hold());
+    if (message.kind == StopMessage::kStep) stop_.announce(message.step);
+  }
+}
+
+void Heartbeat::lead_stop() {
+  const auto tell = [this](StopMessage::Kind kind, int64_t step) {
+    if (leader_)
+      leader_->tell_all(BeatType::kStop, BeatWriter().add(StopMessage{kind, step}).body());
+  };
+  bool asked = stop_.here();
+  for (const RankSeen& r : ranks_) asked = asked || r.stop_here;
+  if (!asked || stop_settled_) return;
+  if (!std::exchange(stop_spread_, true)) {
+    tell(StopMessage::kAsked, 0);
+    ranks_[0].stop_first = stop_.hold();
+  }
+  int64_t last = 0;
+  for (const RankSeen& r : ranks_) {
+    if (r.presence != Presence::kHere) continue;
+    if (!r.stop_first) return;  // its answer is on the way
+    last = std::max(last, *r.stop_first);
+  }
+  stop_settled_ = true;
+  tell(StopMessage::kStep, last);
+  stop_.announce(last);
 }
 
 // Judges rank 0, which cannot say itself that it is lost.
@@ -246,6 +286,7 @@ void Heartbeat::settle(RankVerdict verdict) {
     if (leader_) leader_->tell_all(BeatType::kVerdict, verdict_frame(verdict));
   }
   decided_.notify_all();
+  stop_.release();
   std::scoped_lock running(interrupting_);
   if (interrupt_) interrupt_();
 }

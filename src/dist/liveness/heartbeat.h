@@ -19,6 +19,7 @@
 
 #include "base/host_sampler.h"
 #include "dist/liveness/failure_detector.h"
+#include "dist/liveness/stop_news.h"
 
 namespace lockstep {
 
@@ -33,6 +34,8 @@ class Heartbeat {
   Heartbeat& operator=(const Heartbeat&) = delete;
 
   RankProgress& progress() { return progress_; }
+  // What this rank knows of a stop; with one rank, too.
+  StopNews& stop_news() { return stop_; }
 
   // On rank 0: listens on `address` and returns the text that the others need for
   // join(). Throws MachineError.
@@ -79,12 +82,15 @@ class Heartbeat {
   void judge_leader(Time now);
   void settle(RankVerdict verdict);
   void end_if_stuck(Time now);
+  void spread_stop();
+  void lead_stop();
   void say_farewell();
   void wake();
 
   const int rank_, size_;
   const DetectorOptions options_;
   RankProgress progress_;
+  StopNews stop_;
   FailureDetector judge_;
   std::unique_ptr<LeaderLinks> leader_;
   std::unique_ptr<FollowerLink> follower_;
@@ -99,6 +105,7 @@ class Heartbeat {
   std::string new_trouble_, new_failure_;  // to be reported to rank 0
   std::vector<std::string> warnings_;      // not taken yet
   bool leaving_ = false, clean_ = false;
+  bool stop_spread_ = false, stop_settled_ = false;  // of the heartbeat's thread
   Time verdict_time_{}, next_beat_{}, last_turn_{};
 
   std::atomic<bool> is_decided_{false}, noticed_{false};

@@ -52,12 +52,18 @@ void LeaderLinks::add_to(std::vector<pollfd>& wanted) const {
   }
 }
 
+// Every heartbeat of any rank wakes the thread: to read from all links each time would take a
+// number of system calls that grows with the square of the ranks.
 void LeaderLinks::serve(std::vector<RankSeen>& ranks, Time now) {
   let_in(ranks, now);
+  std::vector<pollfd> news;
+  for (const BeatSocket& link : links_) news.push_back({link.descriptor(), POLLIN, 0});
+  poll(news.data(), news.size(), 0);  // ignores those that are closed
   for (std::size_t rank = 1; rank < links_.size(); ++rank) {
     BeatSocket& link = links_[rank];
     if (!link.is_open()) continue;
-    link.flush();
+    if (link.has_backlog()) link.flush();
+    if (news[rank].revents == 0) continue;
     link.receive();
     while (auto frame = link.next()) hear(*frame, ranks, static_cast<int>(rank), now);
     if (link.is_open() || ranks[rank].presence != Presence::kHere) continue;
@@ -108,8 +114,12 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
     case BeatType::kBeat: {
       auto sent = body.take<double>();
       seen.status = body.take<RankStatus>();
-      seen.operations.resize(std::min<uint32_t>(body.take<uint32_t>(), RankProgress::kRemembered));
-      for (OperationRecord& o : seen.operations) o = body.take<OperationRecord>();
+      std::vector<OperationRecord>& known = seen.operations;
+      for (auto left = body.take<uint32_t>(); left > 0; --left) {
+        known.push_back(body.take<OperationRecord>());
+      }
+      if (std::ssize(known) > kBeatOperations)
+        known.erase(known.begin(), known.end() - kBeatOperations);
       return answer(ranks, rank, now, sent);
     }
     case BeatType::kTrouble:
@@ -127,6 +137,12 @@ void LeaderLinks::hear(const BeatFrame& frame, std::vector<RankSeen>& ranks, int
       seen.machine = body.take<MachineFigures>();
       seen.machine.gpus = std::clamp(seen.machine.gpus, 0, kMostGpus);
       return;
+    case BeatType::kStop: {
+      const auto stop = body.take<StopMessage>();
+      if (stop.kind == StopMessage::kAsked) seen.stop_here = true;
+      if (stop.kind == StopMessage::kFirst) seen.stop_first = stop.step;
+      return;
+    }
     default:
       return;
   }
@@ -185,9 +201,13 @@ void FollowerLink::beat(RankStatus status, const std::vector<OperationRecord>& n
   if (link_.has_backlog()) return link_.flush();
   status.clock_offset_seconds = offset_;
   status.round_trip_seconds = round_trip_;
+  auto fresh = std::find_if(newest.begin(), newest.end(), [this](const OperationRecord& o) {
+    return o.sequence > told_operation_;
+  });
   BeatWriter body;
-  body.add(clock_of_the_day()).add(status).add(static_cast<uint32_t>(newest.size()));
-  for (const OperationRecord& o : newest) body.add(o);
+  body.add(clock_of_the_day()).add(status).add(static_cast<uint32_t>(newest.end() - fresh));
+  for (auto o = fresh; o != newest.end(); ++o) body.add(*o);
+  if (!newest.empty()) told_operation_ = newest.back().sequence;
   link_.send(BeatType::kBeat, body.body());
 }
 
@@ -209,6 +229,7 @@ std::optional<RankVerdict> FollowerLink::serve(std::vector<RankSeen>& ranks, Tim
     BeatReader body(frame->body);
     if (frame->type == BeatType::kAnswer) hear_answer(*frame, ranks, now);
     if (frame->type == BeatType::kFarewell) leader_done_ = true;
+    if (frame->type == BeatType::kStop) stops_.push_back(body.take<StopMessage>());
     if (frame->type != BeatType::kVerdict) continue;
     verdict.emplace();
     for (auto left = body.take<uint32_t>(); left > 0; --left) {

@@ -60,9 +60,12 @@ class FollowerLink {
   FollowerLink(const std::string& meeting, RankIdentity& identity);
 
   void add_to(std::vector<pollfd>& wanted) const;
+  // Sends of `newest`, this rank's newest operations, those that rank 0 was not told of.
   void beat(RankStatus status, const std::vector<OperationRecord>& newest);
   void tell(const MachineFigures& machine);  // skipped when the network is slow
   void say(BeatType type, std::string_view text);
+  // The messages of rank 0 about a stop since the last call.
+  std::vector<StopMessage> take_stops() { return std::exchange(stops_, {}); }
   // Reads what rank 0 sent; returns its verdict, if there is one.
   std::optional<RankVerdict> serve(std::vector<RankSeen>& ranks, Time now);
   void flush() { link_.flush(); }
@@ -73,6 +76,8 @@ class FollowerLink {
 
   BeatSocket link_;
   bool leader_done_ = false;
+  uint64_t told_operation_ = 0;  // the newest that rank 0 was told of
+  std::vector<StopMessage> stops_;
   // Round trip and offset of the newest answers, in seconds. The quickest answer
   // gives the best estimate.
   std::array<std::pair<double, double>, 16> clocks_{};

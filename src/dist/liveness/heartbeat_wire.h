@@ -3,6 +3,7 @@
 // memory: all ranks run the same build (the greeting checks it).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -12,20 +13,24 @@
 #include <type_traits>
 
 #include "dist/liveness/failure_detector.h"
+#include "dist/liveness/stop_news.h"
 #include "dist/rank/token.h"
 
 namespace lockstep {
 
 enum class BeatType : uint32_t {
   kGreeting = 1,  // to rank 0, first: its identity, and the token of the run
-  kBeat,          // to rank 0: status and newest operations
+  kBeat,          // to rank 0: status and the operations since the last
   kAnswer,        // to the others, for each beat: times, and now and then all ranks
   kTrouble,       // to rank 0: an operation failed here; who is at fault?
   kFailure,       // to rank 0: this rank ends for a reason of its own
   kFarewell,      // both ways: done; the end of the connection is no failure
   kVerdict,       // to the others: a RankVerdict
   kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
+  kStop,          // both ways: StopMessage
 };
+
+inline constexpr std::ptrdiff_t kBeatOperations = 32;  // the newest, that rank 0 remembers of each
 
 struct BeatFrame {
   BeatType type;

@@ -12,14 +12,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stopping`
+constexpr std::chrono::milliseconds kWireLook{100};  // between two looks at `stopping`
 
 // Waits until the socket is ready.
 Moved wait_for(int socket, short events, Clock::time_point since, const PiecePatience& patience) {
   for (;;) {
     if (patience.stopping) return Moved::kStopped;
     pollfd wanted{socket, events, 0};
-    if (::poll(&wanted, 1, static_cast<int>(kLook.count())) > 0) return Moved::kAll;
+    if (::poll(&wanted, 1, static_cast<int>(kWireLook.count())) > 0) return Moved::kAll;
     const bool limited = patience.silence.count() > 0;
     if (limited && Clock::now() - since > patience.silence) return Moved::kSilent;
   }

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};  // for what takes a moment
+constexpr std::chrono::seconds kStepPatience{60};  // for what takes a moment
 
 }  // namespace
 
@@ -33,7 +33,7 @@ HostChain::~HostChain() {
   std::vector<RemoteJob> jobs;
   for (const HostPeer& peer : peers_) jobs.push_back({.host = peer.host, .shell_text = remove});
   try {
-    run_jobs(jobs, remote_, {.limit = kPatience});
+    run_jobs(jobs, remote_, {.limit = kStepPatience});
   } catch (const Error&) {  // after a signal: the keys expire
   }
 }
@@ -50,7 +50,7 @@ void HostChain::put_scripts(const std::string& text) {
                       .shell_text = fmt::format("cd {} && printf %s {} >work && printf %s {} >take",
                                                 folder(), shell_quote(text), shell_quote(take))});
     }
-    const std::vector<RemoteResult> results = run_jobs(jobs, remote_, {.limit = kPatience});
+    const std::vector<RemoteResult> results = run_jobs(jobs, remote_, {.limit = kStepPatience});
     std::vector<HostPeer> left;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       if (results[i].status == 0) left.push_back(peers_[i]);

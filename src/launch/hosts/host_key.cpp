@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};  // for what takes a moment
+constexpr std::chrono::seconds kKeyPatience{60};  // for what takes a moment
 
 void make_key(const fs::path& path) {
   const ProgramEnd end = run_to_end(
@@ -77,7 +77,7 @@ std::vector<HostPeer> ask_peers(const std::vector<const Host*>& hosts,
   std::vector<RemoteJob> jobs;
   for (const Host* host : hosts) jobs.push_back({.host = host, .shell_text = detail::kWhoAmI});
   std::vector<HostPeer> peers;
-  for (const RemoteResult& result : run_jobs(jobs, remote, {.limit = kPatience})) {
+  for (const RemoteResult& result : run_jobs(jobs, remote, {.limit = kKeyPatience})) {
     HostPeer& peer = peers.emplace_back();
     peer.host = result.host;
     peer.name = result.host->name;
@@ -114,7 +114,7 @@ void install_host_key(std::vector<HostPeer>& peers, const HostKeyOptions& option
                     .feeder = stream});
     takers.push_back(&peer);
   }
-  const std::vector<RemoteResult> results = run_jobs(jobs, remote, {.limit = kPatience});
+  const std::vector<RemoteResult> results = run_jobs(jobs, remote, {.limit = kKeyPatience});
   for (std::size_t i = 0; i < takers.size(); ++i) {
     if (results[i].status == 0) continue;
     takers[i]->error =

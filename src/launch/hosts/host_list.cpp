@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -71,20 +73,32 @@ std::vector<Entry> parse_words(const std::string& words) {
   return out;
 }
 
+double to_price(const std::string& value, const std::string& place) {
+  char* end = nullptr;
+  const double price = std::strtod(value.c_str(), &end);
+  const std::string_view rest(end);
+  if (end == value.c_str() || (!rest.empty() && rest != "/h") || !std::isfinite(price) ||
+      price <= 0) {
+    throw ConfigError("{}: price={}: expected the price of an hour, above 0, as 0.526/h", place,
+                      value);
+  }
+  return price;
+}
+
 struct Settings {
   std::optional<int> slots, most_slots;
 };
 
 void apply_setting(std::string_view word, const std::string& place, Host& host, Settings& said) {
-  static const std::vector<std::string> names = {"slots", "ssh", "address", "max_slots",
-                                                 "max-slots"};
+  static const std::vector<std::string> names = {"slots",     "ssh",       "address",
+                                                 "max_slots", "max-slots", "price"};
   std::size_t equal = word.find('=');
   std::string name(word.substr(0, equal));
   std::string value(equal == std::string_view::npos ? "" : word.substr(equal + 1));
   if (equal == std::string_view::npos ||
       std::find(names.begin(), names.end(), name) == names.end()) {
-    throw ConfigError("{}: \"{}\": expected slots=N, ssh=NAME or address=ADDRESS{}", place, word,
-                      did_you_mean(name, names));
+    throw ConfigError("{}: \"{}\": expected slots=N, ssh=NAME, address=ADDRESS or price=PRICE{}",
+                      place, word, did_you_mean(name, names));
   }
   if (name == "slots") {
     said.slots = to_slots(value, place);
@@ -95,6 +109,8 @@ void apply_setting(std::string_view word, const std::string& place, Host& host, 
   } else if (name == "address") {
     check_address(value, place);
     host.address = value;
+  } else if (name == "price") {
+    host.price = to_price(value, place);
   } else {
     said.most_slots = to_number(value, place);
   }

@@ -19,6 +19,7 @@ struct Host {
   int slots = 1;        // ranks; kAutoSlots: as many as suit the machine (launch/job/rank_layout.h)
   bool pin = false;     // each rank there has cores of its own
   bool by_ssh = false;  // ssh was asked for (user@name, ssh=NAME), even for this machine
+  double price = 0;     // of an hour; 0: not given
   bool away = false;    // it did not answer a moment ago: a start with enough others does not wait
   std::string state;    // what the cloud says: "running"; empty: unknown
 };

@@ -17,6 +17,8 @@
 #include "base/usable_cores.h"
 #include "dist/collectives/machines.h"
 #include "dist/rank/network.h"
+#include "launch/ending/power_watch.h"
+#include "launch/ending/run_copies.h"
 #include "launch/hosts/host_address.h"
 #include "launch/job/channel.h"
 #include "launch/jobs/job_record.h"
@@ -56,7 +58,10 @@ class Agent : RankEvents {
       : options_(options),
         ranks_(loop_, *this, 0),  // first, as its orphan killer must inherit nothing of the rest
         signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP}),
-        channel_(loop_, take_descriptor(0, O_RDONLY), take_descriptor(1, O_WRONLY)) {}
+        channel_(loop_, take_descriptor(0, O_RDONLY), take_descriptor(1, O_WRONLY)),
+        notices_(loop_, options.spot,
+                 {.on_notice = [this](const HostNotice& n) { channel_.send(kNotice, encode(n)); },
+                  .on_words = [](const std::string& w) { fmt::print(stderr, "{}\n", w); }}) {}
 
   int run();
 
@@ -82,7 +87,9 @@ class Agent : RankEvents {
   RankSet ranks_;
   SignalQueue signals_;
   Channel channel_;
+  NoticeWatch notices_;
   Descriptor store_;
+  PowerWatch power_;
   std::chrono::milliseconds grace_{0};  // of the current attempt
   Clock::time_point next_beat_ = Clock::now(), next_day_ = next_beat_;
   bool leaving_ = false;
@@ -110,7 +117,7 @@ int Agent::run() {
   say_hello();
   while (!leaving_ || !ranks_.idle()) {
     std::optional<Clock::time_point> until = ranks_.next_deadline();
-    if (!leaving_) until = earlier(until, next_beat_);
+    if (!leaving_) until = earlier(until, earlier(notices_.next_deadline(), next_beat_));
     loop_.wait(until);
     check_time();
     ranks_.pause_output(!leaving_ && channel_.waiting() > kMostUnsent);
@@ -122,6 +129,8 @@ int Agent::run() {
 void Agent::check_time() {
   Clock::time_point now = Clock::now();
   ranks_.check_time(now);
+  notices_.watch(!leaving_ && !ranks_.idle());
+  notices_.check_time(now);
   if (leaving_) return;
   if (options_.daily && now >= next_day_) {
     options_.daily();
@@ -131,6 +140,7 @@ void Agent::check_time() {
     channel_.send(kBeat);
     next_beat_ = now + kBeatEvery;
   }
+  if (now - channel_.last_heard() <= 2 * kBeatEvery) power_.heard();
   if (now - channel_.last_heard() > options_.silence) {
     loop_.wait(now);
     if (Clock::now() - channel_.last_heard() > options_.silence) leave("it says nothing any more");
@@ -177,6 +187,17 @@ void Agent::obey(const Frame& frame) {
     case kKill:
       ranks_.kill();
       break;
+    case kAskCopies:
+      channel_.send(kCopies, to_text(look_at_copies(in_home(std::string(frame.payload)))));
+      break;
+    case kPowerOff:
+      power_.off_in(std::chrono::milliseconds(decode_number(frame.payload)));
+      channel_.send(kDone);
+      break;
+    case kStandDown:
+      power_.stand_down();
+      channel_.send(kDone);
+      break;
     default:  // a heartbeat, or a later launcher's message
       break;
   }
@@ -199,6 +220,11 @@ Prepared Agent::prepare(const PrepareOrder& order) {
     throw ConfigError(
         "{} leads back to this machine, not to another host; give the hosts' private addresses",
         order.towards);
+  }
+  if (order.power.command.empty()) {
+    PowerWatch::clear();
+  } else {
+    power_.arm(order.power);
   }
   return {local.address, local.interface};
 }

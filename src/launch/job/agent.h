@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "launch/job/agent_protocol.h"
+#include "launch/job/notice_watch.h"
 
 namespace lockstep {
 
@@ -19,6 +20,7 @@ struct AgentOptions {
   std::optional<ProcessId> replaces;
   // Throws for what this agent may not start; empty: it starts what it is told.
   std::function<void(const StartOrder&)> admit;
+  SpotOptions spot;
   std::function<void()> daily;  // called at the start and then every day; may be empty
 };
 

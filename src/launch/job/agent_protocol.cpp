@@ -32,6 +32,12 @@ void fields_of(Message& m,
   f("program", m.program);
   f("interface", m.interface);
   f("towards", m.towards);
+  f("power_command", m.power.command);
+  f("power_after", m.power.after_seconds);
+  f("power_run", m.power.run_folder);
+  f("power_leads", m.power.leads);
+  f("power_mirrored", m.power.mirrored);
+  f("power_anyway", m.power.anyway);
 }
 
 template <typename Message, typename Visitor>
@@ -83,6 +89,16 @@ void fields_of(Message& m,
                Visitor&& f) requires std::is_same_v<std::remove_const_t<Message>, RemoteFailure> {
   f("code", m.code);
   f("text", m.text);
+}
+
+template <typename Message, typename Visitor>
+void fields_of(Message& m,
+               Visitor&& f) requires std::is_same_v<std::remove_const_t<Message>, HostNotice> {
+  f("cloud", m.cloud);
+  f("action", m.action);
+  f("deadline", m.deadline);
+  f("seconds_left", m.seconds_left);
+  f("withdrawn", m.withdrawn);
 }
 
 // Arguments and paths may be bytes that are not UTF-8. Each such byte becomes one code point and
@@ -152,6 +168,7 @@ std::string encode(const StartOrder& message) { return encode_fields(message); }
 std::string encode(const StopOrder& message) { return encode_fields(message); }
 std::string encode(const RankEndMessage& message) { return encode_fields(message); }
 std::string encode(const RemoteFailure& message) { return encode_fields(message); }
+std::string encode(const HostNotice& message) { return encode_fields(message); }
 
 std::string encode(const RankBytes& message) {
   std::string out(kBytesHeader, '\0');
@@ -183,6 +200,7 @@ template StartOrder decode<StartOrder>(std::string_view);
 template StopOrder decode<StopOrder>(std::string_view);
 template RankEndMessage decode<RankEndMessage>(std::string_view);
 template RemoteFailure decode<RemoteFailure>(std::string_view);
+template HostNotice decode<HostNotice>(std::string_view);
 
 template <>
 RankBytes decode<RankBytes>(std::string_view payload) {

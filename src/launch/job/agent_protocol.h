@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "launch/ending/power_watch.h"
 #include "launch/job/rank_set.h"
+#include "launch/job/spot_notice.h"
 
 namespace lockstep {
 
@@ -18,6 +20,9 @@ enum MessageKind : char {
   kStart = 's',      // StartOrder; answered by kError on failure
   kStop = 't',       // StopOrder
   kKill = 'k',
+  kAskCopies = 'c',  // a run folder; answered by kCopies
+  kPowerOff = 'q',   // in so many milliseconds; answered by kDone
+  kStandDown = 'n',  // this machine stays on; answered by kDone
   // From the agent.
   kHello = 'H',       // AgentHello; the first message
   kPrepared = 'P',    // Prepared
@@ -28,8 +33,11 @@ enum MessageKind : char {
   kRankEnd = 'X',     // RankEndMessage
   kRankKilled = 'K',  // the rank
   kIdle = 'I',
-  kTold = 'T',   // the signal that asked the agent to stop
-  kError = 'F',  // RemoteFailure
+  kTold = 'T',    // the signal that asked the agent to stop
+  kNotice = 'N',  // HostNotice
+  kError = 'F',   // RemoteFailure
+  kCopies = 'C',  // RunCopies
+  kDone = 'D',
   // Heartbeat, both ways, every second.
   kBeat = 'b',
 };
@@ -56,6 +64,7 @@ struct PrepareOrder {
   std::string program;    // to start there; empty: lockstep itself
   std::string interface;  // to use for traffic; empty: the route decides
   std::string towards;    // address of another host; empty: all ranks are on this machine
+  PowerOrder power = {};  // when the machine is to be switched off
 };
 
 struct Prepared {
@@ -93,6 +102,7 @@ std::string encode(const StopOrder& message);
 std::string encode(const RankBytes& message);
 std::string encode(const RankEndMessage& message);
 std::string encode(const RemoteFailure& message);
+std::string encode(const HostNotice& message);
 std::string encode_number(int64_t number);
 
 template <typename Message>

@@ -38,6 +38,14 @@ void LaunchLog::note(const LaunchEvent& event, const Attempt& attempt, const std
   if (!host.empty()) json["host"] = host;
   if (event.rank >= 0) json["rank"] = event.rank;
   if (event.seconds >= 0) json["seconds"] = event.seconds;
+  if (!event.notice.cloud.empty()) {
+    json["cloud"] = event.notice.cloud;
+    json["action"] = event.notice.action;
+    json["deadline"] = event.notice.deadline;
+  }
+  if (event.exit_code >= 0) json["exit_code"] = event.exit_code;
+  if (event.cost >= 0) json["cost"] = event.cost;
+  if (event.per_hour >= 0) json["per_hour"] = event.per_hour;
   if (!event.text.empty()) json["text"] = to_utf8(to_code_points(event.text));
   write(json.dump() + "\n");
 }

@@ -13,7 +13,9 @@
 #include "base/usable_cores.h"
 #include "dist/rank/network.h"
 #include "launch/hosts/host_address.h"
+#include "launch/job/after_run.h"
 #include "launch/job/host_control.h"
+#include "launch/job/job_ending.h"
 #include "launch/job/launch_log.h"
 #include "launch/processes/child_process.h"
 #include "launch/processes/signal_queue.h"
@@ -55,6 +57,7 @@ class Launcher : HostEvents, SupervisorActions {
   void on_prepared(int host, const Prepared& prepared) override;
   void on_store_open(int host, int port) override;
   void on_told(int host, int signal) override;
+  void on_notice(int host, const HostNotice& notice) override;
   void on_lost(int host, const Error& why, bool final) override;
   void on_host_words(int host, const std::string& line) override;
   void on_output(int rank, Stream stream, std::string_view bytes) override;
@@ -63,6 +66,7 @@ class Launcher : HostEvents, SupervisorActions {
   void on_rank_end(int rank, int status, bool told) override;
   void on_rank_killed(int rank) override;
   void on_idle(int host) override;
+  void on_answer(int host, char kind, std::string_view payload) override;
 
   std::string towards(int host) const;
   bool on_one_machine() const;
@@ -71,6 +75,12 @@ class Launcher : HostEvents, SupervisorActions {
   void check_time();
   std::optional<Clock::time_point> next_deadline() const;
   LaunchOutcome outcome() const;
+  // What follows a run.
+  void turn(std::optional<Clock::time_point> until);
+  void say_end(const LaunchOutcome& out);
+  void follow_up(LaunchOutcome& out);
+  bool stays_on(const Host& host) const;
+  PowerOrder power_order(int host) const;
 
   Launch launch_;
   EventLoop loop_;
@@ -79,10 +89,13 @@ class Launcher : HostEvents, SupervisorActions {
   RankOutput output_;
   std::string run_id_;
   LaunchLog log_;
+  JobEnding ending_;
+  AfterRun after_;
   Supervisor supervisor_;
   std::vector<std::unique_ptr<HostControl>> leaving_;  // may still be on the stack
   Attempt attempt_;
   bool starting_ = false;  // hosts are being prepared for the attempt
+  bool ran_ = false;       // ranks were started
   std::set<int> unprepared_;
   Clock::time_point started_ = Clock::now();
 };
@@ -106,7 +119,8 @@ std::vector<Seat> seats_of(const Launch& launch, EventLoop& loop, HostEvents& ev
   for (const Host& host : launch.hosts.hosts)
     out.push_back({.host = host, .control = {}, .agent = {}});
   if (out.empty()) {
-    out.push_back({.host = {}, .control = make_local_host(loop, events, 0), .agent = {}});
+    out.push_back(
+        {.host = {}, .control = make_local_host(loop, events, 0, launch.spot), .agent = {}});
   }
   return out;
 }
@@ -118,6 +132,13 @@ Launcher::Launcher(const Launch& launch)
       output_(launch.ranks, launch.output),
       run_id_(new_run_id()),
       log_(output_, launch.events, run_id_),
+      ending_(launch.ending, launch.supervision.grace,
+              [this](const std::string& line) { output_.note("lockstep launch: " + line); }),
+      after_(ending_, {[this](std::optional<Clock::time_point> until) { turn(until); },
+                       [this](const LaunchEvent& event) { note(event); },
+                       [this](int host, char kind, const std::string& payload) {
+                         if (seats_[host].control) seats_[host].control->ask(kind, payload);
+                       }}),
       supervisor_(supervised(launch), launch.supervision, *this) {
   // A log beside the ranks' output belongs to this job from the start.
   if (!launch.output.folder.empty() && launch.events.parent_path() == launch.output.folder) {
@@ -134,11 +155,13 @@ LaunchOutcome Launcher::run() {
     check_time();
     leaving_.clear();
   }
+  LaunchOutcome out = outcome();
+  say_end(out);
+  follow_up(out);
   for (Seat& seat : seats_) {
     if (seat.control) seat.control->leave();
   }
-  LaunchOutcome out = outcome();
-  note({.event = "end", .text = "", .host = -1, .rank = out.failure ? out.failure->rank : -1});
+  after_.tell_last();
   // Whoever stops a job often sends the signal twice, to the process and to its group. Once the
   // queue is gone, the second signal would end us before we have said what happened.
   if (out.interrupted_by != 0) {
@@ -153,10 +176,25 @@ void Launcher::check_time() {
     if (seat.control) seat.control->check_time(now);
   }
   supervisor_.check_time(Clock::now());
+  after_.check_time(now);
+  const JobEnding::Due due = ending_.check_time(now);
+  if (supervisor_.verdict() || due == JobEnding::Due::kNothing) return;
+  if (due == JobEnding::Due::kCost) note({.event = "cost", .text = ""});
+  if (due == JobEnding::Due::kNear) {
+    note({.event = "budget", .text = fmt::format("{} is spent", ending_.spent_text())});
+  }
+  if (due == JobEnding::Due::kStop) {
+    note({.event = "budget",
+          .text = fmt::format("{} is spent: the ranks save a checkpoint and end",
+                              ending_.spent_text())});
+    supervisor_.run_out(ending_.grace_of_stop(), now);
+  }
 }
 
 std::optional<Clock::time_point> Launcher::next_deadline() const {
   std::optional<Clock::time_point> next = supervisor_.next_deadline();
+  next = earlier(next, ending_.next_deadline());
+  next = earlier(next, after_.next_deadline());
   for (const Seat& seat : seats_) {
     if (seat.control) next = earlier(next, seat.control->next_deadline());
   }
@@ -169,10 +207,13 @@ void Launcher::take_signals() {
     if (signal == SIGCHLD) {
       ended = true;
     } else {
+      if (supervisor_.verdict()) after_.interrupted();
       supervisor_.interrupted(signal, Clock::now());
     }
   }
   if (!ended) return;
+  ending_.notifier().collect();
+  after_.collect();
   for (Seat& seat : seats_) {
     if (seat.control) seat.control->collect_ends();
   }
@@ -184,8 +225,8 @@ void Launcher::connect(int host) {
     return;
   }
   Seat& seat = seats_[host];
-  AgentPlace place{seat.host,       host,       launch_.remote,
-                   launch_.silence, seat.agent, launch_.agent_words};
+  AgentPlace place{seat.host,           host,        launch_.remote, launch_.silence, seat.agent,
+                   launch_.agent_words, launch_.spot};
   if (seat.control) leaving_.push_back(std::move(seat.control));
   seat.control = make_remote_host(loop_, *this, place);
 }
@@ -211,6 +252,7 @@ void Launcher::on_ready(int host, const AgentHello& hello) {
 void Launcher::on_lost(int host, const Error& why, bool final) {
   if (seats_[host].control) leaving_.push_back(std::move(seats_[host].control));
   unprepared_.erase(host);
+  after_.lost(host);
   supervisor_.host_lost(host, why, final, Clock::now());
 }
 
@@ -249,7 +291,8 @@ void Launcher::start(const Attempt& attempt) {
   const std::string& program = launch_.command.front();
   for (int host : attempt.hosts) {
     if (!starting_ || !seats_[host].control) return;  // one of them has been lost
-    PrepareOrder order{launch_.folder, program, launch_.interface, towards(host)};
+    PrepareOrder order{launch_.folder, program, launch_.interface, towards(host),
+                       power_order(host)};
     if (order.towards.empty() && !on_one_machine() && launch_.interface.empty()) {
       ConfigError error("no address of host {} is known to the others", seats_[host].host.name);
       error.set_advice("give it in a hosts file (address=10.0.0.1), or --interface NAME");
@@ -272,6 +315,7 @@ void Launcher::on_prepared(int host, const Prepared& prepared) {
 void Launcher::on_store_open(int, int port) {
   if (!starting_) return;
   starting_ = false;
+  ran_ = true;
   int first_rank = 0;
   for (int host : attempt_.hosts) {
     StartOrder order = order_for(host, first_rank, port);
@@ -300,6 +344,7 @@ StartOrder Launcher::order_for(int host, int first_rank, int port) const {
   }
   order.master_port = port;
   order.environment = launch_.environment;
+  if (std::string cost = ending_.variable(); !cost.empty()) order.environment.push_back(cost);
   order.grace_milliseconds = launch_.supervision.grace.count();
   order.pin = launch_.pin || seat.host.pin;
   for (Stream stream : {kStandardOutput, kStandardError}) {
@@ -326,16 +371,25 @@ void Launcher::kill() {
   }
 }
 
-void Launcher::note(const LaunchEvent& event) {
+void Launcher::note(const LaunchEvent& what) {
+  LaunchEvent event = what;
+  ending_.add_cost(event);
   std::string host = event.host >= 0 ? seats_[event.host].host.name : "";
   log_.note(event, supervisor_.attempt(), host);
   if (launch_.on_event) launch_.on_event(event);
+  const auto& lines = output_.last_lines(std::max(0, event.rank));
+  ending_.tell(event, host, supervisor_.attempt(), {lines.begin(), lines.end()});
 }
 
 void Launcher::on_told(int host, int signal) { supervisor_.host_told(host, signal, Clock::now()); }
 
+void Launcher::on_notice(int host, const HostNotice& notice) {
+  supervisor_.host_noticed(host, notice, Clock::now());
+}
+
 void Launcher::on_host_words(int host, const std::string& line) {
-  output_.note(fmt::format("[{}] {}", seats_[host].host.name, line));
+  output_.note(here() ? "lockstep launch: " + line
+                      : fmt::format("[{}] {}", seats_[host].host.name, line));
 }
 
 void Launcher::on_output(int rank, Stream stream, std::string_view bytes) {
@@ -347,6 +401,7 @@ void Launcher::on_output_end(int rank, Stream stream) { output_.end(rank, stream
 void Launcher::on_report(int rank, const std::string& line) {
   std::vector<std::string> words = split(line, ' ');
   if (words.size() != 2) return;
+  ending_.take_report(words[0], words[1]);
   if (words[0] == "told") {
     int signal = std::atoi(words[1].c_str());
     supervisor_.host_told(supervisor_.host_of_rank(rank), signal, Clock::now());
@@ -384,6 +439,11 @@ LaunchOutcome Launcher::outcome() const {
     out.message = fmt::format("stopped by {}", signal_name(out.interrupted_by));
     return out;
   }
+  if (verdict.run_out) {
+    out.message = fmt::format("stopped before the budget was spent: {}", ending_.spent_text());
+    out.advice = "with a larger --budget it goes on from the newest checkpoint";
+    return out;
+  }
   if (verdict.loss) {
     out.message = verdict.loss->describe();
     return out;
@@ -400,6 +460,63 @@ LaunchOutcome Launcher::outcome() const {
   for (const std::string& line : lines) out.message += "\n    | " + line;
   out.advice = advice_for(end);
   return out;
+}
+
+void Launcher::turn(std::optional<Clock::time_point> until) {
+  loop_.wait(earlier(next_deadline(), until));
+  check_time();
+  leaving_.clear();
+}
+
+void Launcher::say_end(const LaunchOutcome& out) {
+  LaunchEvent end{.event = "end", .text = "", .rank = out.failure ? out.failure->rank : -1};
+  end.exit_code = out.exit_code;
+  note(end);
+  const std::string why = out.message.substr(0, out.message.find('\n'));
+  end.text = out.message.empty() ? "ended well" : "ended: " + why;
+  const auto& lines = output_.last_lines(std::max(0, end.rank));
+  ending_.tell(end, "", supervisor_.attempt(), {lines.begin(), lines.end()});
+}
+
+// Who stops a run from here is there, and may want its hosts; so is who made a mistake.
+void Launcher::follow_up(LaunchOutcome& out) {
+  std::vector<std::string> names;
+  for (const Seat& seat : seats_) {
+    if (!seat.host.name.empty()) names.push_back(seat.host.name);
+  }
+  after_.run_then(out, names);
+  if (!launch_.ending.power.off) return;
+  std::vector<PowerSeat> seats;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const Seat& seat = seats_[i];
+    if (here() || !seat.control || !seat.agent) continue;
+    seats.push_back({.host = static_cast<int>(i),
+                     .name = seat.host.name,
+                     .stays = stays_on(seat.host),
+                     .launcher = is_this_machine(seat.host)});
+  }
+  after_.end_power(std::move(seats), ran_ && out.interrupted_by == 0);
+}
+
+// The machine that a person sits at; that of a detached job's launcher is a host like others.
+bool Launcher::stays_on(const Host& host) const {
+  return !launch_.ending.detached && is_this_machine(host);
+}
+
+PowerOrder Launcher::power_order(int host) const {
+  const EndingOptions& ending = ending_.options();
+  const PowerOptions& power = ending.power;
+  if (!power.off || here() || stays_on(seats_[host].host)) return {};
+  return {.command = power.command.empty() ? "default" : power.command,
+          .after_seconds = power.after_minutes * 60,
+          .run_folder = ending.run,
+          .leads = host == attempt_.hosts.front(),
+          .mirrored = ending.mirrored,
+          .anyway = power.anyway};
+}
+
+void Launcher::on_answer(int host, char kind, std::string_view payload) {
+  after_.answered(host, kind, payload);
 }
 
 }  // namespace

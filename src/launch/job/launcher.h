@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "launch/ending/ending_options.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
+#include "launch/job/notice_watch.h"
 #include "launch/job/rank_set.h"
 #include "launch/job/supervisor.h"
 #include "launch/processes/first_failure.h"
@@ -38,8 +40,15 @@ struct Launch {
   std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
   std::vector<std::string> agent_words;     // further arguments for each agent
 
+  SpotOptions spot;      // notices of the hosts' clouds
+  EndingOptions ending;  // who is told, what follows, what it may cost
+
   std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
 };
+
+// The exit code of a launch whose run ended well while the command of --then did not
+// (docs/errors.md).
+inline constexpr int kExitThen = 7;
 
 struct LaunchOutcome {
   int exit_code = 0;               // docs/errors.md
@@ -49,11 +58,11 @@ struct LaunchOutcome {
   std::string advice = "";
 };
 
-// Runs until the last rank has ended. SIGINT, SIGTERM and SIGHUP become SIGTERM for the ranks,
-// which then have the grace time; a second SIGINT kills them at once. REQUIRES that no other thread
-// runs (it blocks the signals and forks). Throws ConfigError, before anything is started, for a
-// missing program, a bad number of ranks, or more ranks than cores when pinned; MachineError when
-// the system refuses, or hosts are missing at the first start.
+// Runs until the last rank has ended and what `ending` asks for is done. SIGINT, SIGTERM and SIGHUP
+// become SIGTERM for the ranks, which then have the grace time; a second SIGINT kills them at once.
+// REQUIRES that no other thread runs (it blocks the signals and forks). Throws ConfigError, before
+// anything is started, for a missing program, a bad number of ranks, or more ranks than cores when
+// pinned; MachineError when the system refuses, or hosts are missing at the first start.
 LaunchOutcome run_launch(const Launch& launch);
 
 }  // namespace lockstep

@@ -60,7 +60,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 // All that the new process needs, made before the fork: after the fork nothing may allocate.
 struct Start {
   std::vector<char*> arguments, environment;
-  int output[2], inherited, reports, failure;
+  std::vector<int> inherited;
+  int output[2], failure;
   OrphanKiller* killer;
   pid_t launcher;
   bool pinned;
@@ -74,9 +75,9 @@ void fail_start(const Start& start) {
   ::_exit(127);
 }
 
-[[noreturn]] void become_rank(Start& start) {
+[[noreturn]] void become_program(Start& start) {
   ::setpgid(0, 0);
-  start.killer->watch(::getpid());
+  if (start.killer != nullptr) start.killer->watch(::getpid());
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != start.launcher) ::_exit(127);  // it died before prctl
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -87,8 +88,7 @@ void fail_start(const Start& start) {
   if (nothing < 0 || ::dup2(nothing, 0) < 0) fail_start(start);
   if (nothing > 2) ::close(nothing);
   if (::dup2(start.output[0], 1) < 0 || ::dup2(start.output[1], 2) < 0) fail_start(start);
-  if (start.inherited >= 0) ::fcntl(start.inherited, F_SETFD, 0);
-  ::fcntl(start.reports, F_SETFD, 0);
+  for (int descriptor : start.inherited) ::fcntl(descriptor, F_SETFD, 0);
   if (start.pinned && ::sched_setaffinity(0, sizeof start.cores, &start.cores) != 0) {
     fail_start(start);
   }
@@ -98,7 +98,7 @@ void fail_start(const Start& start) {
 }
 
 // Waits until exec has closed the pipe, or reads why exec failed.
-void check_started(Ends& failure, pid_t pid, OrphanKiller& killer, const std::string& program) {
+void check_started(Ends& failure, pid_t pid, OrphanKiller* killer, const std::string& program) {
   failure.theirs.close();
   int cause = 0;
   ssize_t size = 0;
@@ -106,44 +106,64 @@ void check_started(Ends& failure, pid_t pid, OrphanKiller& killer, const std::st
     size = ::read(failure.ours.get(), &cause, sizeof cause);
   } while (size < 0 && errno == EINTR);
   if (size != sizeof cause) return;
-  killer.forget(pid);
+  if (killer != nullptr) killer->forget(pid);
   ::waitpid(pid, nullptr, 0);
   throw MachineError("{}: cannot be started: {}", program, std::strerror(cause));
 }
 
 }  // namespace
 
-RankProcess start_rank(const RankCommand& command, OrphanKiller& killer) {
-  Ends streams[2];
-  for (int i : {0, 1}) {
-    streams[i] = command.terminal[i] ? open_terminal(command.rows, command.columns) : open_stream();
-  }
-  Ends failure = open_stream(), reports = open_stream();
-  std::vector<std::string> environment = command.environment;
-  environment.push_back(fmt::format("LOCKSTEP_REPORT_FD={}", reports.theirs.get()));
+pid_t start_program(const ProgramStart& program, OrphanKiller* killer) {
+  Ends failure = open_stream();
   Start start{};
-  start.arguments = pointers(command.words);
-  start.environment = pointers(environment);
-  for (int i : {0, 1}) start.output[i] = streams[i].theirs.get();
-  start.inherited = command.inherited;
-  start.reports = reports.theirs.get();
+  start.arguments = pointers(program.words);
+  start.environment = pointers(program.environment);
+  start.output[0] = program.output;
+  start.output[1] = program.errors;
+  start.inherited = program.inherited;
   start.failure = failure.theirs.get();
-  start.killer = &killer;
+  start.killer = killer;
   start.launcher = ::getpid();
-  start.pinned = !command.cores.empty();
+  start.pinned = !program.cores.empty();
   CPU_ZERO(&start.cores);
-  for (int core : command.cores) CPU_SET(core, &start.cores);
+  for (int core : program.cores) CPU_SET(core, &start.cores);
 
   pid_t pid = ::fork();
-  if (pid == 0) become_rank(start);
+  if (pid == 0) become_program(start);
   if (pid < 0) throw MachineError("cannot start a process: {}", std::strerror(errno));
   ::setpgid(pid, pid);  // here and in the child; whichever comes second changes nothing
-  check_started(failure, pid, killer, command.words.front());
-  RankProcess process;
-  process.pid = pid;
-  for (int i : {0, 1}) process.output[i] = std::move(streams[i].ours);
-  process.reports = std::move(reports.ours);
-  return process;
+  check_started(failure, pid, killer, program.words.front());
+  return pid;
+}
+
+RankStreams open_streams(const RankCommand& command) {
+  RankStreams out;
+  for (int i : {0, 1}) {
+    Ends ends = command.terminal[static_cast<std::size_t>(i)]
+                    ? open_terminal(command.rows, command.columns)
+                    : open_stream();
+    out.process.output[static_cast<std::size_t>(i)] = std::move(ends.ours);
+    out.theirs[static_cast<std::size_t>(i)] = std::move(ends.theirs);
+  }
+  Ends reports = open_stream();
+  out.process.reports = std::move(reports.ours);
+  out.theirs[2] = std::move(reports.theirs);
+  return out;
+}
+
+RankProcess start_rank(const RankCommand& command, OrphanKiller& killer) {
+  RankStreams streams = open_streams(command);
+  const int reports = streams.theirs[2].get();
+  ProgramStart start{.words = command.words,
+                     .environment = command.environment,
+                     .cores = command.cores,
+                     .output = streams.theirs[0].get(),
+                     .errors = streams.theirs[1].get(),
+                     .inherited = {reports}};
+  start.environment.push_back(fmt::format("LOCKSTEP_REPORT_FD={}", reports));
+  if (command.inherited >= 0) start.inherited.push_back(command.inherited);
+  streams.process.pid = start_program(start, &killer);
+  return std::move(streams.process);
 }
 
 }  // namespace lockstep

@@ -34,4 +34,20 @@ struct RankProcess {
 // process, pipe or terminal is available or exec fails.
 RankProcess start_rank(const RankCommand& command, OrphanKiller& killer);
 
+// The streams of a rank: our ends, and its own (standard output, standard error, reports).
+struct RankStreams {
+  RankProcess process;  // without a process yet
+  std::array<Descriptor, 3> theirs;
+};
+RankStreams open_streams(const RankCommand& command);
+
+struct ProgramStart {
+  std::vector<std::string> words, environment;
+  std::vector<int> cores = {};  // as in RankCommand
+  int output = -1, errors = -1;
+  std::vector<int> inherited = {};  // descriptors that it keeps under the same numbers
+};
+// Starts a program in a process group of its own, as start_rank() does. `killer` may be null.
+pid_t start_program(const ProgramStart& start, OrphanKiller* killer);
+
 }  // namespace lockstep

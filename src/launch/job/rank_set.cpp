@@ -27,12 +27,14 @@ RankSet::RankSet(EventLoop& loop, RankEvents& events, int host)
     : loop_(loop), events_(events), host_(host), orphan_killer_(kMostLocalRanks) {}
 
 RankSet::~RankSet() {
+  if (nursery_) loop_.forget(nursery_->descriptor());
+  nursery_.reset();
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     for (int which = 0; which < kSources; ++which) {
       if (source(i, which).open()) loop_.forget(source(i, which).get());
     }
-    if (!ranks_[i].running) continue;
     pid_t pid = ranks_[i].process.pid;
+    if (!ranks_[i].running || pid < 0) continue;
     ::kill(-pid, SIGKILL);
     orphan_killer_.forget(pid);
     ::waitpid(pid, nullptr, 0);
@@ -66,9 +68,23 @@ void RankSet::start(const StartOrder& order, Descriptor store) {
   stopping_ = false;
   kill_at_.reset();
   drain_until_.reset();
+  std::vector<RankCommand> commands;
+  for (int i = 0; i < order.ranks; ++i) commands.push_back(command_of(found, i, store));
+  if (order.command.front().empty() && RankNursery::suits(commands)) {
+    start_by_nursery(commands);
+  } else {
+    start_each(commands);
+  }
+  for (int i = 0; i < order.ranks; ++i) {
+    watch_output(i, !paused_);
+    loop_.watch(source(i, kReports).get(), POLLIN, [this, i] { read(i, kReports); });
+  }
+}
+
+void RankSet::start_each(const std::vector<RankCommand>& commands) {
   try {
-    for (int i = 0; i < order.ranks; ++i) {
-      ranks_.push_back({.process = start_rank(command_of(found, i, store), orphan_killer_)});
+    for (const RankCommand& command : commands) {
+      ranks_.push_back({.process = start_rank(command, orphan_killer_)});
     }
   } catch (const Error&) {
     for (const Rank& rank : ranks_) {
@@ -79,10 +95,38 @@ void RankSet::start(const StartOrder& order, Descriptor store) {
     ranks_.clear();
     throw;
   }
-  for (int i = 0; i < order.ranks; ++i) {
-    watch_output(i, !paused_);
-    loop_.watch(source(i, kReports).get(), POLLIN, [this, i] { read(i, kReports); });
+}
+
+void RankSet::start_by_nursery(const std::vector<RankCommand>& commands) {
+  nursery_.emplace(commands);
+  for (RankProcess& process : nursery_->take_streams()) {
+    ranks_.push_back({.process = std::move(process)});
   }
+  loop_.watch(nursery_->descriptor(), POLLIN, [this] { take_births(); });
+}
+
+void RankSet::take_births() {
+  const std::optional<std::vector<pid_t>> born = nursery_->take_births();
+  if (!born) return;
+  if (born->empty()) return end_unborn(nursery_->status());
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i].process.pid = (*born)[i];
+    orphan_killer_.watch((*born)[i]);
+  }
+  nursery_->let_go();
+  loop_.forget(nursery_->descriptor());
+  nursery_.reset();
+}
+
+// Ends the ranks before they are there; `status` is as from waitpid.
+void RankSet::end_unborn(int status) {
+  loop_.forget(nursery_->descriptor());
+  nursery_.reset();
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i].running = false;
+    events_.on_rank_end(first_rank_ + static_cast<int>(i), status, stopping_);
+  }
+  finish_when_done();
 }
 
 Descriptor& RankSet::source(int index, int which) {
@@ -145,7 +189,7 @@ void RankSet::take_reports(int index, std::string_view bytes) {
 void RankSet::collect_ends() {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
-    if (!rank.running) continue;
+    if (!rank.running || rank.process.pid < 0) continue;
     siginfo_t info{};
     auto id = static_cast<id_t>(rank.process.pid);
     if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
@@ -198,6 +242,7 @@ void RankSet::stop(std::chrono::milliseconds grace, bool tell) {
     events_.on_idle(host_);
     return;
   }
+  if (nursery_) return end_unborn(SIGTERM);
   kill_at_ = earlier(kill_at_, Clock::now() + grace);
   if (!tell) return;
   for (const Rank& rank : ranks_) {
@@ -208,6 +253,7 @@ void RankSet::stop(std::chrono::milliseconds grace, bool tell) {
 void RankSet::kill() {
   stopping_ = true;
   kill_at_.reset();
+  if (nursery_) return end_unborn(SIGKILL);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (!ranks_[i].running) continue;
     events_.on_rank_killed(first_rank_ + static_cast<int>(i));

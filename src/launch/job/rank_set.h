@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/job/rank_nursery.h"
 #include "launch/job/rank_process.h"
 #include "launch/processes/event_loop.h"
 #include "launch/processes/orphan_killer.h"
@@ -83,6 +84,10 @@ class RankSet {
     bool running = true;
     std::string report = "";  // an unfinished line
   };
+  void start_each(const std::vector<RankCommand>& commands);
+  void start_by_nursery(const std::vector<RankCommand>& commands);
+  void take_births();
+  void end_unborn(int status);
   RankCommand command_of(const StartOrder& order, int local_rank, const Descriptor& store) const;
   Descriptor& source(int index, int which);
   void watch_output(int index, bool watched);
@@ -96,6 +101,7 @@ class RankSet {
   int host_;
   OrphanKiller orphan_killer_;
   std::vector<Rank> ranks_;
+  std::optional<RankNursery> nursery_;  // while ranks have no processes yet
   int first_rank_ = 0;
   bool stopping_ = false, paused_ = false;
   std::optional<Clock::time_point> kill_at_, drain_until_;

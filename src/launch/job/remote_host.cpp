@@ -36,6 +36,10 @@ std::vector<std::string> agent_command(const AgentPlace& place) {
   words.insert(
       words.end(),
       {"--silence", fmt::format("{:g}", std::chrono::duration<double>(place.silence).count())});
+  if (place.spot.cloud != "auto") words.insert(words.end(), {"--spot", place.spot.cloud});
+  if (!place.spot.metadata.empty()) {
+    words.insert(words.end(), {"--metadata", place.spot.metadata});
+  }
   if (place.replaces) {
     words.push_back("--replaces");
     words.push_back(fmt::format("{}:{}", place.replaces->pid, place.replaces->started));
@@ -60,6 +64,7 @@ class RemoteHost : public HostControl {
     channel_->send(kStop, encode(StopOrder{grace.count(), tell}));
   }
   void kill() override { channel_->send(kKill); }
+  void ask(char kind, const std::string& payload) override { channel_->send(kind, payload); }
   void leave() override { channel_->close(); }
   void collect_ends() override {}  // the channel's end shows the process's end
   void check_time(Clock::time_point now) override;
@@ -182,11 +187,16 @@ void RemoteHost::take_rank_event(const Frame& frame) {
       return events_.on_idle(place_.index);
     case kTold:
       return events_.on_told(place_.index, static_cast<int>(decode_number(frame.payload)));
+    case kNotice:
+      return events_.on_notice(place_.index, decode<HostNotice>(frame.payload));
     case kError: {
       auto failure = decode<RemoteFailure>(frame.payload);
       return lose(Error(failure.code, fmt::format("host {}: {}", place_.host.name, failure.text)),
                   true);
     }
+    case kCopies:
+    case kDone:
+      return events_.on_answer(place_.index, frame.kind, frame.payload);
     default:  // a heartbeat
       return;
   }

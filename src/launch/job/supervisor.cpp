@@ -34,6 +34,11 @@ milliseconds restart_delay(int failures_in_a_row) {
   return milliseconds(1000 * std::min<int64_t>(int64_t{1} << doublings, kLongest));
 }
 
+milliseconds grace_before(double seconds_left) {
+  const double margin = std::clamp(seconds_left / 6, 1.0, 10.0);
+  return milliseconds(static_cast<int64_t>(std::max(1.0, seconds_left - margin) * 1000));
+}
+
 Supervisor::Supervisor(std::vector<SupervisedHost> hosts, const SupervisorOptions& options,
                        SupervisorActions& actions)
     : options_(options), actions_(actions) {
@@ -123,7 +128,7 @@ void Supervisor::start(Time now) {
   }
   ends_.clear();
   host_failure_.reset();
-  reclaimed_host_ = -1;
+  reclaimed_.clear();
   reclaimed_by_ = 0;
   killed_ = false;
   phase_ = Phase::kRunning;
@@ -211,7 +216,7 @@ void Supervisor::host_idle(int index, Time now) {
 void Supervisor::host_told(int index, int signal, Time now) {
   now_ = now;
   if (phase_ != Phase::kRunning || hosts_[index].state != Host::kActive) return;
-  reclaimed_host_ = index;
+  reclaimed_.insert(index);
   reclaimed_by_ = signal;
   std::string who = hosts_[index].is.name.empty() ? "a rank" : "host " + hosts_[index].is.name;
   actions_.note(
@@ -219,6 +224,39 @@ void Supervisor::host_told(int index, int signal, Time now) {
        .text = fmt::format("{} got {}: all ranks save a checkpoint", who, signal_name(signal)),
        .host = index});
   begin_stop(Reason::kReclaim, options_.grace, false);
+}
+
+void Supervisor::host_noticed(int index, const HostNotice& notice, Time now) {
+  now_ = now;
+  const std::string& name = hosts_[index].is.name;
+  const std::string who = name.empty() ? "this machine" : "host " + name;
+  if (notice.withdrawn) {
+    reclaimed_.erase(index);
+    actions_.note({.event = "notice_withdrawn",
+                   .text = fmt::format("{} stays: {} withdrew its notice ({})", who, notice.cloud,
+                                       notice.action),
+                   .host = index,
+                   .notice = notice});
+    return;
+  }
+  const bool runs = phase_ == Phase::kRunning, stops = phase_ == Phase::kStopping;
+  actions_.note({.event = "notice",
+                 .text = fmt::format("{} is taken away by {} in {} ({}){}", who, notice.cloud,
+                                     short_duration(notice.seconds_left), notice.action,
+                                     runs ? ": all ranks save a checkpoint" : ""),
+                 .host = index,
+                 .seconds = notice.seconds_left,
+                 .notice = notice});
+  const std::vector<int>& hosts = attempt_.hosts;
+  if ((!runs && !stops) || std::find(hosts.begin(), hosts.end(), index) == hosts.end()) return;
+  reclaimed_.insert(index);
+  reclaimed_by_ = SIGTERM;
+  const milliseconds grace = grace_before(notice.seconds_left);
+  if (runs) {
+    begin_stop(Reason::kReclaim, grace, true);
+  } else {
+    actions_.stop(grace, false);  // the earlier of two times counts
+  }
 }
 
 void Supervisor::rank_ended(const RankEnd& end) {
@@ -246,7 +284,8 @@ void Supervisor::note_failure(const std::optional<RankEnd>& failure) {
                  .text = fmt::format("{} {}{}", name_of_rank(failure->rank), describe_end(*failure),
                                      others_run ? "; stopping the others" : ""),
                  .host = host_of_rank(failure->rank),
-                 .rank = failure->rank});
+                 .rank = failure->rank,
+                 .exit_code = exit_code_for(*failure)});
 }
 
 void Supervisor::fail_attempt() {
@@ -292,6 +331,17 @@ void Supervisor::interrupted(int signal, Time now) {
                            signal_name(signal), attempt_.ranks == 1 ? "the rank" : "all ranks",
                            short_duration(seconds_of(options_.grace)))});
   begin_stop(Reason::kSignal, options_.grace, true);
+}
+
+void Supervisor::run_out(milliseconds grace, Time now) {
+  now_ = now;
+  if (phase_ == Phase::kOver || run_out_) return;
+  run_out_ = true;
+  if (phase_ == Phase::kGathering) {
+    finish({.exit_code = kExitBudget, .run_out = true});
+  } else if (phase_ == Phase::kRunning) {
+    begin_stop(Reason::kBudget, grace, true);
+  }
 }
 
 void Supervisor::check_time(Time now) {
@@ -393,24 +443,33 @@ void Supervisor::decide(Time now) {
     finish({});
     return;
   }
-  if (reclaimed_host_ >= 0) {
-    Host& host = hosts_[reclaimed_host_];
-    actions_.release(reclaimed_host_);
-    host.state = Host::kAway;
-    host.awaited = false;
-    host.retry_at = now + options_.reclaim;
-    bool enough = count_ready() >= std::max(1, needed_hosts());
-    if (!enough) host.awaited = true;
-    if (!enough && !failure && !host_failure_) {
-      finish({.exit_code = 128 + reclaimed_by_, .interrupted_by = reclaimed_by_});
-      return;
-    }
+  if (run_out_) {
+    finish({.exit_code = kExitBudget, .run_out = true});
+    return;
+  }
+  const bool reclaimed = !reclaimed_.empty();
+  if (reclaimed && !release_reclaimed(now) && !failure && !host_failure_) {
+    finish({.exit_code = 128 + reclaimed_by_, .interrupted_by = reclaimed_by_});
+    return;
   }
   if (failure || host_failure_) {
     decide_after_failure(failure, now);
   } else {
     gather(now, milliseconds(0));
   }
+}
+
+// Leaves machines alone that were asked to stop. Returns whether enough others are there.
+bool Supervisor::release_reclaimed(Time now) {
+  for (int index : reclaimed_) {
+    Host& host = hosts_[index];
+    if (host.state != Host::kAway) actions_.release(index);
+    host.state = Host::kAway;
+    host.retry_at = now + options_.reclaim;
+  }
+  const bool enough = count_ready() >= std::max(1, needed_hosts());
+  for (int index : reclaimed_) hosts_[index].awaited = !enough;
+  return enough;
 }
 
 bool Supervisor::may_restart(const std::optional<RankEnd>& failure) const {

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "launch/job/spot_notice.h"
 #include "launch/processes/event_loop.h"
 #include "launch/processes/first_failure.h"
 
@@ -20,6 +22,9 @@ struct SupervisedHost {
   int slots = 1;
   bool away = false;  // known to be: the first start does not wait for it
 };
+
+// The exit code of a job that was stopped before its budget was spent (docs/errors.md).
+inline constexpr int kExitBudget = 6;
 
 struct SupervisorOptions {
   using milliseconds = std::chrono::milliseconds;
@@ -46,7 +51,10 @@ struct LaunchEvent {
   std::string event;  // "start", "failure", "host_lost", ...
   std::string text;   // for a person; empty: not shown
   int host = -1, rank = -1;
-  double seconds = -1;  // what the event measures; negative: nothing
+  double seconds = -1;              // what the event measures; negative: nothing
+  int exit_code = -1;               // of the rank that failed, or of the job; negative: none
+  double cost = -1, per_hour = -1;  // spent by this launch so far, of all hosts; negative: unknown
+  HostNotice notice = {};           // of "notice" and "notice_withdrawn"
 };
 
 // How the job ended.
@@ -55,6 +63,7 @@ struct JobVerdict {
   int interrupted_by = 0;               // the signal that stopped us; 0: none
   std::optional<RankEnd> failure = {};  // of a rank
   std::optional<Error> loss = {};       // of hosts
+  bool run_out = false;                 // of money
 };
 
 class SupervisorActions {
@@ -87,9 +96,14 @@ class Supervisor {
   void host_idle(int host, Time now);
   // Somebody else asked the machine, or one of its ranks, to stop.
   void host_told(int host, int signal, Time now);
+  // The host's cloud takes the machine away at that time, or withdraws that.
+  void host_noticed(int host, const HostNotice& notice, Time now);
   void rank_ended(const RankEnd& end);
   void progressed();  // a checkpoint was saved
   void interrupted(int signal, Time now);
+  // The budget is nearly spent: all ranks stop, after a checkpoint that may take the grace time,
+  // and nothing starts any more.
+  void run_out(std::chrono::milliseconds grace, Time now);
   void check_time(Time now);
   std::optional<Time> next_deadline() const;
 
@@ -102,7 +116,7 @@ class Supervisor {
 
  private:
   enum class Phase { kGathering, kRunning, kStopping, kOver };
-  enum class Reason { kFailure, kSignal, kReclaim, kRejoin };
+  enum class Reason { kFailure, kSignal, kReclaim, kRejoin, kBudget };
   struct Host {
     SupervisedHost is;
     enum { kAway, kConnecting, kReady, kActive } state = kAway;
@@ -130,6 +144,7 @@ class Supervisor {
   void give_up_first_start(bool final);
   int needed_hosts() const;
   int count_ready() const;
+  bool release_reclaimed(Time now);
   bool may_restart(const std::optional<RankEnd>& failure) const;
   std::string describe_hosts() const;
 
@@ -143,13 +158,19 @@ class Supervisor {
   std::vector<RankEnd> ends_;
   std::optional<Error> host_failure_;  // of the current attempt
   int failures_ = 0;                   // in a row, without progress between them
-  int interrupted_by_ = 0, reclaimed_by_ = 0, reclaimed_host_ = -1;
+  int interrupted_by_ = 0, reclaimed_by_ = 0;
+  std::set<int> reclaimed_;  // hosts of the attempt that were asked to stop
   bool killed_ = false;
+  bool run_out_ = false;
   bool hopeless_ = false;  // the first start has become impossible
   Time now_, not_before_, gather_until_;
   std::optional<Time> settle_until_, failed_at_;
   std::optional<JobVerdict> verdict_;
 };
+
+// Returns the time for the ranks of a machine that is taken away in so many seconds: less a margin
+// for what follows the ranks' last checkpoint.
+std::chrono::milliseconds grace_before(double seconds_left);
 
 // Returns the delay from a failure to the next attempt: none, then 1, 2, 4, ... 60 s.
 std::chrono::milliseconds restart_delay(int failures_in_a_row);

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kListPatience{30};
 
 // Returns the id that begins so.
 std::string whole_id(const std::string& beginning, const std::vector<std::string>& ids,
@@ -79,7 +79,7 @@ FoundJob put_together(const std::vector<Sighting>& sightings,
 std::vector<HostWithJobs> ask_for_jobs(const HostList& hosts, const RemoteOptions& remote) {
   std::vector<HostWithJobs> out;
   for (const RemoteResult& result :
-       run_on_hosts(hosts, remote, lockstep_text(remote, {"job", "list"}), kPatience)) {
+       run_on_hosts(hosts, remote, lockstep_text(remote, {"job", "list"}), kListPatience)) {
     HostWithJobs& host = out.emplace_back();
     host.host = result.host;
     try {

@@ -16,7 +16,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kSetupPatience{60};
 
 // Opens to the agents of the job and to the end of it; $job is its id.
 constexpr const char* kJobDoor = R"sh(
@@ -53,7 +53,7 @@ std::vector<std::string> run_text(const std::string& text, const std::vector<con
                                   const RemoteOptions& remote) {
   std::vector<RemoteJob> jobs;
   for (const Host* host : hosts) jobs.push_back({.host = host, .shell_text = text});
-  return errors_of(run_jobs(jobs, remote, {.limit = kPatience}));
+  return errors_of(run_jobs(jobs, remote, {.limit = kSetupPatience}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 #include "base/text.h"
 #include "report/answers/answers.h"
@@ -87,6 +88,24 @@ Answer answer_failures(const Run& run, Findings& findings) {
   return out;
 }
 
+struct LaunchCost {
+  double cost = 0, per_hour = 0;
+};
+
+// What the launches of the run counted, with their prices.
+LaunchCost cost_of_launches(const Run& run) {
+  LaunchCost out;
+  std::map<std::string, double> launches;
+  for (const ReadJson& event : run.facts.launch) {
+    if (!event.contains("cost")) continue;
+    double& cost = launches[event.value("run_id", "")];
+    cost = std::max(cost, event.value("cost", 0.0));
+    out.per_hour = event.value("per_hour", out.per_hour);
+  }
+  for (const auto& [id, cost] : launches) out.cost += cost;
+  return out;
+}
+
 Answer answer_cost(const Run& run, const ReportOptions& options) {
   Answer out{.id = "cost", .question = "Cost and energy"};
   const int hosts = run.facts.hosts();
@@ -98,6 +117,10 @@ Answer answer_cost(const Run& run, const ReportOptions& options) {
     const double cost = hours * options.price_per_hour;
     out.facts["cost"] = cost;
     out.verdict += fmt::format(" At {:g} a host and hour: {:.2f}.", options.price_per_hour, cost);
+  } else if (const LaunchCost launches = cost_of_launches(run); launches.per_hour > 0) {
+    out.facts["cost"] = launches.cost;
+    out.verdict += fmt::format(" Its launches spent {:.2f}, at {:g} an hour for all hosts.",
+                               launches.cost, launches.per_hour);
   } else {
     out.facts["cost"] = nullptr;
     out.not_measured.push_back({"cost", "no price was given", "lockstep report --price 0.526/h"});

@@ -87,15 +87,30 @@ std::string title_line(const ReadJson& live, const LiveViewOptions& options) {
                      number(live, "loss"), number(live, "learning_rate"), attempt);
 }
 
+// What the launcher's price makes of the time; empty without one.
+std::string cost_text(const ReadJson& live, double now) {
+  const auto cost = live.find("cost");
+  if (cost == live.end() || !cost->is_object()) return "";
+  const double spent =
+      number(*cost, "before") + number(*cost, "per_hour") * (now - number(*cost, "began")) / 3600;
+  const double budget = number(*cost, "budget");
+  return budget > 0 ? fmt::format("  spent {:.2f} of {:.2f}", spent, budget)
+                    : fmt::format("  spent {:.2f}", spent);
+}
+
 std::string state_line(const ReadJson& live, const LiveViewOptions& options) {
   std::string state = word(live, "state");
   double age = options.now - number(live, "time");
   std::string took = short_duration(number(live, "time") - number(live, "started"));
-  if (state == "ended") return fmt::format("ended ({}) after {}", word(live, "reason"), took);
+  if (state == "ended") {
+    return fmt::format("ended ({}) after {}{}", word(live, "reason"), took,
+                       cost_text(live, number(live, "time")));
+  }
   if (state == "failed") return fmt::format("failed after {}: {}", took, word(live, "reason"));
   std::string out = fmt::format(
       "{} {}/s  eta {}  running for {}", short_number(number(live, "targets_per_second")),
       word(live, "unit"), short_duration(number(live, "eta_seconds")), took);
+  out += cost_text(live, options.now);
   if (age > kStale) out += fmt::format("  no news for {}", short_duration(age));
   return out;
 }

@@ -94,6 +94,17 @@ RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& conte
   return content.position;
 }
 
+void renew_position(const fs::path& folder, const RunPosition& position) {
+  const fs::path file = state_file(folder / checkpoint_name(position.step));
+  try {
+    Json state = Json::parse(read_file(file));
+    state.update(to_json(position));
+    replace_in_checkpoint(folder, position.step, file.filename().string(), state.dump(1) + "\n");
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", file.string(), error.what());
+  }
+}
+
 fs::path state_file(const fs::path& checkpoint) { return checkpoint / "state.json"; }
 
 void read_state(const std::string& text, const fs::path& place, CheckpointContent& content) {

@@ -40,6 +40,10 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
 // the tensor, its expected and its found shape.
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content);
 
+// Replaces the position in FOLDER/step_N, which is that of `position` but lacks an evaluation.
+// Throws MachineError when the disk refuses, DataError for a damaged checkpoint.
+void renew_position(const fs::path& folder, const RunPosition& position);
+
 // The path of a checkpoint's state.json, which holds all that is no tensor, and the parser of its
 // text. Throws DataError when the text is damaged.
 fs::path state_file(const fs::path& checkpoint);

@@ -1,7 +1,9 @@
 #include "train/checkpoint/checkpoint_folder.h"
 
-#include <algorithm>
+#include <fcntl.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/digest.h"
@@ -90,6 +92,37 @@ int64_t write_checkpoint(const fs::path& folder, int64_t step,
     fs::remove_all(aside, ignored);
     error.add_context("saving the checkpoint " + target.string());
     throw;
+  }
+}
+
+void replace_in_checkpoint(const fs::path& folder, int64_t step, const std::string& name,
+                           const std::string& content) {
+  const fs::path target = folder / checkpoint_name(step);
+  fs::path aside = target;
+  aside += ".part";
+  try {
+    fs::remove_all(aside);
+    fs::create_directories(aside);
+    Json done = read_json(target / "DONE");
+    for (const auto& [file, unused] : done.items()) {
+      if (file == name) continue;
+      std::error_code refused;  // by a file system without links
+      fs::create_hard_link(target / file, aside / file, refused);
+      if (refused) fs::copy_file(target / file, aside / file);
+    }
+    write_file(aside / name, content);
+    done[name] = {{"bytes", static_cast<int64_t>(content.size())},
+                  {"sha256", sha256_of_file(aside / name)}};
+    write_file(aside / "DONE", done.dump(1) + "\n");
+    sync_folder(aside);
+    if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
+      fs::remove_all(target);  // a file system that cannot exchange: not at one stroke
+      fs::rename(aside, target);
+    }
+    sync_folder(folder);
+    fs::remove_all(aside);
+  } catch (const fs::filesystem_error& error) {
+    throw MachineError("{}: cannot be renewed: {}", target.string(), error.what());
   }
 }
 

@@ -25,6 +25,12 @@ int64_t checkpoint_step(const fs::path& checkpoint);
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
                          const std::function<void(const fs::path& aside)>& write);
 
+// Replaces one file of the complete checkpoint FOLDER/step_N, and what DONE says of it, at one
+// stroke where the file system can exchange two folders: a reader, or a crash, finds the old
+// checkpoint or the new one, each whole. Throws MachineError when the disk refuses.
+void replace_in_checkpoint(const fs::path& folder, int64_t step, const std::string& name,
+                           const std::string& content);
+
 // Returns the folder's complete checkpoints, newest first. Skips incomplete or damaged ones with a
 // warning each.
 std::vector<fs::path> complete_checkpoints(const fs::path& folder);

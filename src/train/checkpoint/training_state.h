@@ -58,6 +58,7 @@ class TrainingState {
   ReachHook hook;
   GradientReducer reducer;
   LocalSteps local;
+  int64_t tensor_limit_bytes = 0;          // of forward and backward passes on the CPU; 0: none
   WeightHistograms* histograms = nullptr;  // takes gradients of due steps; null but on rank 0
 
  private:

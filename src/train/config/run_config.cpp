@@ -251,6 +251,25 @@ void check_comm(const RunConfig& config, ConfigSource& source) {
   }
 }
 
+void check_shares(const RunConfig& config, ConfigSource& source) {
+  const SharesConfig* shares = config.task->shares();
+  if (shares == nullptr) return;
+  const std::string wrong = shares->check();
+  if (!wrong.empty()) source.add_error("batch.shares", wrong);
+  if (!wrong.empty() || shares->shares == "equal") return;
+  std::string why = config.task->equal_shares_only();
+  if (why.empty() && config.comm.local.is_on()) {
+    why = fmt::format(
+        "with comm.strategy={} groups of ranks take steps by themselves, which weigh "
+        "the same",
+        config.comm.local.strategy);
+  }
+  if (!why.empty()) {
+    source.add_error("batch.shares",
+                     fmt::format("\"{}\": {}; expected equal", shares->shares, why));
+  }
+}
+
 void check_expressions(const std::string& key, const std::vector<std::string>& expressions,
                        ConfigSource& source) {
   for (const std::string& expression : expressions) {
@@ -329,6 +348,7 @@ RunConfig read_run_config(ConfigSource source) {
   source.read("", config);
   check_together(config, source);
   check_comm(config, source);
+  check_shares(config, source);
   if (config.logging.style == "imagenet" && !config.task->counts_top5()) {
     source.add_error("logging.style", fmt::format("\"imagenet\" shows Acc@5, which the task {} "
                                                   "does not count",

@@ -33,7 +33,7 @@ bool RunFolder::clear_failed_start() const {
   bool ours = false;
   for (const fs::path& error : errors) ours = fs::remove(error, failed);
   if (!ours) return false;
-  for (const fs::path& made : {config(), version(), job(), checkpoints()}) {
+  for (const fs::path& made : {config(), version(), job(), shares(), checkpoints()}) {
     fs::remove(made, failed);
   }
   return true;

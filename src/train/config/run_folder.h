@@ -28,6 +28,7 @@ class RunFolder {
   fs::path lock() const { return path_ / "lock"; }
   fs::path times() const { return path_ / "times"; }
   fs::path trace() const { return path_ / "trace"; }
+  fs::path shares() const { return path_ / "shares.jsonl"; }
   fs::path samples() const { return path_ / "samples.txt"; }
 
   // Makes the folder itself, and in it that of the logs. Throws ConfigError where no path is set.

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +17,7 @@
 #include "base/host_usage.h"
 #include "base/log.h"
 #include "dist/liveness/heartbeat.h"
+#include "dist/rank/launcher_report.h"
 
 namespace lockstep {
 namespace {
@@ -95,6 +100,33 @@ Json rank_json(const RankSeen& r, const StepShares& shares, RankSeen::Time now) 
   return out;
 }
 
+// What the launcher's notices name: the metric that improved, else the first that is no loss.
+void tell_score(const EvaluationRecord& record) {
+  const std::map<std::string, double>& metrics = record.result->metrics;
+  auto chosen = metrics.begin();
+  if (chosen != metrics.end() && chosen->first == "loss" && std::next(chosen) != metrics.end()) {
+    ++chosen;
+  }
+  if (!record.improved.empty()) {
+    const auto improved = metrics.find(record.improved.front());
+    if (improved != metrics.end()) chosen = improved;
+  }
+  if (chosen == metrics.end()) return;
+  tell_launcher(fmt::format("scored {}={}", chosen->first, chosen->second));
+}
+
+// What the launcher says of costs (launch/job/job_ending.h), so that `watch` can show them wherever
+// it looks; null without a price.
+Json cost_json() {
+  const char* text = std::getenv("LOCKSTEP_COST");
+  double before = 0, per_hour = 0, budget = 0, began = 0;
+  if (text == nullptr ||
+      std::sscanf(text, "%lf %lf %lf %lf", &before, &per_hour, &budget, &began) != 4) {
+    return nullptr;
+  }
+  return {{"before", before}, {"per_hour", per_hour}, {"budget", budget}, {"began", began}};
+}
+
 }  // namespace
 
 LiveFile::LiveFile(World& world, const RunFolder& folder, MetricsLog& log, LiveOptions options)
@@ -141,12 +173,14 @@ void LiveFile::on_evaluation(const EvaluationRecord& record) {
   log_slow_ranks();
   std::scoped_lock lock(mutex_);
   evaluation_ = fmt::format("step {}: {}", record.step, record.result->summary);
+  tell_score(record);
 }
 
 void LiveFile::on_checkpoint(const CheckpointRecord& record) {
   log_slow_ranks();
   std::scoped_lock lock(mutex_);
   checkpoint_ = record.name;
+  tell_launcher(fmt::format("checkpoint_seconds {:.3f}", record.seconds));
 }
 
 void LiveFile::log_slow_ranks() {
@@ -197,6 +231,7 @@ std::string LiveFile::text(const std::string& state, const std::string& reason) 
   const std::vector<StepShares> shares = stragglers_.shares();
   const StepShares& mine = shares.front();
   std::scoped_lock lock(mutex_);
+  tell_launcher(fmt::format("at {}/{}", newest_.step, newest_.total_steps));
   auto left = static_cast<double>(std::max<int64_t>(0, newest_.total_steps - newest_.step));
   double eta = left * mine.step_seconds;
   if (options_.minutes > 0) {
@@ -225,6 +260,7 @@ std::string LiveFile::text(const std::string& state, const std::string& reason) 
               {"disk_free_bytes", disk_free_},
               {"slowest", nullptr},
               {"ranks", Json::array()}};
+  if (Json cost = cost_json(); !cost.is_null()) out["cost"] = std::move(cost);
   if (auto slow = stragglers_.slowest()) {
     out["slowest"] = {
         {"rank", slow->rank}, {"factor", rounded(slow->factor, 100)}, {"guess", slow->guess}};

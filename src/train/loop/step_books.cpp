@@ -45,11 +45,11 @@ StepBooks::StepBooks(TrainingState& state) : state_(state), step_(state.position
   state_.world.progress().begin_step(step_, state_.position.epoch);
 }
 
-StepBatch StepBooks::fetch(const StepInputs& inputs) {
+std::optional<StepBatch> StepBooks::fetch(const StepInputs& inputs) {
   RankProgress& progress = state_.world.progress();
   progress.enter(Phase::kData);
   const auto begin = std::chrono::steady_clock::now();
-  StepBatch batch = inputs.next_batch();
+  std::optional<StepBatch> batch = inputs.next_batch();
   data_seconds_ = seconds_since(begin);
   wish_ = inputs.wish();
   progress.enter(Phase::kOther);
@@ -79,13 +79,18 @@ StepBooks::Account StepBooks::account() const {
           .received = account.moved().received()};
 }
 
+StepOutcome StepBooks::close_given_up(const StepPass& pass) const {
+  StepOutcome out{.updated = false, .counts = false, .given_up = true};
+  out.stop = {.interrupted = true};
+  out.times_before = take_times(std::span(pass.message).subspan(kTotals));
+  return out;
+}
+
 StepOutcome StepBooks::close(const StepBatch& batch, const StepPass& pass) const {
   const bool local = state_.local.is_local(step_);
   StepOutcome out{.updated = pass.verdict == StepVerdict::kUpdate, .stop = pass.totals.wish()};
   out.counts = out.updated || local;
-  if (state_.world.is_leader()) {
-    out.times_before = take_times(std::span(pass.message).subspan(kTotals));
-  }
+  out.times_before = take_times(std::span(pass.message).subspan(kTotals));
   out.left = {.step = step_,
               .targets = static_cast<int64_t>(pass.own.targets),
               .all_targets = batch.targets,
@@ -93,6 +98,17 @@ StepOutcome StepBooks::close(const StepBatch& batch, const StepPass& pass) const
               .average_decay = pass.average_decay,
               .stop = local ? wish_ : out.stop};
   if (out.updated) out.record = record(batch, pass);
+  return out;
+}
+
+StepOutcome StepBooks::close_unfinished(const StepBatch& batch, const StepPass& pass) const {
+  StepOutcome out{.out_of_memory = true, .updated = false, .counts = false};
+  out.stop = pass.totals.wish();
+  for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
+    if (pass.own.out_of_memory > 0) {
+      out.too_many_items = std::max(out.too_many_items, micro_batch->items);
+    }
+  }
   return out;
 }
 

@@ -1,15 +1,21 @@
 #include "train/loop/step_maker.h"
 
+#include <unistd.h>
+
+#include <utility>
+
 #include "dist/account/progress.h"
 
 namespace lockstep {
 
-StepMaker::StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks)
+StepMaker::StepMaker(Task& task, World& world, const RunPosition& position,
+                     const ShareTimeline& shares, std::shared_ptr<const std::atomic<bool>> left)
     : task_(task),
       world_(world),
-      ranks_(ranks),
+      shares_(shares),
       epoch_(position.epoch),
-      step_in_epoch_(position.step_in_epoch) {}
+      step_in_epoch_(position.step_in_epoch),
+      left_(std::move(left)) {}
 
 StepBatch StepMaker::next() {
   const auto begin = StepAccount::Clock::now();
@@ -23,9 +29,10 @@ StepBatch StepMaker::next() {
                 .steps_in_epoch = steps,
                 .targets = task_.targets_in_step(epoch_, step_in_epoch_),
                 .ends_epoch = step_in_epoch_ + 1 == steps};
-  const int64_t parts = ranks_ * task_.accumulate();
-  for (int64_t part = world_.rank(); part < parts; part += ranks_) {
+  const StepParts parts(shares_.at({epoch_, step_in_epoch_}));
+  for (int64_t part : parts.of_rank(world_.rank())) {
     auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
+    while (left_ && left_->load()) ::pause();  // until the process ends
     if (batch) out.micro_batches.push_back(std::move(batch));
   }
   ++step_in_epoch_;

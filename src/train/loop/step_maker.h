@@ -1,6 +1,7 @@
 // Prepares this rank's share of each step ahead of its use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "dist/collectives/world.h"
 #include "tasks/task.h"
 #include "train/checkpoint/run_position.h"
+#include "train/parts/share_timeline.h"
 
 namespace lockstep {
 
@@ -21,9 +23,11 @@ struct StepBatch {
 
 class StepMaker {
  public:
-  // The first step made is the one after `position`. A step is split among `ranks` ranks, of which
-  // those of `world` take their shares. `task` and `world` must outlive this.
-  StepMaker(Task& task, World& world, const RunPosition& position, int64_t ranks);
+  // The first step made is the one after `position`. Steps are split as `shares` says, among which
+  // those of `world` take theirs. `task`, `world` and `shares` must outlive this.
+  // Once `left` is true, next() returns no more and touches nothing: its thread outlives them.
+  StepMaker(Task& task, World& world, const RunPosition& position, const ShareTimeline& shares,
+            std::shared_ptr<const std::atomic<bool>> left = nullptr);
 
   // Called on the prefetch thread. Throws what Task::make_batch() throws.
   StepBatch next();
@@ -31,8 +35,9 @@ class StepMaker {
  private:
   Task& task_;
   World& world_;
-  int64_t ranks_;
+  const ShareTimeline& shares_;
   int64_t epoch_, step_in_epoch_;  // of the step that next() makes
+  std::shared_ptr<const std::atomic<bool>> left_;
 };
 
 }  // namespace lockstep

@@ -5,33 +5,78 @@
 #include <span>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "dist/account/progress.h"
+#include "kernels/cpu_allocator.h"
 #include "optim/larc.h"
 
 namespace lockstep {
 
 namespace {
 
-// Runs forward and backward over every micro-batch. Gradients accumulate locally; while the last
+bool is_lack_of_memory(const std::exception& error) {
+  return dynamic_cast<const TensorMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
+// Returns whether a step that a rank cannot finish can be taken again in smaller parts: the ranks
+// must exchange nothing within their passes, nor keep what they exchanged.
+bool can_begin_again(TrainingState& state, int64_t step) {
+  return !state.task.computes_together() && !state.local.is_local(step) &&
+         state.hook.state().empty();
+}
+
+// Forward and backward over every micro-batch. Gradients accumulate locally; while the last
 // micro-batch is still in its backward pass, finished buckets are already being all-reduced.
-StepPass forward_and_backward(TrainingState& state, const StepBatch& batch, int64_t step) {
-  StepPass pass{.numerics = state.guard.numerics(batch.targets),
-                .loss_scale = state.guard.loss_scale()};
-  state.task.compute_with(pass.numerics);
+//
+// A stop gives the step up where another micro-batch would begin, or where there is no batch. Then
+// this rank still takes part in the sums, by which all learn of it, and so does a rank whose memory
+// does not suffice. Groups that take steps on their own never give one up: they must all come to
+// the same step.
+void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& micro_batches,
+             const StepInputs& inputs, StepPass& pass) {
+  const int64_t step = state.position.step + 1;
   RankProgress& progress = state.world.progress();
   const double scale = pass.numerics.loss_scale;
-  const double unit = scale * static_cast<double>(batch.targets);  // reduce() divides by it
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
-  for (const std::unique_ptr<Batch>& micro_batch : batch.micro_batches) {
-    state.reducer.prepare(exchanges && micro_batch == batch.micro_batches.back(), unit);
-    progress.enter(Phase::kForward);
-    LossParts parts = state.task.loss(*micro_batch, step);
-    progress.enter(Phase::kBackward);
-    parts.loss.backward(torch::full_like(parts.loss, scale));
-    pass.own.add(parts, *micro_batch);
+  const TensorLimit limit(state.tensor_limit_bytes);
+  bool prepared = false;  // for the exchange of this step
+  for (const std::unique_ptr<Batch>& micro_batch : micro_batches) {
+    const bool may_stop = micro_batch != micro_batches.front() && !state.local.is_local(step);
+    if (may_stop && inputs.stop_asked()) {
+      pass.own = {.given_up = 1};
+      break;
+    }
+    prepared = micro_batch == micro_batches.back();
+    state.reducer.prepare(exchanges && prepared, pass.unit);
+    try {
+      progress.enter(Phase::kForward);
+      LossParts parts = state.task.loss(*micro_batch, step);
+      progress.enter(Phase::kBackward);
+      parts.loss.backward(torch::full_like(parts.loss, scale));
+      pass.own.add(parts, *micro_batch);
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error) || !can_begin_again(state, step)) throw;
+      log_warning("step {}: not enough memory for {} items at a time: {}", step, micro_batch->items,
+                  error.what());
+      pass.own = {.out_of_memory = 1};
+      break;
+    }
   }
-  // A rank without a share adds nothing, but still receives.
-  if (batch.micro_batches.empty()) state.reducer.prepare(exchanges, unit);
+  // A rank without a share, or with sums that count for nothing, still takes part.
+  if (!prepared) state.reducer.prepare(exchanges, pass.unit);
+}
+
+StepPass forward_and_backward(TrainingState& state, const std::optional<StepBatch>& batch,
+                              const StepInputs& inputs) {
+  const int64_t targets = batch ? batch->targets : 1;
+  StepPass pass{.numerics = state.guard.numerics(targets), .loss_scale = state.guard.loss_scale()};
+  pass.unit = static_cast<double>(pass.numerics.loss_scale) * static_cast<double>(targets);
+  state.task.compute_with(pass.numerics);
+  static const std::vector<std::unique_ptr<Batch>> kNone;
+  if (!batch) pass.own.given_up = 1;
+  compute(state, batch ? batch->micro_batches : kNone, inputs, pass);
   return pass;
 }
 
@@ -49,6 +94,7 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
   pass.wait_seconds = seconds_since(before_wait);
   state.world.progress().enter(Phase::kOptimizer);
   books.read_message(pass);
+  if (pass.totals.given_up > 0) return;
 
   state.frozen.drop_gradients();
   const torch::Tensor& gradients = state.task.parameters().gradients();
@@ -58,6 +104,14 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
                 .gradient_norm = euclidean_norm(gradients) / factor,
                 .gradients = gradients,
                 .gradient_factor = factor};
+}
+
+// Returns whether some rank's memory did not suffice; then nothing of the pass is left.
+bool is_unfinished(TrainingState& state, const StepPass& pass) {
+  if (pass.totals.out_of_memory == 0) return false;
+  pass.signs.gradients.zero_();
+  state.statistics.go_back();
+  return true;
 }
 
 // Decides whether the gradients may update the weights; if not, they are zeroed.
@@ -114,26 +168,34 @@ void advance(TrainingState& state, const StepBatch& batch, bool counts) {
   state.epoch_done = batch.ends_epoch;
 }
 
+StepOutcome give_up(TrainingState& state, const StepBooks& books, const StepPass& pass) {
+  torch::Tensor(state.task.parameters().gradients()).zero_();
+  state.statistics.go_back();
+  return books.close_given_up(pass);
+}
+
 }  // namespace
 
 StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
   const int64_t step = state.position.step + 1;
   StepBooks books(state);
-  const StepBatch batch = books.fetch(inputs);  // made on the prefetch thread
+  const std::optional<StepBatch> batch = books.fetch(inputs);  // made on the prefetch thread
   state.hook.set_reach(state.local.reach(step));
   StepPass pass;
   do {  // once, unless a 16-bit format did not suffice
     state.statistics.remember();
-    pass = forward_and_backward(state, batch, step);
+    pass = forward_and_backward(state, batch, inputs);
     reduce(state, books, step, pass);
+    if (pass.totals.given_up > 0) return give_up(state, books, pass);
+    if (is_unfinished(state, pass)) return books.close_unfinished(*batch, pass);
     guard(state, pass);
   } while (pass.verdict == StepVerdict::kRepeat);
   if (pass.verdict == StepVerdict::kUpdate) {
     clip(state, pass);
     update(state, pass);
   }
-  const StepOutcome outcome = books.close(batch, pass);
-  advance(state, batch, outcome.counts);
+  const StepOutcome outcome = books.close(*batch, pass);
+  advance(state, *batch, outcome.counts);
   return outcome;
 }
 

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <span>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "dist/account/progress.h"
 #include "dist/collectives/fingerprint.h"
+#include "dist/liveness/heartbeat.h"
 #include "dist/rank/launcher_report.h"
 #include "train/records/rank_times.h"
 
@@ -57,6 +60,14 @@ class UseForEvaluation {
   torch::Tensor trained_, own_;
 };
 
+// Returns whether every rank that writes checkpoints holds that of `step`. Collective.
+bool all_hold(World& world, const RunFolder& folder, int64_t step, bool writes) {
+  const fs::path done = folder.checkpoints() / checkpoint_name(step) / "DONE";
+  double lacks = writes && !fs::exists(done) ? 1 : 0;
+  world.all_reduce_sum(std::span<double>(&lacks, 1));
+  return lacks == 0;
+}
+
 }  // namespace
 
 Trainer::~Trainer() = default;
@@ -69,20 +80,42 @@ void Trainer::check_weights() {
   world_.check_equal("the weights", fingerprint(task_.parameters().values()));
 }
 
-StopWish Trainer::stop_wish(double elapsed_seconds) {
-  if (int signal = stop_signal.load(); signal != 0 && !stop_told_) {
-    stop_told_ = true;
+// Returns whether this rank or another was asked to stop. Safe to call from any thread.
+bool Trainer::stop_asked() {
+  if (int signal = stop_signal.load(); signal != 0 && !stop_told_.exchange(true)) {
     tell_launcher(fmt::format("told {}", signal));
   }
+  return world_.heartbeat().stop_news().asked();
+}
+
+// Where all ranks meet anyway: what one knows, all know. Collective.
+void Trainer::agree_on_stop() {
+  double asked = stop_asked() ? 1 : 0;
+  world_.all_reduce_sum(std::span<double>(&asked, 1));
+  stopping_ = stopping_ || asked > 0;
+}
+
+// Groups that count steps on their own must all come to the same one, and so wait for their data.
+std::optional<StepBatch> Trainer::next_batch() {
+  const bool waits = state_->local.is_local(state_->position.step + 1);
+  std::optional<StepBatch> batch = batches_->next_unless([&] { return !waits && stop_asked(); });
+  if (!batch) {
+    waiting_batches_ = batches_.release();
+    *left_ = true;
+  }
+  return batch;
+}
+
+StopWish Trainer::stop_wish(double elapsed_seconds) {
   double limit = config_.training.minutes * 60;
   return {.out_of_time = world_.is_leader() && limit > 0 && elapsed_seconds >= limit,
-          .interrupted = stop_signal.load() != 0,
+          .interrupted = stop_asked(),
           .trace_steps = windows_ ? windows_->wish() : 0};
 }
 
 std::string Trainer::end_reason(const StopWish& stop) const {
   const TrainingSection& training = config_.training;
-  if (stop.interrupted) return "signal";
+  if (stop.interrupted || stopping_) return "signal";
   if (options_.benchmark_steps > 0) {
     return state_->position.step >= options_.benchmark_steps ? "steps" : "";
   }
@@ -135,6 +168,7 @@ bool Trainer::meet(StepOutcome& outcome) {
   }
   if (meeting) {
     for (auto& o : observers_) o->on_meeting(*meeting);
+    if (equal && state_->local.is_local(state_->position.step)) agree_on_stop();
   }
   return equal;
 }
@@ -142,10 +176,10 @@ bool Trainer::meet(StepOutcome& outcome) {
 // Checks, evaluates and saves weights when due. REQUIRES equal weights on all ranks.
 void Trainer::look_after_weights(const StopWish& stop) {
   if (is_due(config_.training.check_weights_every)) check_weights();
-  // After a signal there is only time for the checkpoint.
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
-  if (!stop.interrupted && evaluates) evaluate();
-  if (is_due(config_.checkpoint.every)) save();
+  if (is_due(config_.checkpoint.every)) save();  // first: an evaluation may take long
+  // After a signal there is only time for the checkpoint.
+  if (!stop.interrupted && !stopping_ && evaluates) evaluate();
   equal_step_ = state_->position.step;
   if (windows_) windows_->after_step(state_->position.step, stop.trace_steps);
 }
@@ -174,17 +208,33 @@ int Trainer::run() {
   for (auto& o : observers_) o->on_start(state_->position.step + 1, state_->total_steps);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
-  // The previous process may have been stopped between a step and its evaluation.
+  // The previous process may have been stopped between a step and its evaluation. With local steps
+  // that step was a meeting, at or after the multiple.
   const int64_t every = config_.evaluation.every;
-  const bool was_due = every > 0 && state_->position.step % every == 0;
+  const RunPosition& position = state_->position;
+  const bool was_due =
+      every > 0 &&
+      (position.step % every == 0 ||
+       (config_.comm.local.is_on() &&
+        position.step / every > std::max<int64_t>(0, position.evaluated_step) / every));
   if (writes && state_->position.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
   std::string reason = end_reason({});
-  const StepInputs inputs{.next_batch = [this] { return batches_->next(); },
-                          .wish = [&] { return stop_wish(run_watch.seconds()); }};
+  const StepInputs inputs{.next_batch = [this] { return next_batch(); },
+                          .wish = [&] { return stop_wish(run_watch.seconds()); },
+                          .stop_asked = [this] { return stop_asked(); }};
+  bool given_up = false;  // the last step was, for a stop
   while (reason.empty()) {
     StepOutcome outcome = train_step(*state_, inputs);
+    if (outcome.out_of_memory) {
+      sharing_->divide_more(state_->position, outcome.too_many_items);
+      start_batches();  // the same batch again, in smaller parts
+      continue;
+    }
     tell_times(outcome.times_before);
-    if (outcome.counts) {
+    sharing_->after_step(state_->position, outcome.times_before);
+    if (outcome.given_up) {
+      stopping_ = given_up = true;
+    } else if (outcome.counts) {
       if (!meet(outcome)) continue;
       look_after_weights(outcome.stop);
     } else if (ends_evaluated_epoch() && equal_step_ == state_->position.step) {
@@ -193,9 +243,14 @@ int Trainer::run() {
     reason = end_reason(outcome.stop);
   }
   if (writes) {
-    tell_last_times();
-    if (reason != "signal" && config_.evaluation.is_on()) evaluate();
-    save();
+    if (!given_up) tell_last_times();
+    if (reason != "signal" && config_.evaluation.is_on()) {
+      save();  // first: an evaluation may take long
+      if (!stopping_) evaluate();
+      if (state_->position.evaluated_step != state_->position.step) reason = "signal";
+    }
+    // A stop before the first step of all leaves nothing to save.
+    if (reason != "signal" || state_->position.step > 0) save();
     check_weights();
     windows_->finish(state_->position.step);
   }
@@ -210,9 +265,10 @@ int Trainer::run() {
   return signal != 0 ? signal : SIGTERM;  // the signal reached another rank
 }
 
+// Does nothing twice at one step. A stop breaks it off: it leaves no trace, the run stops, and the
+// one that goes on from the checkpoint evaluates this step.
 void Trainer::evaluate() {
   if (state_->position.evaluated_step == state_->position.step) return;
-  state_->position.evaluated_step = state_->position.step;
   world_.progress().enter(Phase::kEvaluation);
   const EvaluationSection& section = config_.evaluation;
   Stopwatch watch;
@@ -226,8 +282,16 @@ void Trainer::evaluate() {
                                      .metrics = section.metrics,
                                      .samples = section.samples,
                                      .confusion = config_.logging.pictures,
-                                     .pictures = config_.logging.pictures});
+                                     .pictures = config_.logging.pictures,
+                                     .stop_asked = [this] { return stop_asked(); }});
   }
+  if (result.broken_off) {
+    stopping_ = true;
+    log_info("the evaluation of step {} is broken off for a stop; the run that goes on begins it",
+             with_commas(state_->position.step));
+    return;
+  }
+  state_->position.evaluated_step = state_->position.step;
   Verdict verdict = note_evaluation(state_->position.validation, state_->position.step, result,
                                     task_.metrics(), config_.validation_rules());
   EvaluationRecord record{.step = state_->position.step,
@@ -236,8 +300,25 @@ void Trainer::evaluate() {
                           .improved = verdict.improved,
                           .result = &result};
   for (auto& o : observers_) o->on_evaluation(record);
-  saved_step_ = -1;  // a checkpoint of this step lacks this evaluation
+  // A checkpoint of this step lacks this evaluation; a machine may have none of one that it began
+  // with.
+  const int64_t step = state_->position.step;
+  if (saved_step_ == step && all_hold(world_, folder_, step, keeps_folder_)) {
+    if (keeps_folder_) {
+      renew_position(folder_.checkpoints(), state_->position);
+      for (auto& o : observers_) o->on_checkpoint_renewed(step);
+    }
+    remove_others();
+    return;
+  }
+  saved_step_ = -1;
   if (verdict.among_best) save();
+}
+
+void Trainer::remove_others() {
+  if (!keeps_folder_) return;
+  remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
+                         best_steps(state_->position.validation));
 }
 
 void Trainer::save() {
@@ -245,9 +326,8 @@ void Trainer::save() {
   saved_step_ = state_->position.step;
   world_.progress().enter(Phase::kCheckpoint);
   const WrittenCheckpoint written = state_->save(folder_.checkpoints(), keeps_folder_);
+  remove_others();
   if (keeps_folder_) {
-    remove_old_checkpoints(folder_.checkpoints(), config_.checkpoint.keep,
-                           best_steps(state_->position.validation));
     CheckpointRecord record{.step = state_->position.step,
                             .seconds = written.seconds,
                             .bytes = written.bytes,
@@ -255,7 +335,7 @@ void Trainer::save() {
     for (auto& o : observers_) o->on_checkpoint(record);
     if (world_.is_leader()) tell_launcher(fmt::format("saved {}", state_->position.step));
   }
-  world_.barrier();  // so that no rank times out while another writes to a slow disk
+  agree_on_stop();  // also keeps ranks from timing out while another writes to a slow disk
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "train/config/run_config.h"
 #include "train/config/run_folder.h"
 #include "train/listeners/mlperf_log.h"
+#include "train/loop/step_sharing.h"
 #include "train/loop/train_step.h"
 #include "train/parts/bucket_clock.h"
 #include "train/parts/trace_windows.h"
@@ -59,6 +60,10 @@ class Trainer {
   // that stopped it, else 0.
   int run();
 
+  // Whether the run stopped while the disk, or another machine, kept this rank's next batch from
+  // it: the thread that waits for it cannot be ended, only left to the end of the process.
+  bool waits_for_data() const { return batches_ == nullptr && waiting_batches_ != nullptr; }
+
   // Call this after the run() of a benchmark, on all ranks. Returns what the benchmark says of
   // the whole run besides its steps. Writes a checkpoint beside the run's folder, removes it, and
   // evaluates a few items. Throws MachineError when the disk refuses.
@@ -70,6 +75,7 @@ class Trainer {
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void start_observers();
   void find_place();
+  void divide_steps(int holder);
   void start_batches();
   bool is_due(int64_t every) const;
   bool is_any_due() const;
@@ -81,8 +87,12 @@ class Trainer {
   void check_weights();
   void evaluate();
   void save();
+  void remove_others();
   void time_checkpoint(RunMeasurement& out);
   void time_evaluation(RunMeasurement& out);
+  bool stop_asked();
+  void agree_on_stop();
+  std::optional<StepBatch> next_batch();
   StopWish stop_wish(double elapsed_seconds);
   std::string end_reason(const StopWish& stop) const;  // empty: continue
 
@@ -94,7 +104,9 @@ class Trainer {
   bool has_history_ = false;
   std::string finished_;
   // Whether the launcher was told of a stop signal and of the first step.
-  bool stop_told_ = false, first_told_ = false;
+  std::atomic<bool> stop_told_{false};
+  bool first_told_ = false;
+  bool stopping_ = false;  // all ranks know of a stop and agreed to end
   Task& task_;
   std::unique_ptr<TrainingState> state_;
   int64_t saved_step_ = -1;
@@ -104,7 +116,10 @@ class Trainer {
   CacheClear caches_cleared_;                     // for the MLPerf log
   std::unique_ptr<WeightHistograms> histograms_;  // on rank 0, if asked for
   Observers observers_;                           // on rank 0
+  std::unique_ptr<StepSharing> sharing_;
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
+  Prefetcher<StepBatch>* waiting_batches_ = nullptr;  // never deleted (waits_for_data())
+  std::shared_ptr<std::atomic<bool>> left_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace lockstep

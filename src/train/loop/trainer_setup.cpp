@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/collectives/fingerprint.h"
+#include "dist/liveness/heartbeat.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/config/hyper_fields.h"
 #include "train/config/precision.h"
@@ -17,7 +18,6 @@
 #include "train/listeners/times_file.h"
 #include "train/loop/trainer.h"
 #include "train/parts/agreement.h"
-#include "train/parts/memory_fit.h"
 
 namespace lockstep {
 
@@ -53,9 +53,8 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   find_place();
   if (!finished_.empty()) return;
   check_weights();
-  if (config_.training.fit_memory) {
-    fit_to_memory(task_, world_, state_->reducer, config_.training.fit_megabytes * 1e6);
-  }
+  divide_steps(checkpoint ? checkpoint->holder : 0);
+  world.heartbeat().stop_news().follow(&stop_signal);
   state_->local.begin(state_->position.step);
   equal_step_ = state_->position.step;
   start_observers();
@@ -186,11 +185,25 @@ void Trainer::find_place() {
   if (!reason.empty()) finished_ = fmt::format("{} at step {}", reason, with_commas(position.step));
 }
 
-void Trainer::start_batches() {
-  const RunPosition& position = state_->position;
+// `holder`: the rank whose run folder says how the run was divided.
+void Trainer::divide_steps(int holder) {
+  const bool records = options_.benchmark_steps == 0;
   const int64_t ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
-  StepMaker maker(task_, world_, position, ranks);
-  batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); });
+  sharing_ = std::make_unique<StepSharing>(
+      config_, world_, state_->reducer,
+      StepSharing::Place{folder_, records && keeps_folder_, holder, records}, ranks);
+  sharing_->begin(state_->position);
+  if (config_.training.fit_memory) {
+    state_->tensor_limit_bytes = static_cast<int64_t>(config_.training.fit_megabytes * 1e6);
+  }
+}
+
+// Begins with the batch that follows the run's position.
+void Trainer::start_batches() {
+  batches_.reset();  // its thread ends before another one makes batches
+  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_);
+  batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); },
+                                                     kStepsPrefetched);
 }
 
 }  // namespace lockstep

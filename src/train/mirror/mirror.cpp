@@ -89,6 +89,8 @@ fs::path Mirror::hold(int64_t step, int64_t generation) {
 void Mirror::add_checkpoint(int64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t generation = ++generations_;
+  const auto before = waiting_.find(step);
+  if (before != waiting_.end() && copying_ != step) drop(step, before->second.generation);
   waiting_[step] = {.folder = hold(step, generation), .generation = generation};
   woken_ = true;
   changed_.notify_all();
@@ -99,11 +101,10 @@ std::vector<MirrorNews> Mirror::take_news() {
   return std::exchange(news_, {});
 }
 
-// REQUIRES mutex_. Forgets what waits, and its links, unless it was added again meanwhile.
+// REQUIRES mutex_. Forgets what waits, unless it was added again meanwhile, and its links.
 void Mirror::drop(int64_t step, int64_t generation) {
   const auto found = waiting_.find(step);
-  if (found == waiting_.end() || found->second.generation != generation) return;
-  waiting_.erase(found);
+  if (found != waiting_.end() && found->second.generation == generation) waiting_.erase(found);
   std::error_code ignored;
   fs::remove_all(held_folder(folder_) / fmt::format("{}.{}", step, generation), ignored);
 }

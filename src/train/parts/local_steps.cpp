@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "dist/account/progress.h"
+#include "dist/liveness/heartbeat.h"
 #include "optim/sgd.h"
 
 namespace lockstep {
@@ -110,6 +111,7 @@ int LocalSteps::group_leader() const {
 
 void LocalSteps::begin(int64_t step) {
   begun_step_ = step;
+  if (config_.is_on()) world_.heartbeat().stop_news().passed(step);
   steps_ = 0;
   since_ = {};
   wished_ = {};
@@ -120,6 +122,7 @@ bool LocalSteps::after_step(const LocalStep& step, const Occasion& occasion, Sto
   meeting_.reset();
   if (!is_local(step.step)) {
     stop = step.stop;
+    if (config_.is_on()) world_.heartbeat().stop_news().passed(step.step);
     // The next step may be the first local one.
     if (config_.is_on() && is_local(step.step + 1)) begin(step.step);
     return true;
@@ -133,7 +136,10 @@ bool LocalSteps::after_step(const LocalStep& step, const Occasion& occasion, Sto
   since_.stop.interrupted |= step.stop.interrupted;
   since_.stop.trace_steps = step.stop.trace_steps;
 
-  bool last = occasion.last;
+  // A stop makes the groups meet at once, all after the same step.
+  const bool stops = world_.heartbeat().stop_news().ends_at(step.step);
+  since_.stop.interrupted |= stops;
+  bool last = occasion.last || stops;
   const bool under_way = started_step_ >= 0;
   if (under_way && (last || step.step == started_step_ + config_.overlap_steps)) {
     finish(step.step);

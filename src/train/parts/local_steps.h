@@ -6,7 +6,8 @@
 //
 // After a meeting without overlap, all ranks have the same weights, bit by bit; only then are
 // weights evaluated, checked and saved. When groups meet follows from the configuration and the
-// step alone, so that no rank has to ask another between two meetings.
+// step alone, so that no rank has to ask another between two meetings; but for a stop they meet
+// after the first step that none of them has passed (dist/liveness/stop_news.h).
 #pragma once
 
 #include <torch/types.h>

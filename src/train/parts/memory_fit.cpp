@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "kernels/cpu_allocator.h"
+#include "train/parts/agreement.h"
 
 namespace lockstep {
 
@@ -78,6 +79,14 @@ int64_t bytes_allowed(const World& world, const DeviceMemory& memory, double lim
   return memory.in_use() + static_cast<int64_t>(free / world.environment().local_size);
 }
 
+// Returns the loads of all ranks. Collective.
+std::vector<int64_t> share_loads(World& world, int64_t mine) {
+  std::vector<double> loads(static_cast<std::size_t>(world.size()), 0);
+  loads[static_cast<std::size_t>(world.rank())] = static_cast<double>(mine);
+  world.all_reduce_sum(std::span<double>(loads));
+  return {loads.begin(), loads.end()};
+}
+
 }  // namespace
 
 int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_bytes,
@@ -113,16 +122,27 @@ int64_t largest_load_that_fits(const std::function<int64_t(int64_t load)>& peak_
   return fits;
 }
 
-void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double limit_bytes) {
+int64_t MemoryFit::micro_batches(const RankShares& shares, std::size_t rank) const {
+  int64_t all = 0;
+  for (const RankShare& share : shares) all += share.weight;
+  const auto load = static_cast<__int128>(loads.at(rank)) * all;
+  const auto own = static_cast<__int128>(step_load) * shares.at(rank).weight;
+  return std::max<int64_t>(1, static_cast<int64_t>((own + load - 1) / load));
+}
+
+MemoryFit fit_to_memory(Task& task, World& world, GradientReducer& reducer,
+                        const MemoryRoom& room) {
   if (task.largest_step_load() == 0) {
     throw ConfigError("training.fit_memory: not for this task, whose steps are not fitted");
   }
   const int64_t first = task.smallest_load();
   constexpr double kUneven = 1.1;  // the parts of a step differ, as do the largest steps of epochs
   const DeviceMemory memory(task.parameters().values().device());
-  const int64_t allowed = bytes_allowed(world, memory, limit_bytes);
-  auto step_load = static_cast<int64_t>(static_cast<double>(task.largest_step_load()) * kUneven);
-  LoadRange range{.least = first, .most = std::max(first, step_load / world.size())};
+  const int64_t allowed = bytes_allowed(world, memory, room.limit_bytes);
+  MemoryFit out{.step_load =
+                    static_cast<int64_t>(static_cast<double>(task.largest_step_load()) * kUneven)};
+  const double most = std::ceil(static_cast<double>(out.step_load) * room.largest_part - 1e-6);
+  LoadRange range{.least = first, .most = std::max(first, static_cast<int64_t>(most))};
   const torch::Tensor buffers = task.parameters().buffers().clone();  // the trials change them
 
   int64_t smallest_peak = 0;
@@ -135,25 +155,28 @@ void fit_to_memory(Task& task, World& world, GradientReducer& reducer, double li
     };
     return largest_load_that_fits(peak, range, allowed);
   };
-  int64_t load = std::min(fitting(ProbeItems::kLongest), fitting(ProbeItems::kShortest));
+  const int64_t load = std::min(fitting(ProbeItems::kLongest), fitting(ProbeItems::kShortest));
   task.parameters().gradients().zero_();
   torch::Tensor(task.parameters().buffers()).copy_(buffers);
 
-  double negative = -static_cast<double>(load);
-  world.all_reduce_max(std::span<double>(&negative, 1));  // the minimum over all ranks
-  load = static_cast<int64_t>(-negative);
-  if (load == 0) {
+  together(world, [&] {
+    if (load > 0) return;
     MachineError error("training.fit_memory: the smallest trial step needs {}, a rank may take {}",
                        short_bytes(static_cast<double>(smallest_peak)),
                        short_bytes(static_cast<double>(allowed)));
     error.set_advice("more training.fit_megabytes, fewer ranks a machine, a smaller model");
     throw error;
+  });
+  out.loads = share_loads(world, load);
+  if (task.computes_together()) {
+    const int64_t smallest = *std::min_element(out.loads.begin(), out.loads.end());
+    out.loads.assign(out.loads.size(), smallest);
   }
-  int64_t parts = (step_load + load * world.size() - 1) / (load * world.size());
-  task.set_accumulate(parts);
-  log_info("micro-batches fitted to {} a rank: up to {} {}, {} a step and rank",
-           short_bytes(static_cast<double>(allowed)), with_commas(load),
-           task.unit() == std::string_view("tok") ? "tokens of both sides" : "images", parts);
+  log_info("micro-batches fitted to {} a rank: up to {} {}",
+           short_bytes(static_cast<double>(allowed)),
+           with_commas(out.loads[static_cast<std::size_t>(world.rank())]),
+           task.unit() == std::string_view("tok") ? "tokens of both sides" : "images");
+  return out;
 }
 
 }  // namespace lockstep

@@ -74,6 +74,8 @@ class Observer {
   virtual void on_meeting(const MeetingRecord& record) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}
   virtual void on_checkpoint(const CheckpointRecord& record) {}
+  // The checkpoint of `step`, told before, has the evaluation of that step now.
+  virtual void on_checkpoint_renewed(int64_t step) {}
   // reason: "steps", "epochs", "minutes", "patience" or "signal".
   virtual void on_end(const std::string& reason) {}
 };

@@ -20,6 +20,7 @@ struct Case {
   int signal, victim;
   bool shared_memory;
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class LostRankTest : public TinyRuns, public ::testing::WithParamInterface<Case> {};
 

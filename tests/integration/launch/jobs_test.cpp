@@ -136,10 +136,14 @@ TEST_F(Jobs, AJobGoesOnAndEndsWithoutTheMachineThatStartedIt) {
 }
 
 TEST_F(Jobs, AJobIsShownLeftStoppedAndResumed) {
-  const std::string id = detach("-H a,b --from b", "training.steps=1000000");
+  write_file(home_.path() / "told", "cat >>~/told\n");
+  const std::string id = detach("-H a,b --from b --price b=7/h,2/h --budget 1000 --notify @" +
+                                    (home_.path() / "told").string(),
+                                "training.steps=1000000");
   ASSERT_NE(id, "");
   const std::string jobs = control("jobs -H a,b").second;
   expect_says(jobs, "running");
+  expect_says(jobs, "/1000.00");
   EXPECT_EQ(record("a", id).launcher, "b");
 
   auto attached = start("attach " + id);
@@ -161,9 +165,16 @@ TEST_F(Jobs, AJobIsShownLeftStoppedAndResumed) {
   expect_says(said, "newest checkpoint: ~/work/runs/nmt/checkpoints/step_");
   for (const char* host : {"a", "b"}) EXPECT_EQ(keys_of(host), "1\n") << host;
   const int newest = checkpoints_on("a").back();
+  const std::string told = read_file(hosts_->file("b", "told"));
+  expect_says(told, "ended: stopped by SIGTERM");
+  expect_says(told, "of 1000.00 spent");
 
   const auto [resumed, words] = control("resume " + id);
   EXPECT_EQ(resumed, 0) << words;
+  const std::vector<std::string> options = record("a", id).options;
+  const auto spent = std::find(options.begin(), options.end(), "--spent");
+  ASSERT_NE(spent, options.end()) << "what the first launcher spent counts";
+  EXPECT_GT(std::stod(*(spent + 1)), 0);
   ASSERT_TRUE(wait_until([&] { return steps_on("a").back() > newest; }));
   const std::vector<int> steps = steps_on("a");
   EXPECT_NE(std::find(steps.begin(), steps.end(), newest + 1), steps.end());

@@ -226,6 +226,7 @@ struct Variant {
   bool fused;
   const char* key = "";  // the one that differs from the default, or "faithful": OpenSeq2Seq's
 };
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 TransformerConfig variant_config(const std::string& key) {
   TransformerConfig config = TinyTransformer::tiny_config();

@@ -34,13 +34,15 @@ TEST(AssignShards, BeginsWithThoseThatHaveNoChoice) {
   EXPECT_EQ(assign_shards(holders, {10, 10, 10, 10}, {1, 1}), (std::vector<int>{1, 1, 0, 0}));
 }
 
+StepParts three() { return StepParts(equal_shares(3, 1)); }
+
 TEST(ImageEpochs, OfAllImagesDoNotDependOnTheRanks) {
   ImageEpochs epochs(23, {.seed = 5, .step_images = 10});
   for (int64_t step = 0; step < 3; ++step) {
-    const auto whole = epochs.part(1, step, 0, 1);
+    const auto whole = epochs.part(1, step, 0, StepParts());
     std::vector<int64_t> parts;
     for (int64_t part = 0; part < 4; ++part) {
-      const auto one = epochs.part(1, step, part, 4);
+      const auto one = epochs.part(1, step, part, StepParts(equal_shares(4, 1)));
       EXPECT_GE(std::ssize(one), epochs.smallest_part(step, 4));
       parts.insert(parts.end(), one.begin(), one.end());
     }
@@ -59,7 +61,7 @@ TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
     for (int64_t step = 0; step < steps; ++step) {
       int64_t in_step = 0;
       for (int64_t part = 0; part < 6; ++part) {  // three ranks, two micro-batches
-        for (int64_t image : epochs.part(epoch, step, part, 6)) {
+        for (int64_t image : epochs.part(epoch, step, part, StepParts(equal_shares(3, 2)))) {
           EXPECT_EQ(image >= 70, part % 3 == 1) << "part " << part;
           seen.insert(image);
           ++in_step;
@@ -79,7 +81,9 @@ TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
 TEST(ImageEpochs, WithPlacesStepsAreSharedInProportion) {
   ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 12});
   for (int64_t step = 0; step < 8; ++step) {
-    const auto count = [&](int64_t part) { return std::ssize(epochs.part(0, step, part, 3)); };
+    const auto count = [&](int64_t part) {
+      return std::ssize(epochs.part(0, step, part, three()));
+    };
     EXPECT_NEAR(static_cast<double>(count(1)), 12 * 33 / 103.0, 1);
     EXPECT_NEAR(static_cast<double>(count(0) + count(2)), 12 * 70 / 103.0, 1);
     EXPECT_EQ(epochs.smallest_part(step, 3), std::min({count(0), count(1), count(2)}));
@@ -88,10 +92,10 @@ TEST(ImageEpochs, WithPlacesStepsAreSharedInProportion) {
 
 TEST(ImageEpochs, AreDifferentEveryTimeAndTheSameWhenAskedAgain) {
   ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 103});
-  const auto first = epochs.part(0, 0, 1, 3);
-  EXPECT_NE(first, epochs.part(1, 0, 1, 3));
-  epochs.part(7, 0, 1, 3);
-  EXPECT_EQ(first, epochs.part(0, 0, 1, 3));
+  const auto first = epochs.part(0, 0, 1, three());
+  EXPECT_NE(first, epochs.part(1, 0, 1, three()));
+  epochs.part(7, 0, 1, three());
+  EXPECT_EQ(first, epochs.part(0, 0, 1, three()));
 }
 
 }  // namespace

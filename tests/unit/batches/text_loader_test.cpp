@@ -64,7 +64,8 @@ TEST_F(TextLoaders, EveryEpochHasEachTextOnceForAnyNumberOfParts) {
       for (int64_t step = 0; step < 3; ++step) {
         std::set<int64_t> of_step;
         for (int64_t part = 0; part < parts; ++part) {
-          const TextTensors batch = loader.batch(epoch, step, part, parts);
+          const TextTensors batch =
+              loader.batch(epoch, step, part, StepParts(equal_shares(parts, 1)));
           for (int64_t i = 0; i < batch.texts(); ++i) {
             of_step.insert(batch.indices[i].item<int64_t>());
           }
@@ -121,7 +122,8 @@ TEST_F(TextLoaders, PartsHaveNearlyEqualNumbersOfTokens) {
   const TextSet texts = set();
   TextLoader loader(texts, {.examples = 12}, {.ranks = 3});
   std::vector<int64_t> tokens;
-  for (int64_t part = 0; part < 3; ++part) tokens.push_back(loader.batch(0, 0, part, 3).tokens());
+  for (int64_t part = 0; part < 3; ++part)
+    tokens.push_back(loader.batch(0, 0, part, StepParts(equal_shares(3, 1))).tokens());
   EXPECT_EQ(std::accumulate(tokens.begin(), tokens.end(), int64_t{0}), loader.tokens_in_step(0, 0));
   auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
   EXPECT_LE(*most - *least, 8);
@@ -131,7 +133,7 @@ TEST_F(TextLoaders, KeepsTheOrderOfTheFileWhenTold) {
   const TextSet texts = set();
   TextLoader loader(texts, {.examples = 4, .order = "file"}, {});
   for (int64_t epoch : {0, 5}) {
-    EXPECT_TRUE(torch::equal(loader.batch(epoch, 1, 0, 1).indices,
+    EXPECT_TRUE(torch::equal(loader.batch(epoch, 1, 0, StepParts()).indices,
                              torch::tensor({4, 5, 6, 7}, torch::kLong)));
   }
 }

@@ -93,7 +93,7 @@ TEST(SplitStep, BalancesTokensAndLosesNothing) {
   std::vector<PairLength> lengths = some_lengths(100);
   StepPlan step(100);
   std::iota(step.begin(), step.end(), 0);
-  auto parts = split_step(step, lengths, 3);
+  auto parts = split_step(step, lengths, StepParts(equal_shares(3, 1)));
   std::vector<int64_t> load;
   std::size_t pairs = 0;
   for (const auto& part : parts) {
@@ -107,9 +107,29 @@ TEST(SplitStep, BalancesTokensAndLosesNothing) {
   EXPECT_LT(static_cast<double>(*high - *low), 0.02 * static_cast<double>(*high));
 }
 
+TEST(SplitStep, FollowsTheWeights) {
+  std::vector<PairLength> lengths = some_lengths(200);
+  StepPlan step(200);
+  std::iota(step.begin(), step.end(), 0);
+  const RankShares shares = {{1714, 1}, {857, 2}, {429, 1}};
+  const StepParts parts(shares);
+  std::vector<double> load(3, 0);
+  double all = 0;
+  const auto split = split_step(step, lengths, parts);
+  for (int64_t part = 0; part < parts.count(); ++part) {
+    for (int32_t i : split[part]) {
+      load[parts.rank_of(part)] += lengths[i].source + lengths[i].target;
+      all += lengths[i].source + lengths[i].target;
+    }
+  }
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_NEAR(load[rank] / all, parts_of_one(shares)[rank], 0.01);
+  }
+}
+
 TEST(SplitStep, LeavesPartsEmptyWhenThereAreFewerPairs) {
   std::vector<PairLength> lengths = {{3, 3}};
-  auto parts = split_step({0}, lengths, 2);
+  auto parts = split_step({0}, lengths, StepParts(equal_shares(2, 1)));
   EXPECT_EQ(parts[0].size() + parts[1].size(), 1u);
 }
 

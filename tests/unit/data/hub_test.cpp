@@ -138,6 +138,16 @@ TEST_F(HubModels, SayWhyTheyCannotBeHad) {
                "has neither model.safetensors nor pytorch_model.bin");
 }
 
+TEST_F(HubModels, AreNotAskedForAgainWhereTheServerIsNotTrusted) {
+  const auto server = serve(folder_.path() / "served");
+  ::setenv("SSL_CERT_FILE", "/nowhere/authorities.pem", 1);
+  const Hub strict({.cache = cache(),
+                    .endpoint = "https" + server->url().substr(4),
+                    .download = {.attempts = 2, .first_pause = std::chrono::minutes(10)}});
+  EXPECT_ERROR(strict.model(kModel), MachineError, "the certificates of this system");
+  ::unsetenv("SSL_CERT_FILE");
+}
+
 TEST(HubReferences, NameModelsAndRevisions) {
   EXPECT_FALSE(hub_reference("runs/hf"));
   EXPECT_EQ(hub_reference("hf:bert-base-uncased")->repository, "bert-base-uncased");

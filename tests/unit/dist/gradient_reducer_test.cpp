@@ -1,6 +1,7 @@
 #include "dist/gradients/gradient_reducer.h"
 
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 
 #include <memory>
 #include <string>

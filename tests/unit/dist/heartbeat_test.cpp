@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -25,6 +26,9 @@ double seconds_since(Clock::time_point start) {
 
 // Over shared memory, over the network, and both.
 enum class Path { kMemory, kNetwork, kMachines };
+void PrintTo(Path path, std::ostream* out) {
+  *out << std::array{"memory", "network", "machines"}[static_cast<std::size_t>(path)];
+}
 
 class LostRank : public ::testing::TestWithParam<Path> {
  protected:

@@ -115,6 +115,19 @@ TEST(CachingAllocator, EmptyTensorsNeedNoBlock) {
   EXPECT_EQ(allocator_statistics().bytes_in_use, before.bytes_in_use);
 }
 
+TEST(CachingAllocator, ALimitRefusesWhatIsAboveItAndEndsWithItsBlock) {
+  use_caching_allocator();
+  const int64_t before = allocator_statistics().bytes_in_use;
+  {
+    const TensorLimit limit(before + 1'000'000);
+    const torch::Tensor small = torch::empty({500'000}, torch::kUInt8);
+    EXPECT_THROW(torch::empty({600'000}, torch::kUInt8), TensorMemoryError);
+    EXPECT_NO_THROW(torch::empty({400'000}, torch::kUInt8));
+  }
+  EXPECT_NO_THROW(torch::empty({2'000'000}, torch::kUInt8));
+  EXPECT_EQ(allocator_statistics().bytes_in_use, before);
+}
+
 TEST(CachingAllocator, TakesBlocksBackFromOtherThreads) {
   use_caching_allocator();
   const int64_t before = allocator_statistics().bytes_in_use;

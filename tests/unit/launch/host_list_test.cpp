@@ -113,7 +113,8 @@ TEST_F(HostFile, MayLeaveTheNumberOfRanksToTheMachine) {
 
 TEST_F(HostFile, NamesTheLineOfAMistake) {
   EXPECT_ERROR(read("a\nb slot=2\n"), ConfigError,
-               "hosts.txt:2: \"slot=2\": expected slots=N, ssh=NAME or address=ADDRESS; did you "
+               "hosts.txt:2: \"slot=2\": expected slots=N, ssh=NAME, address=ADDRESS or "
+               "price=PRICE; did you "
                "mean slots?");
   EXPECT_ERROR(read("a b\n"), ConfigError, "hosts.txt:1: \"b\"");
   EXPECT_ERROR(read("a slots=999\n"), ConfigError, "hosts.txt:1: slots \"999\"");

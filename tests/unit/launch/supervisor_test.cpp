@@ -323,6 +323,47 @@ TEST_F(SupervisorTest, EndsWhenAMachineIsAskedToGoAndNoFewerWillDo) {
   EXPECT_EQ(exit_code(), 143);
 }
 
+HostNotice notice_in(double seconds_left) {
+  return {.cloud = "aws", .action = "terminate", .seconds_left = seconds_left};
+}
+
+TEST_F(SupervisorTest, StopsWithinWhatANoticeLeaves) {
+  begin_running(3, {.restarts = 3, .min_hosts = 1});
+  noted();
+  supervisor_->host_noticed(1, notice_in(120), now_);
+  EXPECT_EQ(take(), Words{"stop 110000"}) << "ten seconds are for what follows the checkpoint";
+  supervisor_->host_noticed(2, notice_in(30), now_);
+  EXPECT_EQ(take(), Words{"stop 25000 silently"}) << "the earlier of two machines counts";
+  EXPECT_EQ(noted(), (Words{"notice", "notice"}));
+  all_stop(3, 3);
+  EXPECT_EQ(take(), (Words{"release 1", "release 2", "start 1: 1 ranks on 0"}));
+}
+
+TEST_F(SupervisorTest, UsesAMachineAgainWhoseNoticeIsWithdrawn) {
+  begin_running(2, {.restarts = 3, .min_hosts = 1});
+  noted();
+  supervisor_->host_noticed(1, notice_in(120), now_);
+  supervisor_->host_noticed(1, {.cloud = "aws", .action = "terminate", .withdrawn = true}, now_);
+  EXPECT_EQ(noted(), (Words{"notice", "notice_withdrawn"}));
+  take();
+  all_stop(2, 2);
+  EXPECT_EQ(take(), Words{"start 1: 2 ranks on 0,1"});
+}
+
+TEST_F(SupervisorTest, EndsWithANoticeWhenNoFewerWillDo) {
+  begin_running(2, {.restarts = 3});
+  supervisor_->host_noticed(0, notice_in(120), now_);
+  all_stop(2, 2);
+  EXPECT_EQ(exit_code(), 143);
+}
+
+TEST(GraceBefore, LeavesAMarginButAlwaysASecond) {
+  EXPECT_EQ(grace_before(120), milliseconds(110000));
+  EXPECT_EQ(grace_before(30), milliseconds(25000));
+  EXPECT_EQ(grace_before(3), milliseconds(2000));
+  EXPECT_EQ(grace_before(0), milliseconds(1000));
+}
+
 TEST_F(SupervisorTest, TellsWhenItWantsToBeAsked) {
   begin_running(1, {.restarts = 2});
   EXPECT_FALSE(supervisor_->next_deadline().has_value());
@@ -333,6 +374,38 @@ TEST_F(SupervisorTest, TellsWhenItWantsToBeAsked) {
   rank_ends(0, kKilled);
   idle(0);
   EXPECT_EQ(*supervisor_->next_deadline() - now_, seconds(1));
+}
+
+TEST_F(SupervisorTest, ABudgetThatRunsOutEndsTheJobAfterACheckpoint) {
+  begin_running(2);
+  supervisor_->run_out(seconds(40), now_);
+  EXPECT_EQ(take(), Words{"stop 40000"});
+  supervisor_->run_out(seconds(40), now_);
+  EXPECT_EQ(take(), Words{});
+  all_stop(2, 2);
+  EXPECT_EQ(exit_code(), kExitBudget);
+  EXPECT_TRUE(supervisor_->verdict()->run_out);
+}
+
+TEST_F(SupervisorTest, ABudgetThatRunsOutEndsTheWaitForHostsAndEveryRestart) {
+  begin(2);
+  supervisor_->run_out(seconds(10), now_);
+  EXPECT_EQ(exit_code(), kExitBudget);
+  begin_running(2, {.restarts = 3});
+  rank_ends(0, kKilled);
+  supervisor_->run_out(seconds(10), now_);
+  rank_ends(1, 143 << 8, true);
+  idle(0);
+  idle(1);
+  EXPECT_EQ(exit_code(), kExitBudget);
+}
+
+TEST_F(SupervisorTest, ARunThatEndsWhileItsBudgetRunsOutHasEndedWell) {
+  begin_running(1);
+  supervisor_->run_out(seconds(10), now_);
+  rank_ends(0, 0);
+  idle(0);
+  EXPECT_EQ(exit_code(), 0);
 }
 
 }  // namespace

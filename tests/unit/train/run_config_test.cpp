@@ -41,6 +41,29 @@ TEST(RunConfigText, DefaultsAreThoseOfTheTask) {
   EXPECT_EQ(read({"task.name=images"}).log_style(), "imagenet");
 }
 
+TEST(RunConfigText, SharesAreOfEveryTaskAndNotWhereRanksComputeAlikeOrAlone) {
+  for (const char* task : {"translation", "images", "text"}) {
+    const std::string name = fmt::format("task.name={}", task);
+    EXPECT_EQ(read({name}).task->shares()->shares, "equal");
+    EXPECT_TRUE(read({name, "batch.shares=speed"}).task->shares()->follows_speed());
+    EXPECT_EQ(read({name, "batch.shares=10:9:5"}).task->shares()->listed().at(2), 5);
+    EXPECT_ERROR(read({name, "batch.shares=sped"}), ConfigError, "did you mean speed?");
+    EXPECT_ERROR(read({name, "batch.shares=10:0"}), ConfigError,
+                 "\"10:0\": expected equal, speed, or a whole number");
+    EXPECT_ERROR(read({name, "batch.shares=speed", "comm.strategy=diloco", "comm.local_steps=4"}),
+                 ConfigError, "take steps by themselves");
+  }
+  const std::vector<std::string> words = {"task.name=images", "batch.shares=speed"};
+  auto with = [&](const std::string& word) {
+    std::vector<std::string> out = words;
+    out.push_back(word);
+    return out;
+  };
+  EXPECT_ERROR(read(with("model.sync_batch_norm=true")), ConfigError, "compute together");
+  EXPECT_ERROR(read(with("images.share=machine")), ConfigError, "that of its images");
+  EXPECT_ERROR(read(with("images.cache_bytes=1000000")), ConfigError, "as those of a list");
+}
+
 TEST(RunConfigText, EpochsTakeThePlaceOfSteps) {
   const RunConfig config = read({"training.epochs=3"});
   EXPECT_EQ(config.training.epochs, 3);

@@ -18,10 +18,11 @@ class LineRun {
  public:
   explicit LineRun(World& world, const std::vector<std::string>& settings = {})
       : config_(configure(settings)), task_(static_cast<LineTask&>(*config_.task)) {
-    task_.open({.seed = 1});
+    task_.open({.world = &world, .seed = 1});
     state_ = std::make_unique<TrainingState>(config_, task_, world, Numerics{});
     state_->total_steps = 100;
-    maker_ = std::make_unique<StepMaker>(task_, world, RunPosition{}, world.size());
+    shares_ = std::make_unique<ShareTimeline>(equal_shares(world.size(), task_.accumulate()));
+    maker_ = std::make_unique<StepMaker>(task_, world, RunPosition{}, *shares_);
   }
 
   StepOutcome step(const StopWish& wish = {}) {
@@ -37,7 +38,14 @@ class LineRun {
     }});
   }
   void skip_to(const RunPosition& position) {
-    maker_ = std::make_unique<StepMaker>(task_, state_->world, position, state_->world.size());
+    maker_ = std::make_unique<StepMaker>(task_, state_->world, position, *shares_);
+  }
+
+  // Divides the steps otherwise from here on.
+  void divide(RankShares shares) {
+    const RunPosition& now = state_->position;
+    shares_->add({.from = {now.epoch, now.step_in_epoch}, .shares = std::move(shares)});
+    skip_to(now);
   }
 
   float weight(const char* name) { return task_.parameters().find(name)->value.item<float>(); }
@@ -63,6 +71,7 @@ class LineRun {
   RunConfig config_;
   LineTask& task_;
   std::unique_ptr<TrainingState> state_;
+  std::unique_ptr<ShareTimeline> shares_;
   std::unique_ptr<StepMaker> maker_;
 };
 
@@ -175,6 +184,44 @@ TEST(TrainStep, ARankWithoutAShareTakesTheSameStep) {
     EXPECT_EQ(all[0], all[1]);
     EXPECT_EQ(all[0], all[2]);
     EXPECT_NE(run.weight("slope"), 0);
+  }));
+}
+
+TEST(TrainStep, UnequalSharesTakeTheSameStep) {
+  World alone({}, {});
+  LineRun one(alone, {"points.batch=16"});
+  for (int i = 0; i < 5; ++i) one.step();
+  const float slope = one.weight("slope"), offset = one.weight("offset");
+  expect_all_well(run_ranks(3, [&](World& world) {
+    LineRun run(world, {"points.batch=16"});
+    run.divide({{1714, 1}, {857, 3}, {429, 1}});
+    StepOutcome outcome;
+    for (int i = 0; i < 5; ++i) outcome = run.step();
+    EXPECT_EQ(outcome.record.items, 16);
+    EXPECT_EQ(outcome.left.targets, std::vector<int64_t>({9, 5, 2}).at(world.rank()));
+    EXPECT_NEAR(run.weight("slope"), slope, 1e-6);
+    EXPECT_NEAR(run.weight("offset"), offset, 1e-6);
+  }));
+}
+
+TEST(TrainStep, WhereARankRunsOutOfMemoryNothingChangesAndTheStepCanBeTakenInSmallerParts) {
+  World alone({}, {});
+  LineRun one(alone);
+  one.step();
+  const float slope = one.weight("slope");
+  expect_all_well(run_ranks(2, [&](World& world) {
+    LineRun run(world, {"points.room=[0, 2]"});
+    const StepOutcome failed = run.step();
+    EXPECT_TRUE(failed.out_of_memory);
+    EXPECT_FALSE(failed.counts);
+    EXPECT_EQ(failed.too_many_items, world.rank() == 1 ? 4 : 0);
+    EXPECT_EQ(run.state().position.step, 0);
+    EXPECT_EQ(run.weight("slope"), 0);
+    run.divide({{1000, 1}, {1000, 2}});
+    const StepOutcome taken = run.step();
+    EXPECT_FALSE(taken.out_of_memory);
+    EXPECT_EQ(taken.record.items, 8);
+    EXPECT_NEAR(run.weight("slope"), slope, 1e-6);
   }));
 }
 
