@@ -115,7 +115,7 @@ std::optional<int64_t> Mirror::choose() {
   if (waiting_.empty()) return std::nullopt;
   const auto newest = std::prev(waiting_.end());
   std::error_code ignored;
-  if (newest->first > newest_ && fs::exists(newest->second.folder / "state.json", ignored)) {
+  if (newest->first >= newest_ && fs::exists(newest->second.folder / "state.json", ignored)) {
     best_ = best_steps_of_state(read_file(newest->second.folder / "state.json"));
   }
   const int64_t last = newest->first;
@@ -126,7 +126,8 @@ std::optional<int64_t> Mirror::choose() {
     if (old == waiting_.end()) break;
     drop(old->first, old->second.generation);
   }
-  return last;
+  copying_ = std::prev(waiting_.end())->first;
+  return copying_;
 }
 
 // What an earlier process did not copy any more.
@@ -172,6 +173,8 @@ void Mirror::copy_what_waits() {
     copy_checkpoint(*step, waiting);
     remove_old(*step);
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  copying_.reset();
 }
 
 void Mirror::copy_checkpoint(int64_t step, const Waiting& waiting) {
@@ -188,6 +191,7 @@ void Mirror::copy_checkpoint(int64_t step, const Waiting& waiting) {
     bytes = -1;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  copying_.reset();
   drop(step, waiting.generation);
   if (bytes < 0) return;
   newest_ = std::max(newest_, step);
@@ -282,6 +286,7 @@ void Mirror::work() {
 
 // REQUIRES mutex_.
 void Mirror::note_failure(const std::string& problem) {
+  copying_.reset();
   if (problem != problem_) log_warning("mirror: not copied, will be tried again: {}", problem);
   problem_ = problem;
   news_.push_back({.time = unix_seconds(), .error = problem});

@@ -88,6 +88,7 @@ class Mirror {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::map<int64_t, Waiting> waiting_;
+  std::optional<int64_t> copying_;
   int64_t generations_ = 0, newest_ = -1;
   std::string problem_;
   std::vector<MirrorNews> news_;
