@@ -267,7 +267,8 @@ void Mirror::work() {
     }
     lock.lock();
     failed = !problem.empty();
-    if (failed && !stop_) {
+    if (stop_) return;  // finish() has said what became of it, or nobody waits
+    if (failed) {
       note_failure(problem);
       if (finishing != finishing_) pause = options_.first_pause;
       again = Clock::now() + pause;
