@@ -1,5 +1,7 @@
 #include "tasks/pretend.h"
 
+#include <torch/autograd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
