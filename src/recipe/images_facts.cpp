@@ -83,7 +83,7 @@ class PixelCounter {
 };
 
 // Draws a uniform sample from a stream of unknown length (Vitter 1985, algorithm R).
-class Sample {
+class ImageSample {
  public:
   // Returns where to store the next image, or nothing if it is not kept.
   std::optional<std::size_t> place() {
@@ -177,7 +177,7 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
       input.flat_labels.empty() ? FlatLabels() : FlatLabels(input.flat_labels);
   const std::unique_ptr<ImageSource> source = open_image_source(input.input, labels);
   ClassCounts train, val;
-  Sample sample;
+  ImageSample sample;
   std::vector<SourceImage> kept;
   Progress progress("listing", "images");
   int64_t listed = 0;
