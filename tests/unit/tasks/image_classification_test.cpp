@@ -28,7 +28,7 @@ struct Opened {
   std::vector<int64_t> images(int64_t epoch, int64_t step, int64_t parts) {
     std::vector<int64_t> out;
     for (int64_t part = 0; part < parts; ++part) {
-      const auto batch = task.make_batch({epoch, step, part, parts});
+      const auto batch = task.make_batch({epoch, step, part, StepParts(equal_shares(1, parts))});
       if (batch == nullptr) continue;
       const torch::Tensor& indices = static_cast<ImageBatch&>(*batch).tensors.indices;
       EXPECT_EQ(batch->targets, indices.numel());
@@ -104,7 +104,7 @@ TEST_F(ImageClassificationTest, MorePartsThanImagesLeaveSomeEmpty) {
   Opened opened(data_->path(), {"batch.images=3"});
   int64_t images = 0;
   for (int64_t part = 0; part < 5; ++part) {
-    const auto batch = opened.task.make_batch({0, 0, part, 5});
+    const auto batch = opened.task.make_batch({0, 0, part, StepParts(equal_shares(1, 5))});
     if (batch) images += batch->items;
   }
   EXPECT_EQ(images, 3);
