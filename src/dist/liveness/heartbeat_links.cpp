@@ -63,8 +63,8 @@ void LeaderLinks::serve(std::vector<RankSeen>& ranks, Time now) {
     BeatSocket& link = links_[rank];
     if (!link.is_open()) continue;
     if (link.has_backlog()) link.flush();
-    if (news[rank].revents == 0) continue;
-    link.receive();
+    if (news[rank].revents != 0) link.receive();
+    // Also what came together with a greeting.
     while (auto frame = link.next()) hear(*frame, ranks, static_cast<int>(rank), now);
     if (link.is_open() || ranks[rank].presence != Presence::kHere) continue;
     ranks[rank].presence = Presence::kClosed;

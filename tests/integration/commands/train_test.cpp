@@ -167,12 +167,16 @@ TEST_F(TrainTest, ARunThatFailedBeforeItsFirstStepMakesRoom) {
   ProgramResult failed = train("room", 2, "training.steps=2 data.corpus=/nowhere");
   EXPECT_EQ(failed.exit_code, 3) << failed.errors;
   EXPECT_TRUE(fs::exists(run("room") / "config.toml"));
-  EXPECT_TRUE(fs::exists(run("room") / "logs/rank00.error"));
+  // The launcher stops a rank that prepares still when the other one has failed.
+  const auto has_error = [this](int rank) {
+    return fs::exists(run("room") / fmt::format("logs/rank{:02}.error", rank));
+  };
+  EXPECT_TRUE(has_error(0) || has_error(1));
   ProgramResult trained = train("room", 2, "training.steps=2");
   EXPECT_EQ(trained.exit_code, 0) << trained.errors;
   EXPECT_NE(trained.errors.find("makes room"), std::string::npos) << trained.errors;
   EXPECT_EQ(read_file(run("room") / "config.toml").find("/nowhere"), std::string::npos);
-  EXPECT_FALSE(fs::exists(run("room") / "logs/rank00.error"));
+  EXPECT_FALSE(has_error(0) || has_error(1));
   const std::string metrics = read_file(run("room") / "metrics.jsonl");
   write_file(run("room") / "logs/rank00.error", "error: of another day\n");
   ProgramResult refused = train("room", 2, "training.steps=2");
