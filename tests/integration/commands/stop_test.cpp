@@ -41,12 +41,12 @@ class StopTest : public ::testing::Test {
   static constexpr double kLimit = 20;
 
   void SetUp() override {
-    write_file(
-        config(),
-        "[task]\nname = \"line\"\n[points]\nbatch = 4\naccumulate = 2\ntrain = 4000\n[optimizer]\n"
-        "name = \"sgd\"\nlr = 0.05\n[schedule]\nname = \"fixed\"\n[training]\nsteps = 60\n"
-        "[evaluation]\nevery = 20\n[checkpoint]\nevery = 20\nkeep = 9\n"
-        "[run]\nprecision = \"fp32\"\n");
+    write_file(config(),
+               "[task]\nname = \"line\"\n[points]\nbatch = 4\ntrain = 4000\n[batch]\naccumulate = "
+               "2\n[optimizer]\n"
+               "name = \"sgd\"\nlr = 0.05\n[schedule]\nname = \"fixed\"\n[training]\nsteps = 60\n"
+               "[evaluation]\nevery = 20\n[checkpoint]\nevery = 20\nkeep = 9\n"
+               "[run]\nprecision = \"fp32\"\n");
   }
   fs::path config() const { return folder_.path() / "line.toml"; }
   fs::path run(const std::string& name) const { return folder_.path() / name; }
