@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -125,6 +127,10 @@ void add_supervision(const LaunchArguments& a, bool trains, Launch& launch) {
   s.host_timeout = to_time("--host-timeout", a.host_timeout);
   s.poll = to_time("--host-poll", a.host_poll, 0.1);
   launch.silence = to_time("--silence", a.silence, 1);
+  if (!a.hosts.hosts.command.empty()) {
+    s.replacement_wait = to_time("--replacement-wait", a.replacement_wait);
+    launch.finder.every = s.poll;
+  }
   if (a.spot != "auto") cloud_of_name(a.spot);
   const char* metadata = std::getenv("LOCKSTEP_METADATA");
   launch.spot = {.cloud = a.spot, .metadata = metadata == nullptr ? "" : metadata};
@@ -222,6 +228,12 @@ void check_detach(const LaunchArguments& a, const Launch& launch) {
   if (!a.from.empty() && !a.detach) throw ConfigError("--from {}: only with --detach", a.from);
   if (!a.detach) return;
   if (launch.hosts.hosts.empty()) throw ConfigError("--detach: no hosts are given");
+  if (!a.hosts.hosts.command.empty()) {
+    ConfigError error("--instances-command: not with --detach");
+    error.set_cause("machines that come later do not have the job's key");
+    error.set_advice("--instances FILE, or lockstep launch without --detach");
+    throw error;
+  }
   if (!a.from.empty()) check_from(a.from, launch.hosts);
 }
 
@@ -310,6 +322,24 @@ std::string job_name(const Launch& launch, const RunFacts& run) {
   return launch.command.at(1);
 }
 
+// Runs for a launcher that lacks hosts: reads those that it knows, asks what machines there are,
+// makes new ones ready and prints them.
+int find_hosts(const LaunchArguments& given, const Arguments& command) {
+  const std::string known{std::istreambuf_iterator<char>(std::cin), {}};
+  HostList list = read_hosts(given.hosts);
+  list.hosts = unknown_hosts(list.hosts, hosts_of_text(known));
+  if (given.push && !list.hosts.empty()) {
+    list = push_job({.hosts = list,
+                     .remote = given.hosts.remote,
+                     .folder = given.folder,
+                     .min_hosts = 1,
+                     .command = given.program.empty() ? command : Arguments()})
+               .hosts;
+  }
+  fmt::print("{}\n", hosts_text(list.hosts));
+  return kExitOk;
+}
+
 // Each of several launchers would start all ranks: a batch system or mpirun was asked to start
 // tasks, which shall be the ranks themselves. RANK and WORLD_SIZE alone say too little: pods have
 // them whatever runs there.
@@ -335,12 +365,17 @@ int launch(const Arguments& arguments) {
   if (!parse_launch(Arguments(arguments.begin(), dashes), given)) return kExitOk;
   if (dashes != arguments.end()) ++dashes;
   const Arguments command(dashes, arguments.end());
+  if (given.find_hosts) return find_hosts(given, command);
   refuse_several_launchers();
   LaunchOutcome outcome;
   if (!given.job.empty()) {
     outcome = launch_job(given.job);
   } else {
-    const auto [launch, run] = to_launch(given, command, nullptr);
+    auto [launch, run] = to_launch(given, command, nullptr);
+    if (!given.hosts.hosts.command.empty()) {
+      launch.finder.words = {fs::read_symlink("/proc/self/exe").string(), "launch", "--find-hosts"};
+      launch.finder.words.insert(launch.finder.words.end(), arguments.begin(), arguments.end());
+    }
     if (given.detach) {
       settle_ending(given, launch.ending, launch.hosts);
       return launch_detached(launch, {.from = given.from,

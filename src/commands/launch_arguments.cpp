@@ -79,7 +79,15 @@ void describe(CommandLine& app, LaunchArguments& a) {
                  "shell command that switches a host off (default: sudo -n systemctl poweroff)")
       ->group(group);
   app.add_option("--spent", a.spent, "")->group("");  // what `resume` knows of earlier launchers
-  app.add_option("--job", a.job, "")->group("");      // what --detach starts on that host
+  app.add_option("--instances-command", a.hosts.hosts.command,
+                 "a command that prints the list of --instances; asked again while hosts are lost")
+      ->group(group);
+  app.add_option("--replacement-wait", a.replacement_wait,
+                 "with --instances-command: seconds to wait for other hosts when there are too few "
+                 "(default 1800)")
+      ->group(group);
+  app.add_flag("--find-hosts", a.find_hosts, "")->group("");
+  app.add_option("--job", a.job, "")->group("");  // what --detach starts on that host
   add_host_options(app, a.hosts);
 }
 

@@ -20,7 +20,9 @@ struct LaunchArguments {
   bool pin = false, push = false;
   bool detach = false;
   std::string spot = "auto";
-  std::string from;  // the host for the launcher
+  double replacement_wait = 1800;  // seconds
+  bool find_hosts = false;         // what the launcher starts to ask for machines that came later
+  std::string from;                // the host for the launcher
   std::vector<std::string> notify;
   std::string then, price, power_command;
   bool power_off = false, power_anyway = false;

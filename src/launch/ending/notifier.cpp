@@ -1,7 +1,6 @@
 #include "launch/ending/notifier.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,19 +25,8 @@ constexpr seconds kForCommand{30};
 constexpr seconds kForUrl{40};  // three tries of 10 s, and the pauses between them
 constexpr std::size_t kMostSaid = 300;
 
-// A file in memory, so that neither end ever waits for the other.
-Descriptor memory_file(const std::string& content) {
-  Descriptor out(::memfd_create("lockstep-notice", MFD_CLOEXEC));
-  if (!out.open() || !write_all(out.get(), content) || ::lseek(out.get(), 0, SEEK_SET) != 0) {
-    throw MachineError("no memory for a notice: {}", std::strerror(errno));
-  }
-  return out;
-}
-
 std::string first_words(int file) {
-  std::string out(kMostSaid, '\0');
-  const ssize_t size = ::pread(file, out.data(), out.size(), 0);
-  out.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  const std::string out = text_of_memory_file(file, kMostSaid);
   return join(split(std::string(trim(out)), '\n'), "; ");
 }
 

@@ -148,17 +148,32 @@ std::vector<Entry> parse_file(const std::string& path) {
   return out;
 }
 
-std::vector<Entry> parse_instances(const std::string& path) {
-  check_exists(path, "--instances");
+std::vector<Entry> entries_of(std::vector<Host> instances, const std::string& place) {
   std::vector<Entry> out;
-  for (Host& host : read_instances(path)) {
-    check_name(host.name, path);
-    check_name(host.ssh_name, path);
-    if (!host.address.empty()) check_address(host.address, path);
+  for (Host& host : instances) {
+    check_name(host.name, place);
+    check_name(host.ssh_name, place);
+    if (!host.address.empty()) check_address(host.address, place);
     host.slots = 0;
-    out.push_back({std::move(host), path});
+    out.push_back({std::move(host), place});
   }
   return out;
+}
+
+std::vector<Entry> parse_instances(const std::string& path) {
+  check_exists(path, "--instances");
+  return entries_of(read_instances(path), path);
+}
+
+std::vector<Entry> ask_for_instances(const std::string& command) {
+  constexpr std::chrono::seconds kLimit{60};
+  const std::string place = fmt::format("the output of `{}`", command);
+  try {
+    return entries_of(instances_in(output_of_command(command, kLimit), place), place);
+  } catch (Error& error) {
+    error.add_context("asking --instances-command for the hosts");
+    throw;
+  }
 }
 
 void refuse_duplicates(const std::vector<Entry>& entries) {
@@ -251,6 +266,7 @@ HostList read_hosts(const HostOptions& options) {
   if (!options.hosts.empty()) given.push_back("-H");
   if (!options.hosts_file.empty()) given.push_back("--hosts");
   if (!options.instances.empty()) given.push_back("--instances");
+  if (!options.command.empty()) given.push_back("--instances-command");
   if (given.size() > 1) {
     throw ConfigError("{} name the hosts: give one of them", join(given, " and "));
   }
@@ -265,6 +281,9 @@ HostList read_hosts(const HostOptions& options) {
   } else if (!options.instances.empty()) {
     list.source = options.instances;
     entries = parse_instances(options.instances);
+  } else if (!options.command.empty()) {
+    list.source = "--instances-command";
+    entries = ask_for_instances(options.command);
   } else {
     return list;
   }

@@ -38,13 +38,15 @@ struct HostOptions {
   std::string hosts;       // -H: a:2,user@b:2,[fe80::1]:2
   std::string hosts_file;  // --hosts
   std::string instances;   // --instances
+  std::string command;     // --instances-command
   int ranks_per_host = 0;  // --ranks-per-host; 0: each host's own slots, else otherwise_slots
   int otherwise_slots = 1;
 };
 
-// Throws ConfigError with place (file and line, or the word of -H) for more than one of the three
+// Throws ConfigError with place (file and line, or the word of -H) for more than one of the four
 // sources, a source without hosts or without running instances, invalid names, bad numbers, and
-// hosts that appear twice. Returns an empty list when no source is given.
+// hosts that appear twice; MachineError when the command fails. Returns an empty list when no
+// source is given.
 HostList read_hosts(const HostOptions& options);
 
 namespace detail {

@@ -1,12 +1,17 @@
 #include "launch/hosts/instance_list.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/processes/child_process.h"
 
 namespace lockstep {
 
@@ -103,8 +108,7 @@ Instance read_one(const CloudJson& item, const std::string& path, std::size_t nu
   throw error;
 }
 
-CloudJson parse(const std::filesystem::path& path) {
-  std::string text = read_file(path);
+CloudJson parse(const std::string& text, const std::string& place) {
   try {
     return CloudJson::parse(text);
   } catch (const CloudJson::parse_error& error) {
@@ -112,7 +116,7 @@ CloudJson parse(const std::filesystem::path& path) {
     auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
     std::size_t column = at - (start == std::string::npos ? 0 : start + 1) + 1;
-    throw ConfigError("{}:{}:{}: this is not JSON", path.string(), line, column);
+    throw ConfigError("{}:{}:{}: this is not JSON", place, line, column);
   }
 }
 
@@ -151,26 +155,56 @@ Host to_host(const Instance& instance, const std::map<std::string, int>& name_co
 
 }  // namespace
 
-std::vector<Host> read_instances(const std::filesystem::path& path) {
-  CloudJson json = parse(path);
+std::vector<Host> instances_in(const std::string& text, const std::string& place) {
+  CloudJson json = parse(text, place);
   std::vector<const CloudJson*> items;
   collect(json, items);
   std::vector<Instance> instances;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    instances.push_back(read_one(*items[i], path.string(), i + 1));
+    instances.push_back(read_one(*items[i], place, i + 1));
   }
   std::map<std::string, int> name_counts;
   for (const Instance& instance : instances) name_counts[instance.name] += instance.running;
   std::vector<Host> hosts;
   for (const Instance& instance : instances) {
-    if (instance.running) hosts.push_back(to_host(instance, name_counts, path.string()));
+    if (instance.running) hosts.push_back(to_host(instance, name_counts, place));
   }
   if (hosts.empty()) {
-    ConfigError error("{}: no instance is running", path.string());
+    ConfigError error("{}: no instance is running", place);
     if (!instances.empty()) error.set_cause(count_states(instances));
     throw error;
   }
   return hosts;
+}
+
+std::vector<Host> read_instances(const std::filesystem::path& path) {
+  return instances_in(read_file(path), path.string());
+}
+
+std::string output_of_command(const std::string& command, std::chrono::seconds limit) {
+  constexpr std::size_t kMostPrinted = 64 << 20, kMostSaid = 2000;
+  const Descriptor input = memory_file(""), output = memory_file(""), errors = memory_file("");
+  const pid_t child =
+      start_process({"/bin/sh", "-c", command}, input.get(), output.get(), errors.get());
+  int status = 0;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  bool ended = false;
+  while (!ended && std::chrono::steady_clock::now() < end) {
+    ended = ::waitpid(child, &status, WNOHANG) == child;
+    if (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (!ended) {
+    ::kill(-child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    throw MachineError("`{}` did not end within {} s", command, limit.count());
+  }
+  if (status == 0) return text_of_memory_file(output.get(), kMostPrinted);
+  MachineError error("`{}` {}", command,
+                     WIFEXITED(status) ? fmt::format("exited with {}", WEXITSTATUS(status))
+                                       : fmt::format("was ended by signal {}", WTERMSIG(status)));
+  const std::string said(trim(text_of_memory_file(errors.get(), kMostSaid)));
+  if (!said.empty()) error.set_cause(said.substr(said.rfind('\n') + 1));
+  throw error;
 }
 
 }  // namespace lockstep

@@ -4,7 +4,9 @@
 //   az vm list --show-details --output json
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "launch/hosts/host_list.h"
@@ -16,5 +18,11 @@ namespace lockstep {
 // name, or the instance's identifier where several share one. Throws ConfigError with line and
 // column for text that is not JSON, for JSON of another shape, and when nothing runs.
 std::vector<Host> read_instances(const std::filesystem::path& path);
+// Likewise for the text itself; `place` names it in errors.
+std::vector<Host> instances_in(const std::string& text, const std::string& place);
+
+// Runs a command by the shell and returns what it prints. Throws MachineError, with its last words,
+// when it fails or takes longer than `limit`. It gets no input.
+std::string output_of_command(const std::string& command, std::chrono::seconds limit);
 
 }  // namespace lockstep

@@ -75,6 +75,10 @@ class Launcher : HostEvents, SupervisorActions {
   void check_time();
   std::optional<Clock::time_point> next_deadline() const;
   LaunchOutcome outcome() const;
+  // Machines that come later.
+  std::vector<Host> hosts() const;
+  void look_for_hosts(Clock::time_point now);
+  void take_in(const std::vector<Host>& found);
   // What follows a run.
   void turn(std::optional<Clock::time_point> until);
   void say_end(const LaunchOutcome& out);
@@ -91,6 +95,7 @@ class Launcher : HostEvents, SupervisorActions {
   LaunchLog log_;
   JobEnding ending_;
   AfterRun after_;
+  HostFinder finder_;
   Supervisor supervisor_;
   std::vector<std::unique_ptr<HostControl>> leaving_;  // may still be on the stack
   Attempt attempt_;
@@ -139,6 +144,8 @@ Launcher::Launcher(const Launch& launch)
                        [this](int host, char kind, const std::string& payload) {
                          if (seats_[host].control) seats_[host].control->ask(kind, payload);
                        }}),
+      finder_(launch.finder,
+              [this](const std::string& line) { output_.note("lockstep launch: " + line); }),
       supervisor_(supervised(launch), launch.supervision, *this) {
   // A log beside the ranks' output belongs to this job from the start.
   if (!launch.output.folder.empty() && launch.events.parent_path() == launch.output.folder) {
@@ -176,6 +183,7 @@ void Launcher::check_time() {
     if (seat.control) seat.control->check_time(now);
   }
   supervisor_.check_time(Clock::now());
+  look_for_hosts(now);
   after_.check_time(now);
   const JobEnding::Due due = ending_.check_time(now);
   if (supervisor_.verdict() || due == JobEnding::Due::kNothing) return;
@@ -195,6 +203,7 @@ std::optional<Clock::time_point> Launcher::next_deadline() const {
   std::optional<Clock::time_point> next = supervisor_.next_deadline();
   next = earlier(next, ending_.next_deadline());
   next = earlier(next, after_.next_deadline());
+  if (!supervisor_.missing().empty()) next = earlier(next, finder_.next_deadline());
   for (const Seat& seat : seats_) {
     if (seat.control) next = earlier(next, seat.control->next_deadline());
   }
@@ -214,8 +223,34 @@ void Launcher::take_signals() {
   if (!ended) return;
   ending_.notifier().collect();
   after_.collect();
+  take_in(finder_.collect());
   for (Seat& seat : seats_) {
     if (seat.control) seat.control->collect_ends();
+  }
+}
+
+std::vector<Host> Launcher::hosts() const {
+  std::vector<Host> out;
+  for (const Seat& seat : seats_) out.push_back(seat.host);
+  return out;
+}
+
+// The first start has what its list says; later others may take the place of those that are lost.
+void Launcher::look_for_hosts(Clock::time_point now) {
+  if (finder_.is_on() && ran_ && !supervisor_.missing().empty()) finder_.ask(hosts(), now);
+}
+
+void Launcher::take_in(const std::vector<Host>& found) {
+  if (found.empty()) return;
+  for (const auto& [index, host] : match_seats(hosts(), supervisor_.missing(), found)) {
+    Seat& seat = seats_[index];
+    seat.host.name = host.name;
+    seat.host.ssh_name = host.ssh_name;
+    seat.host.address = host.address;
+    seat.agent.reset();
+    seat.hello = {};
+    seat.prepared = {};
+    supervisor_.replace(index, host.name, Clock::now());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "launch/ending/ending_options.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
+#include "launch/job/host_finder.h"
 #include "launch/job/notice_watch.h"
 #include "launch/job/rank_set.h"
 #include "launch/job/supervisor.h"
@@ -40,8 +41,9 @@ struct Launch {
   std::chrono::milliseconds silence{5000};  // of a host, after which it counts as lost
   std::vector<std::string> agent_words;     // further arguments for each agent
 
-  SpotOptions spot;      // notices of the hosts' clouds
-  EndingOptions ending;  // who is told, what follows, what it may cost
+  HostFinderOptions finder;  // of machines that come later
+  SpotOptions spot;          // notices of the hosts' clouds
+  EndingOptions ending;      // who is told, what follows, what it may cost
 
   std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
 };

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -83,6 +84,7 @@ std::string Supervisor::name_of_rank(int rank) const {
 void Supervisor::connect(int host) {
   hosts_[host].state = Host::kConnecting;
   hosts_[host].retry_at.reset();
+  hosts_[host].left_until.reset();
   actions_.connect(host);
 }
 
@@ -100,18 +102,56 @@ void Supervisor::gather(Time now, milliseconds delay) {
   phase_ = Phase::kGathering;
   not_before_ = now + delay;
   gather_until_ = not_before_ + options_.host_timeout;
+  overtime_ = false;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].state == Host::kActive) hosts_[i].state = Host::kReady;
-    if (hosts_[i].state == Host::kAway && hosts_[i].awaited) connect(static_cast<int>(i));
+    const bool left_alone = hosts_[i].left_until && now < *hosts_[i].left_until;
+    if (hosts_[i].state == Host::kAway && hosts_[i].awaited && !left_alone) {
+      connect(static_cast<int>(i));
+    }
   }
   try_start(now);
+}
+
+std::vector<int> Supervisor::missing() const {
+  std::vector<int> out;
+  if (phase_ == Phase::kOver) return out;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const bool gone = hosts_[i].state == Host::kAway ||
+                      (hosts_[i].state == Host::kConnecting && hosts_[i].losses > 0);
+    if (gone) out.push_back(static_cast<int>(i));
+  }
+  return out;
+}
+
+void Supervisor::replace(int index, const std::string& name, Time now) {
+  now_ = now;
+  Host& host = hosts_[index];
+  const std::vector<int> gone = missing();
+  if (std::find(gone.begin(), gone.end(), index) == gone.end()) return;
+  if (host.state == Host::kConnecting) actions_.release(index);
+  host.state = Host::kAway;
+  const std::string old = std::exchange(host.is.name, name);
+  host.losses = 0;
+  host.why.reset();
+  host.left_until.reset();
+  host.retry_at = now;
+  actions_.note({.event = "host_replaced",
+                 .text = old == name ? fmt::format("host {} is another machine now", name)
+                                     : fmt::format("host {} takes the place of {}", name, old),
+                 .host = index});
 }
 
 void Supervisor::try_start(Time now) {
   if (phase_ != Phase::kGathering || now < not_before_) return;
   bool all = std::all_of(hosts_.begin(), hosts_.end(),
                          [](const Host& h) { return h.state == Host::kReady || !h.awaited; });
-  if (all && count_ready() >= std::max(1, needed_hosts())) start(now);
+  const bool enough = count_ready() >= std::max(1, needed_hosts());
+  if (all && enough) {
+    start(now);
+  } else if (overtime_ && enough) {
+    go_without_missing(now);
+  }
 }
 
 void Supervisor::start(Time now) {
@@ -376,7 +416,13 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
 
 void Supervisor::go_without_missing(Time now) {
   if (count_ready() == 0 || count_ready() < needed_hosts()) {
-    finish_without_hosts();
+    const bool waits = started_ && !overtime_ && options_.replacement_wait.count() > 0;
+    if (!waits) return finish_without_hosts();
+    overtime_ = true;
+    gather_until_ = now + options_.replacement_wait;
+    actions_.note({.event = "waiting",
+                   .text = fmt::format("too few hosts are there: waiting up to {} for others",
+                                       short_duration(seconds_of(options_.replacement_wait)))});
     return;
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -448,7 +494,8 @@ void Supervisor::decide(Time now) {
     return;
   }
   const bool reclaimed = !reclaimed_.empty();
-  if (reclaimed && !release_reclaimed(now) && !failure && !host_failure_) {
+  const bool ends = options_.replacement_wait.count() == 0;
+  if (reclaimed && !release_reclaimed(now) && ends && !failure && !host_failure_) {
     finish({.exit_code = 128 + reclaimed_by_, .interrupted_by = reclaimed_by_});
     return;
   }
@@ -465,7 +512,7 @@ bool Supervisor::release_reclaimed(Time now) {
     Host& host = hosts_[index];
     if (host.state != Host::kAway) actions_.release(index);
     host.state = Host::kAway;
-    host.retry_at = now + options_.reclaim;
+    host.retry_at = host.left_until = now + options_.reclaim;
   }
   const bool enough = count_ready() >= std::max(1, needed_hosts());
   for (int index : reclaimed_) hosts_[index].awaited = !enough;

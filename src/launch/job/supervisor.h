@@ -35,6 +35,10 @@ struct SupervisorOptions {
   milliseconds host_timeout{60000};  // for a host to answer before it counts as away
   milliseconds poll{10000};          // between tries to reach an absent host; doubles, up to 6 x
 
+  // How long an attempt that lacks hosts waits, beyond host_timeout, for others that take their
+  // place (replace()); 0: none will come.
+  milliseconds replacement_wait{0};
+
   // How long a machine that was asked to stop is left alone (spot machines get up to 2 minutes).
   milliseconds reclaim{150000};
 };
@@ -95,6 +99,9 @@ class Supervisor {
   void host_lost(int host, const Error& why, bool final, Time now);
   void host_idle(int host, Time now);
   // Somebody else asked the machine, or one of its ranks, to stop.
+  // Another machine takes the place of `host`. Does nothing unless that is missing.
+  void replace(int host, const std::string& name, Time now);
+  std::vector<int> missing() const;  // hosts that are away, ascending; empty once the job is over
   void host_told(int host, int signal, Time now);
   // The host's cloud takes the machine away at that time, or withdraws that.
   void host_noticed(int host, const HostNotice& notice, Time now);
@@ -123,7 +130,8 @@ class Supervisor {
     bool awaited = true;  // until the host timeout, no attempt starts without it
     int losses = 0;       // in a row
     std::optional<Time> retry_at = {};
-    std::optional<Error> why = {};  // why it is away
+    std::optional<Time> left_until = {};  // asked to stop: left alone so long
+    std::optional<Error> why = {};        // why it is away
   };
 
   void connect(int host);
@@ -164,6 +172,7 @@ class Supervisor {
   bool run_out_ = false;
   bool hopeless_ = false;  // the first start has become impossible
   Time now_, not_before_, gather_until_;
+  bool overtime_ = false;  // waiting for replacements: enough hosts are all that is needed
   std::optional<Time> settle_until_, failed_at_;
   std::optional<JobVerdict> verdict_;
 };

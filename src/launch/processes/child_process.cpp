@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -19,6 +21,22 @@ Pipe open_pipe() {
     throw MachineError("cannot open a pipe: {}", std::strerror(errno));
   }
   return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Descriptor memory_file(const std::string& content) {
+  Descriptor out(::memfd_create("lockstep", MFD_CLOEXEC));
+  if (!out.open() || !write_all(out.get(), content) || ::lseek(out.get(), 0, SEEK_SET) != 0) {
+    throw MachineError("no memory for a file: {}", std::strerror(errno));
+  }
+  return out;
+}
+
+std::string text_of_memory_file(int file, std::size_t most) {
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  std::string out(std::min(most, static_cast<std::size_t>(std::max<off_t>(end, 0))), '\0');
+  const ssize_t size = ::pread(file, out.data(), out.size(), 0);
+  out.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return out;
 }
 
 std::string find_program(const std::string& name) {

@@ -16,6 +16,12 @@ struct Pipe {
 
 Pipe open_pipe();  // closed on exec; throws MachineError
 
+// Returns a file in memory that is open at its start, so that neither end ever waits for the other;
+// closed on exec. Throws MachineError.
+Descriptor memory_file(const std::string& content);
+// Returns at most `most` bytes of it, wherever it is open.
+std::string text_of_memory_file(int file, std::size_t most);
+
 // Returns the path of a program: the name itself when it holds a slash, else the first in PATH.
 // Throws ConfigError when there is none that can be run.
 std::string find_program(const std::string& name);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace lockstep {
@@ -406,6 +408,83 @@ TEST_F(SupervisorTest, ARunThatEndsWhileItsBudgetRunsOutHasEndedWell) {
   rank_ends(0, 0);
   idle(0);
   EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(SupervisorTest, WaitsForAnotherMachineInThePlaceOfALostOne) {
+  begin_running(2, {.restarts = 3, .replacement_wait = seconds(600)});
+  EXPECT_TRUE(supervisor_->missing().empty());
+  lost(1);
+  EXPECT_EQ(take(), Words{"stop 3000"});
+  EXPECT_EQ(supervisor_->missing(), std::vector<int>{1});
+  rank_ends(0, 143 << 8, true);
+  idle(0);
+  lost(1);
+  after(seconds(61));
+  lost(1);
+  after(seconds(1));
+  EXPECT_FALSE(over()) << "it would have ended here without replacements";
+  const Words events = noted();
+  EXPECT_EQ(std::count(events.begin(), events.end(), "waiting"), 1);
+  supervisor_->replace(0, "x", now_);  // is there, so nothing changes
+  EXPECT_EQ(noted(), Words{});
+  lost(1);
+  take();
+  supervisor_->replace(1, "c", now_);
+  EXPECT_EQ(noted(), Words{"host_replaced"});
+  after(milliseconds(0));
+  EXPECT_EQ(take(), Words{"connect 1"});
+  ready(1);
+  EXPECT_EQ(take(), Words{"start 1: 2 ranks on 0,1"});
+  EXPECT_EQ(supervisor_->name_of_rank(1), "rank 1 on c");
+}
+
+TEST_F(SupervisorTest, EndsWhenNoOtherMachineComesInTime) {
+  begin_running(2, {.restarts = 3, .replacement_wait = seconds(100)});
+  lost(1);
+  rank_ends(0, 143 << 8, true);
+  idle(0);
+  for (int i = 0; i < 200 && !over(); ++i) {
+    lost(1);
+    after(seconds(1));
+  }
+  EXPECT_EQ(exit_code(), kExitMachine);
+  EXPECT_TRUE(supervisor_->missing().empty());
+}
+
+TEST_F(SupervisorTest, AReclaimedMachineIsLeftAloneWhileAnotherIsAwaited) {
+  begin_running(2, {.replacement_wait = seconds(600)});
+  supervisor_->host_told(1, SIGTERM, now_);
+  all_stop(2, 2);
+  EXPECT_FALSE(over());
+  EXPECT_EQ(take(), (Words{"stop 10000 silently", "release 1"})) << "and it is not connected again";
+  after(seconds(20));
+  EXPECT_EQ(take(), Words{});
+  supervisor_->replace(1, "c", now_);
+  after(milliseconds(0));
+  EXPECT_EQ(take(), Words{"connect 1"});
+  ready(1);
+  EXPECT_EQ(take(), Words{"start 1: 2 ranks on 0,1"});
+}
+
+TEST_F(SupervisorTest, AReplacementJoinsARunThatGoesOnWithFewer) {
+  begin_running(3, {.restarts = 3, .min_hosts = 2, .replacement_wait = seconds(600)});
+  lost(2);
+  rank_ends(0, 143 << 8, true);
+  rank_ends(1, 143 << 8, true);
+  idle(0);
+  idle(1);
+  lost(2);
+  after(seconds(61));
+  take();
+  EXPECT_EQ(supervisor_->attempt().hosts, (std::vector<int>{0, 1}));
+  lost(2);
+  supervisor_->replace(2, "d", now_);
+  after(milliseconds(0));
+  EXPECT_EQ(take(), Words{"connect 2"});
+  ready(2);
+  EXPECT_EQ(take(), Words{"stop 10000"});
+  all_stop(2, 2);
+  EXPECT_EQ(take(), Words{"start 2: 3 ranks on 0,1,2"});
 }
 
 }  // namespace
