@@ -18,6 +18,7 @@
 #include "commands/train.h"
 #include "config/source.h"
 #include "dist/rank/launch_environment.h"
+#include "launch/job/host_finder.h"
 #include "launch/job/launcher.h"
 #include "launch/job/rank_layout.h"
 #include "launch/jobs/job_keeper.h"
