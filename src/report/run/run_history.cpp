@@ -106,6 +106,7 @@ class HistoryReader {
                              .last_step = first - 1,
                              .resumed = resumed});
     out_.total_steps = whole(line, "total_steps");
+    out_.device = word(line, "device");
     while (!out_.steps.empty() && out_.steps.back().step >= first) {
       out_.repeated_steps += 1;
       out_.repeated_seconds += out_.steps.back().seconds;
