@@ -182,13 +182,18 @@ void judge_exchange(const Run& run, Answer& out, Findings& findings) {
   const bool bound = e.exposed > kMuchWaiting * e.step;
   out.facts["wait_share"] = share;
   if (computed_on_gpus(run)) {
-    out.facts["bottleneck"] = nullptr;
+    const double most = most_waiting_share(run);
+    out.facts["most_waiting_share"] = most;
+    out.facts["bottleneck"] = false;
+    if (most > kMuchWaiting) out.facts["bottleneck"] = nullptr;
     out.verdict = fmt::format(
-        "Not decided: by the host's clock {} of a step is waiting, but GPUs still compute in it.",
-        percent(share));
-    out.method =
-        "Waiting is from when the host has queued the backward pass until the sum is there, from "
-        "times/; how much of it the GPUs compute is not recorded.";
+        "{}: of a step on GPUs at most {} is waiting for others and communication that computing "
+        "does not hide; the host's clock does not tell it from the update of the weights.",
+        most > kMuchWaiting ? "Not decided" : "No", percent(most));
+    out.method = fmt::format(
+        "With GPUs the host waits for the exchange in the optimizer's phase: both together are the "
+        "most that waiting can be, from times/. Up to {} of a step it is no bottleneck.",
+        percent(kMuchWaiting));
     return;
   }
   out.facts["bottleneck"] = bound && hosts > 1;
