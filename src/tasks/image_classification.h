@@ -23,7 +23,8 @@
 namespace lockstep {
 
 struct ImageBatchConfig {  // section [batch]
-  int64_t images = 256;    // in one optimizer step, over all ranks
+  int64_t images = 256;    // in one optimizer step, over all ranks; 0: by per_rank
+  PerRankConfig per_rank;
   int64_t accumulate = 1;
   bool drop_last = false;
   int64_t evaluation_images = 64;
@@ -72,6 +73,13 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  std::optional<StepSizeKeys> step_size_keys() override {
+    return StepSizeKeys{{{"images", &config_.batch.images}}, &config_.batch.per_rank};
+  }
+  BatchSize step_size() const override { return {step_images_, "images"}; }
+  void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) override {
+    epochs_->continue_epoch(epoch, done);
+  }
   const SharesConfig* shares() const override { return &config_.batch.shares; }
   std::string equal_shares_only() const override;
   const char* unit() const override { return "img"; }
@@ -86,7 +94,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   int64_t items_of(const std::string& name) override {
     return count_images(config_.images.data, name);
   }
-  double items_per_step() override { return static_cast<double>(config_.batch.images); }
+  double items_per_step() override { return static_cast<double>(step_images_); }
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
   int64_t smallest_load() const override { return 4; }
@@ -155,6 +163,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   std::vector<std::string> classes_;     // by label
   std::unique_ptr<SharedImages> train_;  // null when the model is only used
   std::unique_ptr<ImageLoader> train_loader_;
+  int64_t step_images_ = 0;  // of a full step
   std::unique_ptr<ImageEpochs> epochs_;
   std::map<std::string, Split> splits_;                 // splits that were evaluated
   std::function<void(torch::Tensor&)> sum_over_ranks_;  // set where batch norms share statistics

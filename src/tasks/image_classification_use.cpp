@@ -258,6 +258,14 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     sums[kTop5] = static_cast<double>(r.top5.item<int64_t>());
     tally.count(logits, images.labels);
     answers.note(images.indices, logits);
+    if (request.progress) {
+      request.progress({.batch = b / world.size(),
+                        .batches = (batches - world.rank() + world.size() - 1) / world.size(),
+                        .items = static_cast<int64_t>(sums[kImages]),
+                        .correct = static_cast<int64_t>(sums[kCorrect]),
+                        .top5 = static_cast<int64_t>(sums[kTop5]),
+                        .loss = sums[kLoss]});
+    }
   }
   if (breaks_off(world, request)) return {.broken_off = true};
   world.all_reduce_sum(std::span<double>(parts));

@@ -73,7 +73,7 @@ TextClassification::Split& TextClassification::split(const std::string& name) {
   }
   TextBatchConfig batch = config_.batch;  // steps do not matter here
   batch.examples = 1;
-  batch.per_gpu_batch = 0;
+  batch.per_rank = {};
   batch.accumulate = 1;
   opened.loader = std::make_unique<TextLoader>(
       *opened.set, batch,

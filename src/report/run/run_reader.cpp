@@ -188,6 +188,7 @@ RunFigures read_run(const fs::path& folder) {
   const std::string end = end_of(history);
   out.state = end.empty() ? "unfinished" : end == "signal" ? "stopped" : "finished";
   out.total_steps = history.total_steps;
+  out.step_size = history.step_size;
   out.steps = history.steps.empty() ? 0 : history.steps.back().step;
   double wall = 0;  // without the time between attempts
   for (const AttemptRow& attempt : history.attempts) wall += attempt.ended - attempt.began;

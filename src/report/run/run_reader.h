@@ -34,9 +34,10 @@ struct EvaluationFigures {
 
 struct RunFigures {
   fs::path folder;
-  std::string state;                          // "finished", "unfinished", "failed", "stopped"
-  int64_t steps = 0, total_steps = 0;         // done and configured; 0: unknown
-  std::optional<int> ranks, hosts, threads;   // threads: of each rank
+  std::string state;                         // "finished", "unfinished", "failed", "stopped"
+  int64_t steps = 0, total_steps = 0;        // done and configured; 0: unknown
+  std::optional<int> ranks, hosts, threads;  // threads: of each rank
+  std::string step_size;  // of a whole step, over all ranks: "512 images"; empty: unknown
   std::map<std::string, std::string> config;  // by key, as people write it
   std::vector<EpochFigures> epochs;
   std::vector<EvaluationFigures> evaluations;

@@ -24,6 +24,8 @@ struct SlowRankRecord {
 class MetricsLog : public Observer {
  public:
   explicit MetricsLog(const fs::path& path);
+  // Says in the line of on_start() how large a step is (train/loop/step_sizes.h).
+  void set_step_size(const nlohmann::ordered_json& figures);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_meeting(const MeetingRecord& record) override;
@@ -44,6 +46,7 @@ class MetricsLog : public Observer {
   void write(const std::string& line);
 
   fs::path path_;
+  std::string step_size_;  // JSON; empty: unknown
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
