@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "commands/hub_input.h"
 #include "commands/prepare_labelled.h"
 #include "data/images/prepare_images.h"
 #include "data/parallel/prepare_corpus.h"
@@ -31,6 +32,7 @@ struct Options {
   FetchOptions fetch;
 
   PrepareImagesOptions images;
+  HubInput hub;
   std::string broken = "skip";
 };
 
@@ -139,8 +141,15 @@ CommandLine* add_images(CommandLine& app, Options& o) {
   CommandLine* command = app.add_subcommand(
       "images", "a tree train/CLASS/FILE.jpg, or archives of one, into shards to train on");
   PrepareImagesOptions& images = o.images;
-  command->add_option("input", images.input, "folder with train and val, or an archive")
+  command
+      ->add_option("input", images.input,
+                   "folder with train and val, an archive, or hf:datasets/OWNER/NAME[@REVISION] of "
+                   "the Hugging Face hub")
       ->required();
+  o.hub.add_options(*command);
+  command->add_option("--image", images.columns.image, "Parquet: column of the images");
+  command->add_option("--label", images.columns.label,
+                      "Parquet, metadata.csv and .jsonl: column of the labels");
   command->add_option("--out", images.out, "folder to write into")->required();
   command
       ->add_option("--resize", images.resize,
@@ -164,7 +173,17 @@ CommandLine* add_images(CommandLine& app, Options& o) {
   return command;
 }
 
-int prepare_them(PrepareImagesOptions options) {
+int prepare_them(PrepareImagesOptions options, const HubInput& hub) {
+  if (const auto data = hub.fetch(options.input.string(), HubContent::kImages)) {
+    options.input_name = data->name();
+    options.columns.class_names = data->class_names;
+    for (const HubSplit& split : data->splits) {
+      const std::string name = split.name == "validation" ? "val" : split.name;
+      for (const std::string& file : split.files) {
+        options.inputs.push_back({name, data->folder / file});
+      }
+    }
+  }
   ImagesManifest manifest = prepare_images(options);
   fmt::print("{}\n{} ready\n", describe_images(manifest), options.out.string());
   return kExitOk;
@@ -217,7 +236,7 @@ int prepare(const Arguments& arguments) {
   if (labelled.parsed()) return labelled.run();
   if (images->parsed()) {
     o.images.fail_on_broken = o.broken == "fail";
-    return prepare_them(o.images);
+    return prepare_them(o.images, o.hub);
   }
   if (wmt16->parsed() && !wmt16->has("--vocab")) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "models/classifier_folder.h"
-#include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 
 namespace lockstep {
@@ -21,6 +20,13 @@ constexpr int64_t kStepsAhead = 32;  // whose images are fetched from other mach
 struct ModelSection {
   ImageClassificationConfig& config;
   void describe(Fields& f) {
+    f("source", &config.source, InputPath{},
+      "what it begins with: a folder of transformers or timm (config.json, weights), or "
+      "hf:OWNER/NAME[@REVISION] from the Hugging Face hub; it then says name, stem, patch, pool "
+      "and norm_epsilon; empty: a new network");
+    f("head", &config.head, OneOf{{"auto", "keep", "new"}},
+      "the last layer of a source; auto: kept where the classes have the same names, or none; "
+      "keep: wherever they are as many");
     config.model.describe(f);
     f("sync_batch_norm", &config.sync_batch_norm, Any{},
       "batch norms take their statistics over the images of all ranks; false: of each rank's own");
@@ -41,7 +47,12 @@ struct ImageLossSection {
 std::vector<std::string> saved_classes(const fs::path& folder) {
   const fs::path file = folder / kClassesFile;
   if (!fs::exists(file) && is_classifier_folder(folder)) {
-    return read_classifier_folder(folder).classes;
+    std::vector<std::string> classes = read_classifier_folder(folder).classes;
+    if (!classes.empty()) return classes;
+    DataError error("{}: no id2label: it was not taught classes",
+                    (folder / "config.json").string());
+    error.set_advice("training can begin with it: model.source=" + folder.string());
+    throw error;
   }
   try {
     return nlohmann::json::parse(read_file(file)).get<std::vector<std::string>>();
@@ -110,17 +121,20 @@ void ImageClassification::describe(Fields& f) {
 
 void ImageClassification::open(const TaskContext& context) {
   context_ = context;
+  const fs::path source = choose_network();
   check_images_config(config_.images);
   if (context.run_folder.empty()) {
     open_data();
   } else {
     classes_ = saved_classes(context.run_folder);
   }
+  positive_class();  // throws for an unknown name
   model_ = make_image_model(config_.model, std::ssize(classes_), config_.images.size, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
   if (config_.sync_batch_norm && context.world != nullptr && context.world->size() > 1) {
     sum_over_ranks_ = [world = context.world](torch::Tensor& sums) { world->all_reduce_sum(sums); };
   }
+  if (!source.empty()) begin_with(source);
   check_sizes();
 }
 
@@ -179,15 +193,6 @@ void ImageClassification::check_steps() {
   }
 }
 
-bool ImageClassification::load_foreign_weights(const fs::path& file) {
-  if (image_weights_file(file).empty()) return false;
-  const ImageWeightsRead read = read_image_weights(file, *model_, parameters_);
-  log_info("{} ({} tensors, names of {}) from {}", read.holds, read.tensors,
-           flavour_name(read.flavour), read.file.string());
-  for (const std::string& note : read.notes) log_info("  {}", note);
-  return true;
-}
-
 // Tries now the sizes that training will reach only after hours.
 void ImageClassification::check_sizes() const {
   const ResolutionConfig& r = config_.resolution;
@@ -218,6 +223,7 @@ std::string ImageClassification::data_identity() const {
 
 void ImageClassification::save_assets(const fs::path& run_folder) {
   write_file(run_folder / kClassesFile, nlohmann::json(classes_).dump(1) + "\n");
+  save_network(run_folder);
 }
 
 // A last step that is not full is left out if drop_last is set or, when batch norms share

@@ -15,6 +15,7 @@
 #include "batches/image_loader.h"
 #include "batches/shared_images.h"
 #include "models/image_model.h"
+#include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"
 #include "tasks/uses.h"
@@ -50,6 +51,8 @@ struct ResolutionConfig {
 struct ImageClassificationConfig {
   ImagesConfig images;
   ResolutionConfig resolution;
+  std::string source;         // what the network begins with; empty: a new one
+  std::string head = "auto";  // models/image_weights.h: plan_head()
   ImageModelConfig model;
   bool sync_batch_norm = false;
   bool average_flips = false;  // as FFCV's recipe evaluates
@@ -132,8 +135,15 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
     std::unique_ptr<ImageLoader> loader;  // uses the set
   };
 
+  // Takes network and pixels from model.source, or from what a run saved of it; returns the folder
+  // of the initial weights, or an empty path.
+  fs::path choose_network();
+  void begin_with(const fs::path& source);              // the folder's weights; logs the result
+  void save_network(const fs::path& run_folder) const;  // what choose_network() reads again
+  void log_weights(const ImageWeightsRead& read) const;
   void open_data();
   void check_sizes() const;
+  int64_t positive_class() const;  // throws ConfigError for a name that no class has
   // Opens it at the first call, which is then collective; `world` is null for a lone process.
   Split& split(const std::string& name, World* world);
   void check_steps();

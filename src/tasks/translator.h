@@ -50,6 +50,10 @@ class Translator {
 
   std::string text(const Hypothesis& hypothesis) const { return subword_.decode(hypothesis.ids); }
 
+  // Whether several threads can decode at a time; and what decode() takes together.
+  bool on_cpu() const { return model_.device().is_cpu(); }
+  int64_t batch_tokens() const { return config_.batch_tokens; }
+
   int64_t packed_bytes() const { return packed_ == nullptr ? 0 : packed_->bytes(); }
 
  private:

@@ -279,6 +279,24 @@ std::vector<ComparedRun> read_compared(const std::vector<fs::path>& folders) {
   return out;
 }
 
+namespace {
+
+// Returns the metrics after the first that every run with evaluations has.
+std::vector<std::string> common_further(const std::vector<ComparedRun>& runs) {
+  std::optional<std::vector<std::string>> out;
+  for (const ComparedRun& run : runs) {
+    if (!run.run || run.run->metric.empty()) continue;
+    const std::vector<std::string>& own = run.run->further;
+    if (!out) out = own;
+    std::erase_if(*out, [&](const std::string& name) {
+      return std::find(own.begin(), own.end(), name) == own.end();
+    });
+  }
+  return out.value_or(std::vector<std::string>());
+}
+
+}  // namespace
+
 Comparison compare_runs(std::vector<ComparedRun> runs) {
   Comparison out;
   out.runs = std::move(runs);
@@ -287,7 +305,10 @@ Comparison compare_runs(std::vector<ComparedRun> runs) {
   for (const ComparedRun& run : out.runs) {
     if (run.run && !run.run->metric.empty()) metrics.insert(run.run->metric);
   }
-  if (metrics.size() == 1) out.metric = *metrics.begin();
+  if (metrics.size() == 1) {
+    out.metric = *metrics.begin();
+    out.further = common_further(out.runs);
+  }
   add_groups(out);
   count_cores(out);
   add_scaling(out);

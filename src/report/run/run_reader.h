@@ -42,6 +42,7 @@ struct RunFigures {
   std::vector<EpochFigures> epochs;
   std::vector<EvaluationFigures> evaluations;
   std::string metric;                     // the first of evaluation.metrics; empty: no evaluation
+  std::vector<std::string> further;       // the others of evaluation.metrics
   std::optional<double> best, last;       // of that metric; last: of the newest evaluation
   std::map<std::string, double> last_of;  // every metric of the newest evaluation
   std::optional<double>
