@@ -60,7 +60,7 @@ TEST(RunConfigText, AStepIsCountedAsAWholeOrByRank) {
                  "batch.per_rank: 7 a rank's micro-batch, but " + whole +
                      " = 64 counts the whole step: set one of them to 0");
     EXPECT_ERROR(read({name}, fmt::format("[batch]\nper_rank = 7\n{} = 64\n", key)), ConfigError,
-                 "run.toml:2:1: batch.per_rank: 7 a rank's");
+                 "run.toml:2:12: batch.per_rank: 7 a rank's");
     RunConfig word = read({name, "batch.per_rank=7"}, fmt::format("[batch]\n{} = 64\n", key));
     EXPECT_EQ(size(word).per_rank->per_rank, 7) << "a word goes over the file";
     RunConfig back = read({name, whole + "=64"}, "[batch]\nper_rank = 7\n");
