@@ -371,6 +371,9 @@ int train(const Arguments& arguments) {
     return kExitConfig;  // the host's first rank reports it
   }
   if (parsed.dry_run) {
+    if (auto keys = config.task->step_size_keys(); keys && keys->per_rank->is_on()) {
+      keys->per_rank->settle(environment.size, config.task->accumulate());
+    }
     if (environment.rank == 0) fmt::print("{}", config.to_toml());
     return kExitOk;
   }
