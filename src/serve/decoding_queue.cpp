@@ -155,7 +155,6 @@ std::vector<DecodingQueue::Line> DecodingQueue::choose_batch() {
   const std::size_t most = std::min(static_cast<std::size_t>(options_.batch_tokens),
                                     std::max((tokens + idle - 1) / idle, kLeastShare));
   turn_ = std::max(turn_, first->second.turn);
-  together_ = jobs_.size();
   const std::size_t length = first->first;
   std::size_t longest = length + 1, count = 1;
   Waiting::iterator begin = first, end = std::next(first);
@@ -204,6 +203,7 @@ void DecodingQueue::decode_batch(std::vector<Line> batch, std::unique_lock<std::
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   lock.lock();
   --busy_;
+  together_ = jobs_.size();  // not when it began: others have come meanwhile
   last_end_ = Clock::now();
   figures_.decoding -= count;
   const double rate = static_cast<double>(count * options_.workers) / std::max(seconds, 1e-6);

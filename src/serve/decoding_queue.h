@@ -117,7 +117,7 @@ class DecodingQueue {
   std::vector<Finished> finished_;
   uint64_t turn_ = 0;         // of the last line that began a batch
   int64_t busy_ = 0;          // workers that decode
-  std::size_t together_ = 0;  // jobs that were here when the last batch began
+  std::size_t together_ = 0;  // jobs that were here when the last batch ended
   Clock::time_point last_end_;
   Figures figures_;
   std::vector<std::thread> workers_;
