@@ -52,7 +52,8 @@ bool DecodingQueue::submit(uint64_t job, std::vector<std::string> lines) {
     }
     const Clock::time_point now = Clock::now();
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      Line line{.job = job, .number = i, .turn = turn_ + i, .arrived = now};
+      Line line{
+          .job = job, .number = i, .turn = turn_ + i, .sequence = sequence_++, .arrived = now};
       raw_.emplace(line.turn, Raw{std::move(line), std::move(lines[i])});
     }
     figures_.waiting += count;
@@ -145,16 +146,17 @@ bool DecodingQueue::wait_for_others(std::unique_lock<std::mutex>& lock) {
 // Takes a batch out of waiting_, which is not empty: the line whose turn it is, and around it lines
 // of the most similar lengths.
 std::vector<DecodingQueue::Line> DecodingQueue::choose_batch() {
-  std::size_t tokens = 0;
   Waiting::iterator first = waiting_.begin();
   for (auto line = waiting_.begin(); line != waiting_.end(); ++line) {
-    tokens += line->first + 1;
-    if (line->second.turn < first->second.turn) first = line;
+    if (std::pair(line->second.turn, line->second.sequence) <
+        std::pair(first->second.turn, first->second.sequence)) {
+      first = line;
+    }
   }
   const auto idle = static_cast<std::size_t>(options_.workers - busy_);
-  const std::size_t most = std::min(static_cast<std::size_t>(options_.batch_tokens),
-                                    std::max((tokens + idle - 1) / idle, kLeastShare));
-  turn_ = std::max(turn_, first->second.turn);
+  const auto most = static_cast<std::size_t>(options_.batch_tokens);
+  const std::size_t share = (waiting_.size() + idle - 1) / idle;  // lines
+  turn_ = std::max(turn_ + 1, first->second.turn);
   const std::size_t length = first->first;
   std::size_t longest = length + 1, count = 1;
   Waiting::iterator begin = first, end = std::next(first);
@@ -165,6 +167,7 @@ std::vector<DecodingQueue::Line> DecodingQueue::choose_batch() {
     const std::size_t longer = end == waiting_.end() ? kNone : end->first - length;
     if (longer < shorter) longest = end->first + 1;
     if ((count + 1) * longest > most) break;
+    if (count >= share && (count + 1) * longest > kLeastShare) break;
     ++count;
     if (longer < shorter) {
       ++end;

@@ -2,10 +2,11 @@
 // wait, whichever request they belong to: lines of similar length, bounded by tokens. With packed
 // weights no translation depends on its batch in any bit (tasks/beam_search.h).
 //
-// Order: every line has a turn, that of the last line served plus its number in its request, and a
-// batch begins with the earliest turn (start-time fair queueing, Goyal et al. 1996, with lines as
-// the unit). So a request of thousands of lines does not keep one of a single line waiting, and is
-// not kept waiting by many of these.
+// Order: every line has a turn, the queue's when it came plus its number in its request, and a
+// batch begins with the earliest turn, of equal ones with the line that came first (start-time fair
+// queueing, Goyal et al. 1996, with lines as the unit). So a request of thousands of lines does not
+// keep one of a single line waiting. The queue's turn is that of the line served last, and goes on
+// by one at least with every batch, so nothing is passed over for ever by what comes later.
 //
 // Waiting: a worker with less than a full batch waits up to Options::wait for as many requests as
 // were here a moment ago: clients that send their next request when they have the answer to the one
@@ -82,8 +83,8 @@ class DecodingQueue {
  private:
   struct Line {
     uint64_t job = 0;
-    std::size_t number = 0;  // in its request
-    uint64_t turn = 0;
+    std::size_t number = 0;           // in its request
+    uint64_t turn = 0, sequence = 0;  // sequence: of all lines, in the order of their arrival
     Clock::time_point arrived;
     std::vector<int32_t> ids;
   };
@@ -115,7 +116,8 @@ class DecodingQueue {
   Waiting waiting_;
   std::map<uint64_t, Job> jobs_;
   std::vector<Finished> finished_;
-  uint64_t turn_ = 0;         // of the last line that began a batch
+  uint64_t turn_ = 0;         // of the last line that began a batch, or a turn a batch more
+  uint64_t sequence_ = 0;     // of the next line
   int64_t busy_ = 0;          // workers that decode
   std::size_t together_ = 0;  // jobs that were here when the last batch ended
   Clock::time_point last_end_;

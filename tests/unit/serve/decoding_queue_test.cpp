@@ -87,6 +87,29 @@ TEST(DecodingQueue, DoesNotKeepOneLineWaitingForThousandsThatCameBefore) {
   EXPECT_LE(at - batches.begin(), 3);
 }
 
+TEST(DecodingQueue, PutsLinesOfManyLengthsIntoOneBatchWhereTheyFit) {
+  GatedDecoder decoder(false);
+  Queue q(decoder, {.batch_tokens = 130});
+  q.queue.submit(1, {"first"});
+  ASSERT_TRUE(decoder.wait_for_batches(1));
+  for (std::size_t i = 1; i <= 10; ++i) q.queue.submit(1 + i, {std::string(i, 'x')});
+  decoder.open();
+  ASSERT_EQ(q.wait_for(11).size(), 11U);
+  EXPECT_EQ(decoder.batches().size(), 2U);  // 10 lines of 11 at most
+}
+
+TEST(DecodingQueue, PassesNoLineOverForItsLength) {
+  GatedDecoder decoder(false);
+  Queue q(decoder, {.batch_tokens = 10});  // one line of more than three characters a batch
+  q.queue.submit(1, {"first"});
+  ASSERT_TRUE(decoder.wait_for_batches(1));
+  q.queue.submit(2, {"long one"});
+  for (uint64_t job = 3; job < 9; ++job) q.queue.submit(job, {"short"});
+  decoder.open();
+  ASSERT_EQ(q.wait_for(8).size(), 8U);
+  EXPECT_EQ(decoder.batches().at(1), Lines{"long one"});
+}
+
 TEST(DecodingQueue, RefusesWhatDoesNotFitAndGoesOn) {
   GatedDecoder decoder(false);
   Queue q(decoder, {.lines = 3});
