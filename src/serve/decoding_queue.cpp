@@ -138,8 +138,10 @@ bool DecodingQueue::wait_for_others(std::unique_lock<std::mutex>& lock) {
     oldest = std::min(oldest, line.arrived);
   }
   if (tokens >= static_cast<std::size_t>(options_.batch_tokens)) return false;
-  if (now >= oldest + options_.wait) return false;
-  changed_.wait_until(lock, oldest + options_.wait);
+  // What came during the last batch has waited for that one, not for others.
+  const Clock::time_point until = std::max(oldest, last_end_) + options_.wait;
+  if (now >= until) return false;
+  changed_.wait_until(lock, until);
   return true;
 }
 
