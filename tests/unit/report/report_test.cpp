@@ -371,12 +371,12 @@ TEST_F(ReportWithTimes, WithGpusPhasesAreTheHostsAndNoVerdictRestsOnThem) {
   }
   const Json network = answer_of(gpus, "network");
   EXPECT_TRUE(network["facts"]["bottleneck"].is_null());
-  EXPECT_NE(network["verdict"].get<std::string>().find("Not decided"), std::string::npos);
+  EXPECT_NE(network["answer"].get<std::string>().find("Not decided"), std::string::npos);
   EXPECT_NEAR(network["facts"]["most_waiting_share"].get<double>(), 0.49 / 1.26, 1e-4);
   const Json light = answer_of(report_with(nullptr, {.device = "cuda:0"}), "network");
   EXPECT_EQ(light["facts"]["bottleneck"], false) << "even the most that it can be is little";
   EXPECT_FALSE(network["facts"].contains("what_if"));
-  EXPECT_NE(answer_of(gpus, "processors")["verdict"].get<std::string>().find("By the host's clock"),
+  EXPECT_NE(answer_of(gpus, "processors")["answer"].get<std::string>().find("By the host's clock"),
             std::string::npos);
 }
 
