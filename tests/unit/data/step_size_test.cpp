@@ -6,7 +6,8 @@ namespace lockstep {
 namespace {
 
 TEST(PerRankConfig, TellsTheWholeStepOnceTheRanksAreKnown) {
-  PerRankConfig config{.per_rank = 256};
+  PerRankConfig config;
+  config.per_rank = 256;
   TomlWriter before, after;
   config.describe(before, "images");
   EXPECT_NE(before.text().find("per_rank = 256  # images of a micro-batch of one rank"),
