@@ -211,10 +211,12 @@ PreparedCorpus prepare_pairs(const HubData& data, Options& o) {
 
 PreparedCorpus prepare_text_input(Options& o) {
   const auto data = o.hub.fetch(o.source, HubContent::kTables);
-  if (data.has_value() != o.target.empty()) {
-    throw ConfigError(data ? "prepare text: {}: a data set has both languages; expected no target"
-                           : "prepare text: {}: expected target, its translation line by line",
+  if (data && !o.target.empty()) {
+    throw ConfigError("prepare text: {}: a data set has both languages; expected no target",
                       o.source);
+  }
+  if (!data && o.target.empty()) {
+    throw ConfigError("prepare text: {}: expected target, its translation line by line", o.source);
   }
   if (data) return prepare_pairs(*data, o);
   return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
