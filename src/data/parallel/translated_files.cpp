@@ -237,4 +237,12 @@ std::vector<std::string> originals_of(std::string_view path, const Languages& la
   return out;
 }
 
+TranslatedFiles find_translated_files(const std::vector<fs::path>& contents,
+                                      const std::vector<PackageRecord>& packages,
+                                      const Languages& languages, int64_t most_bytes) {
+  ContentsSearch search(languages);
+  search.read(contents);
+  return search.choose(packages, most_bytes);
+}
+
 }  // namespace lockstep
