@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "commands/hub_input.h"
 #include "commands/prepare_labelled.h"
@@ -35,6 +36,7 @@ struct Options {
   PrepareImagesOptions images;
   HubInput hub;
   std::string broken = "skip";
+  bool dry_run = false;
 };
 
 // Adds options of all ways to prepare.
@@ -83,8 +85,19 @@ CommandLine* add_catalogs(CommandLine& app, Options& o) {
       ->capture_default_str();
   const CommandOption packages =
       command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
-  command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
-      ->excludes(packages);
+  const CommandOption folder =
+      command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files");
+  folder->excludes(packages);
+  command
+      ->add_flag("--more", o.catalogues.more,
+                 "all packages with translated texts: catalogues, help, manuals, handbooks")
+      ->excludes(packages)
+      ->excludes(folder);
+  command
+      ->add_option("--max-package-mb", o.catalogues.most_package_megabytes,
+                   "of --more: larger packages are left out")
+      ->capture_default_str();
+  command->add_flag("--dry-run", o.dry_run, "of --more: say what would be fetched");
   return command;
 }
 
@@ -285,6 +298,11 @@ int prepare(const Arguments& arguments) {
   }
   if (wmt16->parsed() && !wmt16->has("--vocab")) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);
+  if (catalogs->parsed() && o.dry_run) {
+    if (!o.catalogues.more) throw ConfigError("--dry-run: only with --more");
+    fmt::print("{}", plan_more(o.catalogues, o.corpus));
+    return kExitOk;
+  }
   auto prepare_it = [&] {
     if (catalogs->parsed()) return prepare_catalogues(o.catalogues, o.corpus);
     if (wmt16->parsed()) return prepare_wmt16(wmt_options(o));
