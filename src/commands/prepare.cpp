@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "commands/hub_input.h"
 #include "commands/prepare_labelled.h"
@@ -35,6 +36,7 @@ struct Options {
   PrepareImagesOptions images;
   HubInput hub;
   std::string broken = "skip";
+  bool dry_run = false;
 };
 
 // Adds options of all ways to prepare.
@@ -83,8 +85,19 @@ CommandLine* add_catalogs(CommandLine& app, Options& o) {
       ->capture_default_str();
   const CommandOption packages =
       command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
-  command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
-      ->excludes(packages);
+  const CommandOption folder =
+      command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files");
+  folder->excludes(packages);
+  command
+      ->add_flag("--more", o.catalogues.more,
+                 "all packages with translated texts: catalogues, help, manuals, handbooks")
+      ->excludes(packages)
+      ->excludes(folder);
+  command
+      ->add_option("--max-package-mb", o.catalogues.most_package_megabytes,
+                   "of --more: larger packages are left out")
+      ->capture_default_str();
+  command->add_flag("--dry-run", o.dry_run, "of --more: say what would be fetched");
   return command;
 }
 
@@ -211,10 +224,12 @@ PreparedCorpus prepare_pairs(const HubData& data, Options& o) {
 
 PreparedCorpus prepare_text_input(Options& o) {
   const auto data = o.hub.fetch(o.source, HubContent::kTables);
-  if (data.has_value() != o.target.empty()) {
-    throw ConfigError(data ? "prepare text: {}: a data set has both languages; expected no target"
-                           : "prepare text: {}: expected target, its translation line by line",
+  if (data && !o.target.empty()) {
+    throw ConfigError("prepare text: {}: a data set has both languages; expected no target",
                       o.source);
+  }
+  if (!data && o.target.empty()) {
+    throw ConfigError("prepare text: {}: expected target, its translation line by line", o.source);
   }
   if (data) return prepare_pairs(*data, o);
   return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
@@ -283,6 +298,11 @@ int prepare(const Arguments& arguments) {
   }
   if (wmt16->parsed() && !wmt16->has("--vocab")) o.corpus.subword.vocab_size = 32'768;
   finish_options(o);
+  if (catalogs->parsed() && o.dry_run) {
+    if (!o.catalogues.more) throw ConfigError("--dry-run: only with --more");
+    fmt::print("{}", plan_more(o.catalogues, o.corpus));
+    return kExitOk;
+  }
   auto prepare_it = [&] {
     if (catalogs->parsed()) return prepare_catalogues(o.catalogues, o.corpus);
     if (wmt16->parsed()) return prepare_wmt16(wmt_options(o));

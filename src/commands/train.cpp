@@ -372,7 +372,8 @@ int train(const Arguments& arguments) {
   }
   if (parsed.dry_run) {
     if (auto keys = config.task->step_size_keys(); keys && keys->per_rank->is_on()) {
-      keys->per_rank->settle(environment.size, config.task->accumulate());
+      const bool found = config.training.fit_memory;  // of accumulate
+      keys->per_rank->settle(environment.size, found ? 1 : config.task->accumulate());
     }
     if (environment.rank == 0) fmt::print("{}", config.to_toml());
     return kExitOk;

@@ -54,7 +54,8 @@ PairColumns find_pair_columns(const fs::path& table, const std::string& source_l
   const PairColumns plain{source_language, target_language};
   if (table.extension() != ".parquet") return plain;
   std::vector<std::string> names;
-  for (const ParquetColumn& column : open_parquet(table)->columns()) names.push_back(column.name);
+  const std::unique_ptr<ParquetFile> file = open_parquet(table);
+  for (const ParquetColumn& column : file->columns()) names.push_back(column.name);
   auto has = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

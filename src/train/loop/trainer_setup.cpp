@@ -82,6 +82,9 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
   if (!fresh) context.resumed_folder = folder_.path();
+  // Micro-batches that were found by an earlier process, and saved, say nothing of a step's size.
+  const auto size = task_.step_size_keys();
+  if (config_.training.fit_memory && size && size->per_rank->is_on()) task_.set_accumulate(1);
   together(world_, [&] { task_.open(context); });
   check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {

@@ -1,16 +1,15 @@
-#include "tasks/beam_search.h"
+#include "decode/beam_search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
-#include "tasks/decoding_batches.h"
+#include "decode/decoding_batches.h"
 
 namespace lockstep {
 namespace {
-
-using torch::Tensor;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
@@ -90,7 +89,7 @@ void BatchSearch::run(const std::vector<std::vector<int32_t>>& sources,
     inputs.push_back(sources[i]);
     inputs.back().push_back(special_.eos);
   }
-  const std::unique_ptr<Decoder> decoder = make_decoder(model_, inputs);
+  const std::unique_ptr<Decoder> decoder = model_.start(inputs);
   tokens_.assign(batch.size(), special_.bos);
   while (!searches.empty()) {
     const Candidates step = candidates(*decoder);
@@ -127,9 +126,8 @@ Candidates BatchSearch::candidates(Decoder& decoder) const {
   // best count, their ranks must be right too.
   const int64_t per_row = looks_at_all_ ? 2 * options_.beam_size : options_.beam_size + 1;
   const std::vector<int32_t> excluded = excluded_ids(special_, length_ < options_.min_length);
-  c10::InferenceMode inference;
-  const Tensor tokens = torch::tensor(tokens_, torch::kInt64).to(model_.model.device());
-  return decoder.best(decoder.step(tokens), per_row, excluded);
+  decoder.step(tokens_);
+  return decoder.best(per_row, excluded);
 }
 
 // Returns the 2 * beam_size best continuations, best first; of equal ones, that of the better
@@ -251,7 +249,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const DecodingModel& model,
                                                  const std::vector<std::vector<int32_t>>& sources,
                                                  const SpecialIds& special,
                                                  const BeamOptions& options, int64_t n_best) {
-  TORCH_CHECK(n_best >= 1 && n_best <= options.beam_size, n_best, " of ", options.beam_size);
+  if (n_best < 1 || n_best > options.beam_size) throw std::logic_error("n_best above the beam");
   std::vector<std::vector<Hypothesis>> out(sources.size(), {Hypothesis{}});
   decode_in_batches(model, sources, options.batch_tokens, [&](const auto& batch) {
     BatchSearch(model, special, options, n_best).run(sources, batch, out);

@@ -1,6 +1,4 @@
-#include "tasks/decoding_batches.h"
-
-#include <ATen/Parallel.h>
+#include "decode/decoding_batches.h"
 
 #include <algorithm>
 #include <atomic>
@@ -37,13 +35,13 @@ void decode_in_batches(const DecodingModel& model, const std::vector<std::vector
                        int64_t batch_tokens,
                        const std::function<void(const std::vector<std::size_t>&)>& decode) {
   const auto batches = make_batches(sources, static_cast<std::size_t>(batch_tokens));
-  const int64_t workers = std::min<int64_t>(at::get_num_threads(), std::ssize(batches));
-  if (workers <= 1 || !model.model.device().is_cpu()) {
+  const int64_t workers = std::min(model.threads.count(), std::ssize(batches));
+  if (workers <= 1) {
     for (const std::vector<std::size_t>& batch : batches) decode(batch);
     return;
   }
   std::atomic<std::size_t> next{0};
-  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+  model.threads.split(0, workers, 1, [&](int64_t, int64_t) {
     for (std::size_t i = next++; i < batches.size(); i = next++) decode(batches[i]);
   });
 }

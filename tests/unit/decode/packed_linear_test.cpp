@@ -1,4 +1,4 @@
-#include "nn/packed_linear.h"
+#include "decode/packed_linear.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -14,6 +14,44 @@ namespace {
 using torch::Tensor;
 
 constexpr WeightFormat kFormats[] = {WeightFormat::kFp32, WeightFormat::kBf16, WeightFormat::kInt8};
+
+at::ScalarType activation_type(WeightFormat format) {
+  return format == WeightFormat::kBf16 ? at::kBFloat16 : at::kFloat;
+}
+
+// A packed matrix that takes and gives tensors.
+class Product {
+ public:
+  Product(const Tensor& weight, const Tensor& bias, WeightFormat format)
+      : linear({weight.data_ptr<float>(), bias.defined() ? bias.data_ptr<float>() : nullptr,
+                weight.size(0), weight.size(1)},
+               format, threads),
+        type(activation_type(format)) {}
+
+  Tensor operator()(const Tensor& x, bool relu = false) const {
+    const Tensor out = torch::empty({x.size(0), linear.outputs()}, type);
+    linear.multiply(prepare(x), relu ? ProductEnd::kStoreRelu : ProductEnd::kStore, out.data_ptr(),
+                    threads);
+    return out;
+  }
+  void add_to(const Tensor& stream, const Tensor& x) const {
+    linear.multiply(prepare(x), ProductEnd::kAdd, stream.data_ptr(), threads);
+  }
+  Tensor part(const Tensor& x, int64_t first, int64_t count) const {
+    const Tensor out = torch::empty({x.size(0), count});
+    linear.multiply_part(prepare(x), {first, count}, out.data_ptr<float>(), count, threads);
+    return out;
+  }
+  PackedInput prepare(const Tensor& x) const {
+    PackedInput input;
+    linear.prepare(x.data_ptr(), x.size(0), input, threads);
+    return input;
+  }
+
+  OneThread threads;
+  PackedLinear linear;
+  at::ScalarType type;
+};
 
 struct Case {
   Case(int64_t rows, int64_t outputs, int64_t inputs) {
@@ -67,7 +105,7 @@ TEST(PackedLinear, MultipliesExactlyForEverySizeFormatAndInstructionSet) {
         for (auto [outputs, inputs] :
              {std::pair<int64_t, int64_t>{1, 1}, {24, 7}, {64, 24}, {130, 33}}) {
           const Case c(rows, outputs, inputs);
-          const PackedLinear linear(c.weight, c.bias, format);
+          const Product linear(c.weight, c.bias, format);
           const Tensor x = c.x.to(activation_type(format));
           const Tensor want = expected(c, c.x, format);
           const Tensor got = linear(x);
@@ -77,7 +115,7 @@ TEST(PackedLinear, MultipliesExactlyForEverySizeFormatAndInstructionSet) {
           const double size = want.abs().max().item<double>();
           const double tolerance = format == WeightFormat::kBf16 ? size / 256 : 1e-5 * size;
           EXPECT_LE(largest_difference(got, want), tolerance) << rows << " " << outputs;
-          EXPECT_TRUE(torch::equal(linear.store(linear.prepare(x), true), got.relu()));
+          EXPECT_TRUE(torch::equal(linear(x, true), got.relu()));
           const Tensor stream = torch::ones({rows, outputs});
           linear.add_to(stream, x);
           EXPECT_LE(largest_difference(stream - 1, want), 2e-5 * (size + 1));
@@ -92,8 +130,8 @@ TEST(PackedLinear, WithoutABiasAddsNothing) {
     Case c(3, 70, 16);
     c.bias.zero_();
     const Tensor x = c.x.to(activation_type(format));
-    EXPECT_TRUE(torch::equal(PackedLinear(c.weight, {}, format)(x),
-                             PackedLinear(c.weight, c.bias, format)(x)));
+    EXPECT_TRUE(
+        torch::equal(Product(c.weight, {}, format)(x), Product(c.weight, c.bias, format)(x)));
   }
 }
 
@@ -101,7 +139,7 @@ TEST(PackedLinear, GivesEveryRowTheSameBitsWhateverStandsBesideIt) {
   for_each_isa([] {
     for (WeightFormat format : kFormats) {
       const Case c(19, 200, 96);
-      const PackedLinear linear(c.weight, c.bias, format);
+      const Product linear(c.weight, c.bias, format);
       const Tensor x = c.x.to(activation_type(format));
       const Tensor together = linear(x);
       for (int64_t row = 0; row < 19; ++row) {
@@ -114,18 +152,15 @@ TEST(PackedLinear, GivesEveryRowTheSameBitsWhateverStandsBesideIt) {
 TEST(PackedLinear, ComputesPartsOfItsOutputs) {
   for (WeightFormat format : kFormats) {
     const Case c(5, 200, 32);
-    const PackedLinear linear(c.weight, c.bias, format);
-    const PackedInput x = linear.prepare(c.x.to(activation_type(format)));
-    const Tensor whole = torch::empty({5, 200}), part = torch::empty({5, 72});
-    linear.store_part(x, 0, 200, whole);
-    linear.store_part(x, 128, 72, part);
-    EXPECT_TRUE(torch::equal(part, whole.narrow(1, 128, 72)));
+    const Product linear(c.weight, c.bias, format);
+    const Tensor x = c.x.to(activation_type(format));
+    EXPECT_TRUE(torch::equal(linear.part(x, 128, 72), linear.part(x, 0, 200).narrow(1, 128, 72)));
   }
 }
 
 TEST(PackedLinear, OfInt8StaysWithinTheBoundOfItsRounding) {
   const Case c(8, 100, 256);
-  const PackedLinear linear(c.weight, c.bias, WeightFormat::kInt8);
+  const Product linear(c.weight, c.bias, WeightFormat::kInt8);
   const Tensor exact = c.x.to(at::kDouble).matmul(c.weight.to(at::kDouble).t()) + c.bias;
   // Every number is off by half a step of its row at most: |x||dw| + |dx||w| + |dx||dw|.
   const Tensor dx = c.x.abs().amax(1, true) / 254, dw = c.weight.abs().amax(1, true) / 254;
@@ -146,7 +181,7 @@ TEST(PackedLinear, TakesRowsOfZerosAndTheLargestNumbers) {
     c.weight.fill_(2);
     c.weight[7].zero_();
     const Tensor got =
-        PackedLinear(c.weight, c.bias, format)(c.x.to(activation_type(format))).to(at::kFloat);
+        Product(c.weight, c.bias, format)(c.x.to(activation_type(format))).to(at::kFloat);
     EXPECT_NEAR(got[0][5].item<float>(), c.bias[5].item<float>(), 1e-2);
     EXPECT_NEAR(got[1][7].item<float>(), c.bias[7].item<float>(), 1e-2);
     EXPECT_NEAR(got[1][5].item<float>() / (-3e4 * 2 * 512), 1, 1e-2);
@@ -156,9 +191,24 @@ TEST(PackedLinear, TakesRowsOfZerosAndTheLargestNumbers) {
 TEST(PackedLinear, TakesTheBytesOfItsFormat) {
   const Case c(1, 128, 64);
   const int64_t bias = 128 * 4;
-  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kFp32).bytes(), 128 * 64 * 4 + bias);
-  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kBf16).bytes(), 128 * 64 * 2 + bias);
-  EXPECT_EQ(PackedLinear(c.weight, c.bias, WeightFormat::kInt8).bytes(), 128 * 64 + 3 * bias);
+  EXPECT_EQ(Product(c.weight, c.bias, WeightFormat::kFp32).linear.bytes(), 128 * 64 * 4 + bias);
+  EXPECT_EQ(Product(c.weight, c.bias, WeightFormat::kBf16).linear.bytes(), 128 * 64 * 2 + bias);
+  EXPECT_EQ(Product(c.weight, c.bias, WeightFormat::kInt8).linear.bytes(), 128 * 64 + 3 * bias);
+}
+
+TEST(PackedLinear, GivesItsWeightsBack) {
+  const Case c(1, 130, 33);
+  for (WeightFormat format : kFormats) {
+    const Product product(c.weight, c.bias, format);
+    const auto [q, scale] = quantised(c.weight);
+    const Tensor want =
+        format == WeightFormat::kInt8 ? q * scale : c.weight.to(activation_type(format));
+    for (int64_t output : {0, 63, 64, 129}) {
+      const Tensor got = torch::empty({33});
+      product.linear.weights_of(output, got.data_ptr<float>());
+      EXPECT_TRUE(torch::equal(got, want[output].to(at::kFloat))) << output;
+    }
+  }
 }
 
 }  // namespace

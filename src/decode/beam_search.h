@@ -1,5 +1,5 @@
 // Implements beam search (Sutskever et al. 2014, section 3.2) with the length norm of Wu et al.
-// 2016 (section 7), for a Transformer.
+// 2016 (section 7).
 //
 // The rules, for a beam of k:
 //  - Every step considers the 2k best continuations of a sentence's live hypotheses, best first.
@@ -24,8 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "config/fields.h"
-#include "models/decoder.h"
+#include "decode/decoder.h"
 
 namespace lockstep {
 
@@ -34,6 +33,7 @@ struct SpecialIds {
   int32_t pad = 0, eos = 1, bos = 2, unk = 3;
 };
 
+// Keys of [decoding], described in tasks/translator.h.
 struct BeamOptions {
   int64_t beam_size = 4;
   double length_penalty = 0.6;
@@ -43,18 +43,6 @@ struct BeamOptions {
   int64_t min_length = 0;       // number of other tokens that must precede </s>
   int64_t batch_tokens = 1024;  // source tokens decoded together, including padding
   std::string stop = "all_beams";
-
-  void describe(Fields& f) {
-    f("beam_size", &beam_size, AtLeast{1}, "hypotheses kept; 1 is greedy search");
-    f("length_penalty", &length_penalty, AtLeast{0}, "exponent of ((5 + length) / 6)");
-    f("max_length_factor", &max_length_factor, AtLeast{0}, "longest output per source piece");
-    f("max_length_extra", &max_length_extra, AtLeast{1}, "and so many tokens more");
-    f("min_length", &min_length, AtLeast{0}, "tokens before </s> may come");
-    f("batch_tokens", &batch_tokens, AtLeast{1}, "source tokens decoded together");
-    f("stop", &stop, OneOf{{"all_beams", "first", "bound", "t2t"}},
-      "when a sentence is done: k hypotheses have finished; the first has; nothing better is "
-      "possible; the rule of Tensor2Tensor");
-  }
 };
 
 struct Hypothesis {
@@ -75,7 +63,7 @@ std::vector<int32_t> excluded_ids(const SpecialIds& special, bool no_end);
 // `sources` are pieces without special ids: </s> is appended here, as in training. An empty source
 // gives one empty hypothesis (score 0). REQUIRES 1 <= n_best <= beam_size; a vocabulary of few
 // tokens or a low length limit may give fewer. Sentences are sorted by length and decoded in
-// batches; on the CPU at::get_num_threads() threads share the batches. Which sentences are batched
+// batches; the model's threads share the batches. Which sentences are batched
 // together does not depend on the number of threads. With packed weights a sentence's result does
 // not depend on the others in any bit; otherwise only through the rounding of matrix products of
 // different heights.
