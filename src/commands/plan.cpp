@@ -149,6 +149,7 @@ void find_link(const PlanArguments& arguments, const HostList& hosts, PlanInputs
                                                 inputs.compute.bucket_bytes.end());
   const MeasuredLink measured = measure_network(probed, bucket, inputs.compute.gradient_bytes);
   inputs.link = measured.link;
+  inputs.link_at_least = hides_transfer(measured.small, measured.large);
   inputs.link_source = fmt::format(
       "fitted on sums of {} ({:.2f} ms) and {} ({:.2f} ms) among {} hosts",
       short_bytes(measured.small.bytes), measured.small.seconds * 1e3,

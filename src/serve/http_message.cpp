@@ -33,8 +33,11 @@ std::string_view reason_of(int status) {
   }
 }
 
-HttpResponse error_response(int status, const std::string& text) {
-  return {.status = status, .body = nlohmann::json{{"error", text}}.dump() + "\n"};
+HttpResponse error_response(int status, const std::string& text, std::size_t line) {
+  nlohmann::ordered_json body{{"error", text}};
+  if (line > 0) body["line"] = line;
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  return {.status = status, .body = body.dump(-1, ' ', false, kReplace) + "\n"};
 }
 
 std::string to_wire(const HttpResponse& response, bool head, bool keep_alive) {

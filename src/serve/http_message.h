@@ -1,6 +1,7 @@
 // A request and a response of HTTP/1.1 (RFC 9112) as values, without sockets.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,9 @@ struct HttpResponse {
 
 std::string_view reason_of(int status);
 
-// Returns {"error": "..."} with that status. The text must be UTF-8.
-HttpResponse error_response(int status, const std::string& text);
+// Returns {"error": "..."} with that status, and "line" where it is not 0. U+FFFD stands for what
+// is no UTF-8 in the text.
+HttpResponse error_response(int status, const std::string& text, std::size_t line = 0);
 
 // Returns the bytes of a response. `head`: without the body, whose length it names all the same.
 std::string to_wire(const HttpResponse& response, bool head, bool keep_alive);

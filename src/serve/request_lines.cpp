@@ -17,10 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kOtherBytes = 1024;
 
 RefusedLines refused(int status, const std::string& text, std::size_t line) {
-  HttpResponse response{.status = status};
-  response.body =
-      Json{{"error", fmt::format("line {}: {}", line, text)}, {"line", line}}.dump() + "\n";
-  return {std::move(response)};
+  return {error_response(status, fmt::format("line {}: {}", line, text), line)};
 }
 
 LineFormat format_of(const IncomingRequest& request) {
@@ -33,7 +30,7 @@ LineFormat format_of(const IncomingRequest& request) {
   throw RefusedLines{
       error_response(415, fmt::format("Content-Type {}: expected text/plain (a sentence a line) or "
                                       "application/json ({{\"text\": ...}} a line)",
-                                      to_utf8(to_code_points(type))))};
+                                      type))};
 }
 
 void check_length(std::size_t bytes, const LineLimits& limits, std::size_t number) {

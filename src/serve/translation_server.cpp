@@ -137,6 +137,9 @@ void TranslationServer::translate(uint64_t request, const IncomingRequest& messa
     open_.emplace(request, std::move(open));
   } catch (const RefusedLines& refused) {
     answer(request, refused.response);
+  } catch (const std::exception& error) {  // a request must not end the server
+    log_warning("a request failed: {}", error.what());
+    answer(request, error_response(500, "a bug; the server's log says more"));
   }
 }
 

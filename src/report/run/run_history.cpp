@@ -111,6 +111,7 @@ class HistoryReader {
       out_.step_size =
           fmt::format("{} {}", with_commas(whole(*size, "step")), size->value("items", ""));
     }
+    out_.device = word(line, "device");
     while (!out_.steps.empty() && out_.steps.back().step >= first) {
       out_.repeated_steps += 1;
       out_.repeated_seconds += out_.steps.back().seconds;

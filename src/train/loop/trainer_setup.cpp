@@ -141,7 +141,8 @@ void Trainer::start_observers() {
                                                         config_.training.minutes, task_.unit()));
   }
   if (options_.benchmark_steps > 0) return;
-  auto log = std::make_unique<MetricsLog>(folder_.metrics());
+  auto log =
+      std::make_unique<MetricsLog>(folder_.metrics(), task_.parameters().values().device().str());
   if (step_size_.step.size > 0) log->set_step_size(to_json(step_size_));
   if (auto plan = find_plan(config_.run.plan, folder_.path())) {
     observers_.push_back(std::make_unique<PlanObserver>(*plan, world_.size(), *log));

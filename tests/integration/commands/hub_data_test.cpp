@@ -106,6 +106,30 @@ TEST_F(HubNames, OfImagesArePrepared) {
             (std::vector<std::string>{"green", "red"}));
 }
 
+TEST_F(HubNames, OfTranslationsArePrepared) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) {
+    lines += fmt::format("the {0} house of {1},das {0} Haus von {1}\n", i % 17, i);
+  }
+  put("pairs/COMMIT", kCommit);
+  put("pairs/train.csv", "en,de\n" + lines);
+  put("pairs/test.csv", "en,de\n\"one\nhouse\",ein Haus\n");
+  const ProgramResult made =
+      lockstep("prepare text hf:datasets/owner/pairs --vocab 120 --out " + out("pairs").string());
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const std::string manifest = read_file(out("pairs") / "manifest.json");
+  EXPECT_NE(manifest.find("train.en train.de"), std::string::npos) << manifest;
+  EXPECT_NE(manifest.find("test.en test.de"), std::string::npos) << manifest;
+  const ProgramResult other = lockstep(
+      "prepare text hf:datasets/owner/pairs --target-language fr --out " + out("none").string());
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_NE(other.errors.find("no column \"fr\""), std::string::npos) << other.errors;
+  const ProgramResult two =
+      lockstep("prepare text hf:datasets/owner/pairs x --out " + out("none").string());
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_NE(two.errors.find("expected no target"), std::string::npos) << two.errors;
+}
+
 TEST_F(HubNames, ThatCannotBeUsedSayWhy) {
   put("cut/COMMIT", kCommit);
   put("cut/train.parquet", "PAR1" + std::string(100, 'x'));

@@ -15,7 +15,7 @@ class HubCache : public ::testing::Test {
   HubCache() {
     for (const auto& [name, content] :
          {std::pair{"COMMIT", kCommit},
-          {"data/train.csv", std::string("text,label\na,0\n")},
+          {"data/train-00000-of-00001.parquet", std::string("text")},
           {"data/test-00000-of-00001.parquet", std::string(50'000, 'p')}}) {
       const fs::path path = folder_.path() / "served/datasets/owner/name" / name;
       fs::create_directories(path.parent_path());
@@ -48,11 +48,11 @@ TEST_F(HubCache, OfHuggingfaceHubIsUsed) {
   if (!python_has("huggingface_hub")) GTEST_SKIP() << "no huggingface_hub for " << LOCKSTEP_PYTHON;
   const PythonResult made = python(
       "print(h.snapshot_download('owner/name', repo_type='dataset', "
-      "allow_patterns=['data/train.csv']))");
+      "allow_patterns=['data/train-00000-of-00001.parquet']))");
   ASSERT_EQ(made.status, 0) << made.errors;
   const HubData data = fetch(/*offline=*/true);
   EXPECT_EQ(data.folder.string() + "\n", made.output);
-  EXPECT_EQ(read_file(data.folder / "data/train.csv"), "text,label\na,0\n");
+  EXPECT_EQ(read_file(data.folder / "data/train-00000-of-00001.parquet"), "text");
   // Nothing is fetched twice: only what the revision is.
   const std::size_t before = server_->requests().size();
   fetch(/*offline=*/false);

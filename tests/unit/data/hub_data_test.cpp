@@ -159,6 +159,7 @@ TEST_F(HubDataServed, AreKeptAsHuggingFaceHubKeepsThemAndGoOnAfterABreak) {
   std::string ranges;
   for (const std::string& line : server_->requests()) {
     const std::size_t at = line.find("bytes=");
+    if (line.find(" /cdn/") == std::string::npos) continue;  // where large files are kept
     if (at != std::string::npos) ranges += line.substr(at, line.find(' ', at) - at) + " ";
   }
   EXPECT_EQ(ranges, "bytes=30000- bytes=70000- ");

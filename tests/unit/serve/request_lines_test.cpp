@@ -56,6 +56,8 @@ TEST(RequestLines, SaysWhichLineIsWrong) {
                  "line 2: unknown key txt; did you mean text?");
   expect_refused("{\"text\":", "application/json", 400, "line 1: not JSON");
   expect_refused("{\"text\":\"\\ud800\"}", "application/json", 400, "line 1: not JSON");
+  expect_refused("{\"text\": ü}", "application/json", 400,
+                 "line 1: not JSON");  // cut in a character
   expect_refused("[1]", "application/json", 400, "line 1: expected an object");
   expect_refused("{\"text\":1}", "application/json", 400, "line 1: expected a string as text");
   expect_refused("{\"text\":\"a\"}\n\n", "application/json", 400, "line 2: not JSON");

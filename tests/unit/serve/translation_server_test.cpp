@@ -274,7 +274,8 @@ TEST(TranslationServer, GivesUpAfterTheGraceTime) {
   });
   const std::string failure = served.wait();
   later.join();
-  EXPECT_NE(failure.find("requests unanswered after 0.1 s (--grace): 1"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("requests unanswered after 0.1 s (--grace): 1"), std::string::npos)
+      << failure;
 }
 
 }  // namespace
