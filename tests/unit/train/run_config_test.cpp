@@ -47,9 +47,8 @@ TEST(RunConfigText, TheMeanOfTheRanksMeansIsForEqualRanksThatMeetEachStep) {
   EXPECT_ERROR(read({"training.gradient_mean=rank"}), ConfigError, "did you mean ranks?");
   EXPECT_ERROR(read({"training.gradient_mean=ranks", "batch.shares=10:9"}), ConfigError,
                "with batch.shares=\"10:9\"");
-  EXPECT_ERROR(
-      read({"training.gradient_mean=ranks", "comm.strategy=diloco", "comm.local_steps=4"}),
-      ConfigError, "comm.strategy=diloco weighs ranks by their targets");
+  EXPECT_ERROR(read({"training.gradient_mean=ranks", "comm.strategy=diloco", "comm.local_steps=4"}),
+               ConfigError, "comm.strategy=diloco weighs ranks by their targets");
 }
 
 TEST(RunConfigText, SharesAreOfEveryTaskAndNotWhereRanksComputeAlikeOrAlone) {
