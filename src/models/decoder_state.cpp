@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/candidates.h"
 #include "nn/embedding.h"
 #include "nn/plain.h"
 
@@ -25,13 +26,14 @@ DecoderState::DecoderState(const Transformer& model,
   }
   cache_ = make_padded_cache(std::move(memory));
   if (!model.config().starts_with_zero()) return;
-  step(torch::full({rows_}, kZeroToken, torch::kInt64).to(model.device()));  // its output is <s>
+  step(std::vector<int64_t>(sources.size(), kZeroToken));  // its output is <s>
   length_ = 0;
 }
 
-Tensor DecoderState::step(const Tensor& tokens) {
+void DecoderState::step(const std::vector<int64_t>& newest) {
   c10::InferenceMode inference;
-  TORCH_CHECK(tokens.size(0) == rows_, tokens.size(0), " tokens for ", rows_, " rows");
+  TORCH_CHECK(std::ssize(newest) == rows_, newest.size(), " tokens for ", rows_, " rows");
+  const Tensor tokens = torch::tensor(newest, torch::kInt64).to(model_.device());
   const int64_t place = positions_++;
   const Tensor position = torch::full_like(tokens, place);
   Tensor start =
@@ -49,18 +51,19 @@ Tensor DecoderState::step(const Tensor& tokens) {
     x = model_.feed_forward({inner, model_.norm_after_decoder_layer(i)}, x, {}, context);
   }
   ++length_;
-  return x.normed;
+  output_ = x.normed;
 }
 
-Candidates DecoderState::best(const Tensor& output, int64_t per_row,
-                              const std::vector<int32_t>& excluded) const {
+Candidates DecoderState::best(int64_t per_row, const std::vector<int32_t>& excluded) {
   c10::InferenceMode inference;
-  return best_candidates(model_.logits(output, numerics_), per_row, excluded);
+  return best_candidates(model_.logits(output_, numerics_), per_row, excluded);
 }
 
-Tensor DecoderState::logits(const Tensor& output) const {
+std::vector<float> DecoderState::logits() {
   c10::InferenceMode inference;
-  return model_.logits(output, numerics_).to(torch::kFloat).cpu();
+  const Tensor all = model_.logits(output_, numerics_).to(torch::kFloat).cpu().contiguous();
+  const float* first = all.const_data_ptr<float>();
+  return {first, first + all.numel()};
 }
 
 void DecoderState::select(const std::vector<int32_t>& rows) {

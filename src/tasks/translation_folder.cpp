@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/hugging_face.h"
+#include "tasks/edge_export.h"
 #include "tasks/translation.h"
 
 namespace lockstep {
@@ -113,8 +114,11 @@ void make_folder(const fs::path& folder) {
 
 // config.json is written last: a folder that has one is complete.
 int64_t Translation::write_folder(const ModelFolderOptions& options) {
+  if (options.format == "edge") {
+    return export_edge(options.folder, {*model_, *subword_, config_.decoding, options.precision});
+  }
   if (options.format != "huggingface") {
-    throw ConfigError("--format {}: for images only; expected huggingface", options.format);
+    throw ConfigError("--format {}: for images only; expected huggingface or edge", options.format);
   }
   const TransformerConfig& config = config_.model;
   check_exportable(config);

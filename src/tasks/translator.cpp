@@ -1,17 +1,14 @@
 #include "tasks/translator.h"
 
 #include "base/error.h"
+#include "models/decoder.h"
+#include "models/packing.h"
 
 namespace lockstep {
 namespace {
 
 std::string trained_precision(const Numerics& numerics) {
   return numerics.compute == at::kBFloat16 ? "bf16" : "fp32";
-}
-
-WeightFormat weight_format(const std::string& precision) {
-  if (precision == "int8") return WeightFormat::kInt8;
-  return precision == "bf16" ? WeightFormat::kBf16 : WeightFormat::kFp32;
 }
 
 }  // namespace
@@ -29,7 +26,7 @@ Translator::Translator(const Transformer& model, const Subword& subword,
   const std::string trained = trained_precision(numerics);
   const std::string wanted = config.precision == "trained" ? trained : config.precision;
   if (model.device().is_cpu() && numerics.fused && numerics.plain == 0) {
-    packed_ = std::make_unique<PackedTransformer>(model, weight_format(wanted));
+    packed_ = std::make_unique<PackedTransformer>(pack_transformer(model, weight_format(wanted)));
   } else if (wanted != trained) {
     throw ConfigError(
         "decoding.precision: {} decodes with lockstep's own kernels on the CPU only (run.device, "
@@ -65,7 +62,7 @@ std::vector<std::vector<Hypothesis>> Translator::decode(
   }
   torch::InferenceMode inference;
   const SpecialIds special = special_ids(subword_);
-  const DecodingModel model{model_, numerics_, packed_.get()};
+  const DecodingModel model = decoding_model(model_, numerics_, packed_.get());
   if (!samples) return beam_search(model, sources, special, config_, count);
   return sample_translations(model, sources, special, config_, config_.sampling, count);
 }

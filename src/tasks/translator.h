@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "config/fields.h"
 #include "data/tokenize/subword.h"
-#include "models/decoder.h"
-#include "tasks/beam_search.h"
+#include "decode/beam_search.h"
+#include "decode/packed_transformer.h"
+#include "models/transformer.h"
 #include "tasks/sampling.h"
 
 namespace lockstep {
@@ -23,7 +25,15 @@ struct DecodingConfig : BeamOptions {
     f("precision", &precision, OneOf{{"trained", "fp32", "bf16", "int8"}},
       "weights while decoding; trained: as run.precision");
     f("method", &method, OneOf{{"beam", "sample"}}, "search for the best, or draw at random");
-    BeamOptions::describe(f);
+    f("beam_size", &beam_size, AtLeast{1}, "hypotheses kept; 1 is greedy search");
+    f("length_penalty", &length_penalty, AtLeast{0}, "exponent of ((5 + length) / 6)");
+    f("max_length_factor", &max_length_factor, AtLeast{0}, "longest output per source piece");
+    f("max_length_extra", &max_length_extra, AtLeast{1}, "and so many tokens more");
+    f("min_length", &min_length, AtLeast{0}, "tokens before </s> may come");
+    f("batch_tokens", &batch_tokens, AtLeast{1}, "source tokens decoded together");
+    f("stop", &stop, OneOf{{"all_beams", "first", "bound", "t2t"}},
+      "when a sentence is done: k hypotheses have finished; the first has; nothing better is "
+      "possible; the rule of Tensor2Tensor");
     sampling.describe(f);
   }
 };
@@ -49,6 +59,10 @@ class Translator {
                                               int64_t count = 1) const;
 
   std::string text(const Hypothesis& hypothesis) const { return subword_.decode(hypothesis.ids); }
+
+  // Whether several threads can decode at a time; and what decode() takes together.
+  bool on_cpu() const { return model_.device().is_cpu(); }
+  int64_t batch_tokens() const { return config_.batch_tokens; }
 
   int64_t packed_bytes() const { return packed_ == nullptr ? 0 : packed_->bytes(); }
 
