@@ -2,6 +2,7 @@
 // translate` on a machine that has nothing else of the run (docs/export.md).
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -43,6 +44,25 @@ Json vocabulary_json(const Subword& subword, const ExportedIds& ids) {
   return out;
 }
 
+// The codes of M2M100Tokenizer with language_codes = "wmt21".
+constexpr std::array<const char*, kLanguageCodes> kCodes = {"en", "ha", "is", "ja",
+                                                            "cs", "ru", "zh", "de"};
+
+// Tells the tokenizer, and CTranslate2 through it, of the ids of the language codes.
+Json language_codes_json(const ExportedIds& ids) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < kCodes.size(); ++i) {
+    out[fmt::to_string(ids.prefix + static_cast<int64_t>(i))] = {
+        {"content", fmt::format("__{}__", kCodes[i])},
+        {"lstrip", false},
+        {"rstrip", false},
+        {"normalized", false},
+        {"single_word", false},
+        {"special", true}};
+  }
+  return out;
+}
+
 Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Languages& languages) {
   const bool own_pad = ids.pad >= subword.vocab_size();
   auto piece = [&](int64_t id) { return subword.piece(static_cast<int32_t>(id)); };
@@ -57,6 +77,7 @@ Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Langua
             {"unk_token", piece(subword.unk_id())},
             {"eos_token", piece(subword.eos_id())},
             {"pad_token", "<pad>"},
+            {"added_tokens_decoder", language_codes_json(ids)},
             {"clean_up_tokenization_spaces", false},
             {"model_max_length", 1024}};
   }

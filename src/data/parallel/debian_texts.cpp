@@ -105,7 +105,7 @@ class TextCollector {
     unreadable_ += package.unreadable;
     if (package.messages.lines > 0) {
       const int32_t source = source_number(package.number, TextKind::kCatalogue);
-      TextSource& record = out_.sources[static_cast<std::size_t>(source)];
+      PackageSource& record = out_.sources[static_cast<std::size_t>(source)];
       record.files += package.catalogues;
       record.lines += package.messages.lines;
       out_.text.lines += package.messages.lines;
@@ -160,7 +160,7 @@ class TextCollector {
   }
 
   void add_page(const std::vector<TextPair>& pairs, int32_t source) {
-    TextSource& record = out_.sources[static_cast<std::size_t>(source)];
+    PackageSource& record = out_.sources[static_cast<std::size_t>(source)];
     ++record.files;
     for (const TextPair& texts : pairs) {
       ++record.lines;

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 // What one package gave of one kind.
-struct TextSource {
+struct PackageSource {
   std::string package, version;
   TextKind kind;
   int64_t files = 0;  // catalogues, or pages that could be paired with their originals
@@ -22,7 +22,7 @@ struct TextSource {
 
 struct DebianTexts {
   ParallelText text;
-  std::vector<TextSource> sources;
+  std::vector<PackageSource> sources;
   std::vector<int32_t> source_of;  // index into `sources` of each pair of text.pairs
 };
 

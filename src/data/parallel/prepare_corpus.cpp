@@ -75,7 +75,7 @@ void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<S
 // Appends the splits of text that has many sources, and what each of them gave.
 void add_sources(const DebianTexts& texts, const std::vector<SplitPairs>& splits,
                  Manifest& manifest) {
-  for (const TextSource& source : texts.sources) {
+  for (const PackageSource& source : texts.sources) {
     manifest.sources.push_back(
         {source.package, source.version, name_of(source.kind), source.files, source.lines, 0});
   }

@@ -86,6 +86,8 @@ void TrainingSection::describe(Fields& f) {
   f("epochs", &epochs, AtLeast{0}, "passes over the corpus of the whole run; 0: steps says it");
   f("minutes", &minutes, AtLeast{0}, "stop after this time even if steps are left; 0: no limit");
   f("clip_norm", &clip_norm, AtLeast{0}, "largest norm of the mean gradient; 0: no clipping");
+  f("gradient_mean", &gradient_mean, OneOf{{"targets", "ranks"}},
+    "over all targets of the step; or, as Horovod, the mean of the ranks' means over their own");
   f("average_decay", &average_decay, Between{0, 1},
     "of the moving average of the weights that is evaluated and saved; 0: none");
   f("freeze", &freeze, Any{},
@@ -300,6 +302,22 @@ void check_shares(const RunConfig& config, ConfigSource& source) {
   }
 }
 
+// Shares and local steps weigh ranks by their targets.
+void check_gradient_mean(const RunConfig& config, ConfigSource& source) {
+  if (config.training.gradient_mean != "ranks") return;
+  const SharesConfig* shares = config.task->shares();
+  std::string why;
+  if (shares != nullptr && shares->shares != "equal") {
+    why = fmt::format("with batch.shares=\"{}\" the targets of a small share would weigh more",
+                      shares->shares);
+  } else if (config.comm.local.is_on()) {
+    why = fmt::format("comm.strategy={} weighs ranks by their targets", config.comm.local.strategy);
+  }
+  if (!why.empty()) {
+    source.add_error("training.gradient_mean", fmt::format("\"ranks\": {}; expected targets", why));
+  }
+}
+
 void check_expressions(const std::string& key, const std::vector<std::string>& expressions,
                        ConfigSource& source) {
   for (const std::string& expression : expressions) {
@@ -378,6 +396,7 @@ RunConfig read_run_config(ConfigSource source) {
   source.read("", config);
   check_together(config, source);
   check_comm(config, source);
+  check_gradient_mean(config, source);
   check_step_size(config, source);
   check_shares(config, source);
   if (config.logging.style == "imagenet" && !config.task->counts_top5()) {

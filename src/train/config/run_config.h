@@ -37,6 +37,7 @@ struct TrainingSection {
   int64_t epochs = 0;
   double minutes = 0;
   double clip_norm = 1.0;
+  std::string gradient_mean = "targets";
   double average_decay = 0;
   std::vector<std::string> freeze, no_decay;
   bool decay_vectors = true;

@@ -41,6 +41,7 @@ struct StepTotals {
 struct StepPass {
   Numerics numerics;                 // that the pass computed in
   std::optional<double> loss_scale;  // in fp16
+  double targets = 1;                // of the step, as planned
   double unit = 1;                   // of the gradients; their sums are divided by it
   StepTotals own, totals;            // of this rank; of all participating ranks
   std::vector<double> message;       // the totals, then the times of the ranks' previous steps

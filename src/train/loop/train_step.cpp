@@ -27,6 +27,19 @@ bool can_begin_again(TrainingState& state, int64_t step) {
          state.hook.state().empty();
 }
 
+// Returns what the gradients of this rank's targets are multiplied by, before they are summed over
+// the ranks and divided by the targets of the step: 1; or, for the mean of the ranks' means, the
+// targets of the step over ranks times own targets. A rank without targets then counts as zeros.
+double own_weight(const TrainingState& state,
+                  const std::vector<std::unique_ptr<Batch>>& micro_batches, double targets) {
+  if (state.config.training.gradient_mean != "ranks") return 1;
+  double own = 0;
+  for (const std::unique_ptr<Batch>& batch : micro_batches) {
+    own += static_cast<double>(batch->targets);
+  }
+  return own > 0 ? targets / (static_cast<double>(state.world.size()) * own) : 0;
+}
+
 // Forward and backward over every micro-batch. Gradients accumulate locally; while the last
 // micro-batch is still in its backward pass, finished buckets are already being all-reduced.
 //
@@ -38,7 +51,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
              const StepInputs& inputs, StepPass& pass) {
   const int64_t step = state.position.step + 1;
   RankProgress& progress = state.world.progress();
-  const double scale = pass.numerics.loss_scale;
+  const double scale = pass.numerics.loss_scale * own_weight(state, micro_batches, pass.targets);
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
   const TensorLimit limit(state.tensor_limit_bytes);
   bool prepared = false;  // for the exchange of this step
@@ -72,7 +85,8 @@ StepPass forward_and_backward(TrainingState& state, const std::optional<StepBatc
                               const StepInputs& inputs) {
   const int64_t targets = batch ? batch->targets : 1;
   StepPass pass{.numerics = state.guard.numerics(targets), .loss_scale = state.guard.loss_scale()};
-  pass.unit = static_cast<double>(pass.numerics.loss_scale) * static_cast<double>(targets);
+  pass.targets = static_cast<double>(targets);
+  pass.unit = static_cast<double>(pass.numerics.loss_scale) * pass.targets;
   state.task.compute_with(pass.numerics);
   static const std::vector<std::unique_ptr<Batch>> kNone;
   if (!batch) pass.own.given_up = 1;
@@ -98,7 +112,10 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
 
   state.frozen.drop_gradients();
   const torch::Tensor& gradients = state.task.parameters().gradients();
-  const double factor = pass.totals.targets * static_cast<double>(pass.numerics.loss_scale);
+  // Ranks' means are weighed by the planned targets, so that these divide them.
+  const bool means = state.config.training.gradient_mean == "ranks";
+  const double targets = means ? pass.targets : pass.totals.targets;
+  const double factor = targets * static_cast<double>(pass.numerics.loss_scale);
   pass.signs = {.step = step,
                 .loss = pass.totals.loss / pass.totals.targets,
                 .gradient_norm = euclidean_norm(gradients) / factor,

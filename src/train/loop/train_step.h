@@ -7,7 +7,8 @@
 namespace lockstep {
 
 // Advances state.position by one step. The gradient is the mean over the targets of all ranks (in a
-// local step, of the group's ranks), however they are distributed. Where a rank runs out of memory,
+// local step, of the group's ranks), however they are distributed; with training.gradient_mean =
+// "ranks" the mean of the ranks' means. Where a rank runs out of memory,
 // nothing changes on any rank (StepOutcome::out_of_memory); with hooks that keep errors, local
 // steps and ranks that compute together, that rank throws instead. Throws DivergedError when the
 // loss or the gradient is not finite in fp32 either, or the loss runs away (step_guard.h);

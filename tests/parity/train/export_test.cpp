@@ -7,6 +7,7 @@
 
 #include "formats/tensor_file.h"
 #include "models/hugging_face.h"
+#include "nn/embedding.h"
 #include "support/python.h"
 #include "support/tiny_corpus.h"
 #include "tasks/translation.h"

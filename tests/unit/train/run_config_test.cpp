@@ -41,6 +41,16 @@ TEST(RunConfigText, DefaultsAreThoseOfTheTask) {
   EXPECT_EQ(read({"task.name=images"}).log_style(), "imagenet");
 }
 
+TEST(RunConfigText, TheMeanOfTheRanksMeansIsForEqualRanksThatMeetEachStep) {
+  EXPECT_EQ(read({}).training.gradient_mean, "targets");
+  EXPECT_EQ(read({"training.gradient_mean=ranks"}).training.gradient_mean, "ranks");
+  EXPECT_ERROR(read({"training.gradient_mean=rank"}), ConfigError, "did you mean ranks?");
+  EXPECT_ERROR(read({"training.gradient_mean=ranks", "batch.shares=10:9"}), ConfigError,
+               "with batch.shares=\"10:9\"");
+  EXPECT_ERROR(read({"training.gradient_mean=ranks", "comm.strategy=diloco", "comm.local_steps=4"}),
+               ConfigError, "comm.strategy=diloco weighs ranks by their targets");
+}
+
 TEST(RunConfigText, AStepIsCountedAsAWholeOrByRank) {
   const std::pair<const char*, const char*> keys[] = {{"translation", "tokens"},
                                                       {"translation", "sentences"},

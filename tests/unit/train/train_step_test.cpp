@@ -204,6 +204,36 @@ TEST(TrainStep, UnequalSharesTakeTheSameStep) {
   }));
 }
 
+// Rank 0 has 2 of the 8 points, rank 1 has 6: each of the 2 weighs three times as much.
+TEST(TrainStep, TakesTheMeanOfTheRanksMeansWhereAsked) {
+  const RankShares unequal{{1000, 1}, {3000, 1}};
+  World alone({}, {});
+  LineRun exact(alone);
+  exact.step();
+  const float exact_slope = exact.weight("slope");
+  expect_all_well(run_ranks(2, [&](World& world) {
+    LineRun run(world, {"training.gradient_mean=\"ranks\""});
+    run.divide(unequal);
+    const StepParts parts(unequal);
+    std::vector<ByHand> means;
+    for (int rank = 0; rank < 2; ++rank) {
+      LineTask task;
+      const std::unique_ptr<Batch> batch =
+          task.make_batch({.part = parts.of_rank(rank).front(), .parts = parts});
+      means.emplace_back(static_cast<const PointsBatch&>(*batch));
+    }
+    const StepOutcome outcome = run.step();
+    EXPECT_EQ(outcome.left.targets, world.rank() == 0 ? 2 : 6);
+    const double slope = -0.1 * (means[0].slope + means[1].slope) / 2;
+    EXPECT_NEAR(run.weight("slope"), slope, 1e-6);
+    EXPECT_NEAR(run.weight("offset"), -0.1 * (means[0].offset + means[1].offset) / 2, 1e-6);
+    EXPECT_GT(std::abs(slope - exact_slope), 1e-3);  // else this test would show nothing
+    EXPECT_NEAR(outcome.record.gradient_norm,
+                std::hypot(means[0].slope + means[1].slope, means[0].offset + means[1].offset) / 2,
+                1e-5);
+  }));
+}
+
 TEST(TrainStep, WhereARankRunsOutOfMemoryNothingChangesAndTheStepCanBeTakenInSmallerParts) {
   World alone({}, {});
   LineRun one(alone);
