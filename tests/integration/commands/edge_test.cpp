@@ -54,7 +54,8 @@ TEST_F(EdgeCommands, TranslateAsTheRunDoesInEveryVariant) {
     const std::string want = by_lockstep(v.name, "decoding.precision=fp32");
     ASSERT_GT(want.size(), 500u);
     EXPECT_EQ(by_edge(edge), want);
-    EXPECT_EQ(by_edge(edge, "--threads 1 --chunk 7"), want);
+    EXPECT_EQ(by_edge(edge, "--threads 1 --chunk 7"),
+              by_lockstep(v.name, "decoding.precision=fp32 --chunk 7"));
     EXPECT_EQ(by_edge(edge, "--beam 6 --length-penalty 0 decoding.stop=first"),
               by_lockstep(v.name,
                           "decoding.precision=fp32 decoding.beam_size=6 "
