@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/candidates.h"
@@ -43,6 +44,11 @@ struct DecodingModel {
   Numerics numerics;
   // Uses our own kernels, on the CPU; null: the operations of training are used, on any device.
   const PackedTransformer* packed = nullptr;
+  // Tokens that every hypothesis begins with; their outputs are not looked at. Absent: none, or,
+  // with start = "zero", kZeroToken.
+  std::optional<std::vector<int64_t>> primer = {};
+  // Ids whose probability is 0 before probabilities are normalised (`packed` was made with them).
+  std::vector<int32_t> suppressed = {};
 };
 
 // Encodes `sources` (in the form of TranslationInput's, not empty) and starts one row for each. The

@@ -12,8 +12,12 @@ using torch::Tensor;
 
 DecoderState::DecoderState(const Transformer& model,
                            const std::vector<std::vector<int32_t>>& sources,
-                           const Numerics& numerics)
-    : model_(model), numerics_(numerics), rows_(static_cast<int64_t>(sources.size())) {
+                           const Numerics& numerics, const std::vector<int64_t>& primer,
+                           std::vector<int32_t> suppressed)
+    : model_(model),
+      numerics_(numerics),
+      suppressed_(std::move(suppressed)),
+      rows_(static_cast<int64_t>(sources.size())) {
   c10::InferenceMode inference;
   const PackedSentences source = pack_sentences(sources, model.device());
   ForwardContext context;
@@ -24,8 +28,7 @@ DecoderState::DecoderState(const Transformer& model,
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
   cache_ = make_padded_cache(std::move(memory));
-  if (!model.config().starts_with_zero()) return;
-  step(torch::full({rows_}, kZeroToken, torch::kInt64).to(model.device()));  // its output is <s>
+  for (int64_t token : primer) step(torch::full({rows_}, token, torch::kInt64).to(model.device()));
   length_ = 0;
 }
 
@@ -34,8 +37,8 @@ Tensor DecoderState::step(const Tensor& tokens) {
   TORCH_CHECK(tokens.size(0) == rows_, tokens.size(0), " tokens for ", rows_, " rows");
   const int64_t place = positions_++;
   const Tensor position = torch::full_like(tokens, place);
-  Tensor start =
-      embed({tokens, position}, model_.table(), model_.positions(place + 1), {}, numerics_);
+  Tensor start = embed({tokens, position, model_.embedding_scale()}, model_.table(),
+                       model_.positions(place + 1), {}, numerics_);
   ForwardContext context;
   context.numerics = numerics_;
   const std::vector<DecoderLayer>& layers = model_.decoder();
@@ -55,12 +58,19 @@ Tensor DecoderState::step(const Tensor& tokens) {
 Candidates DecoderState::best(const Tensor& output, int64_t per_row,
                               const std::vector<int32_t>& excluded) const {
   c10::InferenceMode inference;
-  return best_candidates(model_.logits(output, numerics_), per_row, excluded);
+  return best_candidates(normalised_logits(output), per_row, excluded);
 }
 
 Tensor DecoderState::logits(const Tensor& output) const {
   c10::InferenceMode inference;
-  return model_.logits(output, numerics_).to(torch::kFloat).cpu();
+  return normalised_logits(output).cpu();
+}
+
+Tensor DecoderState::normalised_logits(const Tensor& output) const {
+  constexpr float kSuppressedLogit = -1e30f;
+  Tensor out = model_.logits(output, numerics_).to(torch::kFloat);
+  for (int32_t id : suppressed_) out.select(1, id).fill_(kSuppressedLogit);
+  return out;
 }
 
 void DecoderState::select(const std::vector<int32_t>& rows) {

@@ -50,7 +50,8 @@ Tensor attend(const Tensor& query, const GatheredKeys<T>& keys, int64_t width, i
 template <class T>
 class PackedDecoder : public Decoder {
  public:
-  PackedDecoder(const PackedTransformer& packed, const std::vector<std::vector<int32_t>>& sources)
+  PackedDecoder(const PackedTransformer& packed, const std::vector<std::vector<int32_t>>& sources,
+                const std::vector<int64_t>& primer)
       : packed_(packed),
         width_(packed.model().config().d_model),
         heads_(packed.model().config().heads),
@@ -65,8 +66,7 @@ class PackedDecoder : public Decoder {
     }
     longest_ = source.segments.longest;
     remember_source(source.segments);
-    if (!packed.model().config().starts_with_zero()) return;
-    step(torch::full({rows_}, kZeroToken, torch::kInt64));  // its output is <s>
+    for (int64_t token : primer) step(torch::full({rows_}, token, torch::kInt64));
   }
 
   Tensor step(const Tensor& tokens) override;
@@ -191,7 +191,8 @@ Tensor PackedDecoder<T>::step(const Tensor& tokens) {
     own_.first[static_cast<std::size_t>(r)] = static_cast<int32_t>(r * length);
   }
   const std::vector<DecoderLayer>& layers = packed_.model().decoder();
-  PackedTransformer::Stream x = packed_.begin(tokens, torch::full_like(tokens, position), length,
+  const Tensor positions = torch::full_like(tokens, position);
+  PackedTransformer::Stream x = packed_.begin({packed_.model().table(), tokens, positions, length},
                                               layers.front().attention.norm);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const PackedTransformer::Layer& layer = packed_.decoder()[i];
@@ -211,11 +212,12 @@ Tensor PackedDecoder<T>::step(const Tensor& tokens) {
 }  // namespace
 
 std::unique_ptr<Decoder> make_packed_decoder(const PackedTransformer& packed,
-                                             const std::vector<std::vector<int32_t>>& sources) {
+                                             const std::vector<std::vector<int32_t>>& sources,
+                                             const std::vector<int64_t>& primer) {
   if (packed.activations() == at::kBFloat16) {
-    return std::make_unique<PackedDecoder<Bf16>>(packed, sources);
+    return std::make_unique<PackedDecoder<Bf16>>(packed, sources, primer);
   }
-  return std::make_unique<PackedDecoder<float>>(packed, sources);
+  return std::make_unique<PackedDecoder<float>>(packed, sources, primer);
 }
 
 }  // namespace lockstep

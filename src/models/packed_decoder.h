@@ -9,6 +9,7 @@
 namespace lockstep {
 
 std::unique_ptr<Decoder> make_packed_decoder(const PackedTransformer& packed,
-                                             const std::vector<std::vector<int32_t>>& sources);
+                                             const std::vector<std::vector<int32_t>>& sources,
+                                             const std::vector<int64_t>& primer);
 
 }  // namespace lockstep

@@ -1,14 +1,28 @@
 #include "models/packed_transformer.h"
 
-#include <cmath>
-
 #include "nn/fused.h"
 
 namespace lockstep {
 
 using torch::Tensor;
 
-PackedTransformer::PackedTransformer(const Transformer& model, WeightFormat format)
+namespace {
+
+// Returns the output's bias for the ids that are pieces; undefined where there is none.
+Tensor packed_bias(const Transformer& model, const std::vector<int32_t>& suppressed) {
+  constexpr float kNeverBias = -1e30f;
+  Tensor bias = model.output_bias();
+  if (bias.defined()) bias = bias.narrow(0, 0, model.pieces());
+  if (suppressed.empty()) return bias;
+  bias = bias.defined() ? bias.clone() : torch::zeros({model.pieces()});
+  for (int32_t id : suppressed) bias[id] = kNeverBias;
+  return bias;
+}
+
+}  // namespace
+
+PackedTransformer::PackedTransformer(const Transformer& model, WeightFormat format,
+                                     const std::vector<int32_t>& suppressed)
     : model_(model), format_(format) {
   for (const EncoderLayer& layer : model.encoder()) {
     Layer packed;
@@ -23,7 +37,8 @@ PackedTransformer::PackedTransformer(const Transformer& model, WeightFormat form
     packed.feed_forward = {pack(layer.feed_forward.up), pack(layer.feed_forward.down)};
     decoder_.push_back(std::move(packed));
   }
-  table_ = PackedLinear(model.table().value.detach().narrow(0, 0, model.pieces()), {}, format);
+  table_ = PackedLinear(model.output_table().value.detach().narrow(0, 0, model.pieces()),
+                        packed_bias(model, suppressed), format);
   bytes_ += table_.bytes();
 }
 
@@ -56,18 +71,18 @@ Tensor PackedTransformer::normalise(const Tensor& sum, const LayerNorm& norm,
   return out;
 }
 
-PackedTransformer::Stream PackedTransformer::begin(const Tensor& tokens, const Tensor& positions,
-                                                   int64_t longest, const LayerNorm& first) const {
-  const Tensor& table = model_.table().value;
-  const Tensor signal = model_.positions(longest);
-  const int64_t rows = tokens.size(0), width = table.size(1);
+PackedTransformer::Stream PackedTransformer::begin(const Tokens& tokens,
+                                                   const LayerNorm& first) const {
+  const Tensor& table = tokens.table.value;
+  const Tensor signal = model_.positions(tokens.longest);
+  const int64_t rows = tokens.ids.size(0), width = table.size(1);
   Stream x;
   x.sum = torch::empty({rows, width}, torch::kFloat);
   const EmbeddingArgs args{
-      tokens.const_data_ptr<int64_t>(),     positions.const_data_ptr<int64_t>(),
-      detail::pointer<float>(table),        detail::pointer<float>(signal),
-      detail::pointer<float>(x.sum),        width,
-      std::sqrt(static_cast<float>(width)), {}};
+      tokens.ids.const_data_ptr<int64_t>(),         tokens.position.const_data_ptr<int64_t>(),
+      detail::pointer<float>(table),                detail::pointer<float>(signal),
+      detail::pointer<float>(x.sum),                width,
+      static_cast<float>(model_.embedding_scale()), {}};
   kernels().embedding(args, 0, rows);
   x.normed =
       model_.config().pre_norm() ? normalise(x.sum, first, activations()) : x.sum.to(activations());
@@ -92,9 +107,11 @@ void PackedTransformer::finish_block(Stream& x, const Tensor& branch, const Pack
 
 void PackedTransformer::feed_forward(Stream& x, const FeedForward& block,
                                      const Norms& norms) const {
-  const bool relu = model_.config().activation == "relu";
-  const Tensor inner = block.up.store(block.up.prepare(x.normed), relu);
-  finish_block(x, relu ? inner : at::gelu(inner), block.down, norms);
+  const std::string& activation = model_.config().activation;
+  Tensor inner = block.up.store(block.up.prepare(x.normed), activation == "relu");
+  if (activation == "gelu") inner = at::gelu(inner);
+  if (activation == "silu") inner = at::silu(inner);
+  finish_block(x, inner, block.down, norms);
 }
 
 Tensor PackedTransformer::encode(const PackedSentences& source) const {
@@ -103,8 +120,9 @@ Tensor PackedTransformer::encode(const PackedSentences& source) const {
   options.heads = model_.config().heads;
   Numerics numerics;
   numerics.compute = activations();
-  Stream x = begin(source.tokens, source.positions, source.segments.longest,
-                   layers.front().attention.norm);
+  Stream x =
+      begin({model_.source_table(), source.tokens, source.positions, source.segments.longest},
+            layers.front().attention.norm);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Tensor qkv = encoder_[i].self.in(x.normed);
     const Tensor mixed = self_attention(qkv, source.segments, options, numerics);

@@ -16,8 +16,9 @@ namespace lockstep {
 class PackedTransformer {
  public:
   // Copies the matrices of `model` and refers to its norms and its table, so `model` must outlive
-  // this and must not be trained meanwhile.
-  PackedTransformer(const Transformer& model, WeightFormat format);
+  // this and must not be trained meanwhile. The ids `suppressed` have the probability 0.
+  PackedTransformer(const Transformer& model, WeightFormat format,
+                    const std::vector<int32_t>& suppressed = {});
 
   // Returns the encoder's output [source tokens, d_model] in the activation type.
   torch::Tensor encode(const PackedSentences& source) const;
@@ -45,10 +46,15 @@ class PackedTransformer {
     torch::Tensor sum;     // fp32 [rows, d_model]
     torch::Tensor normed;  // [rows, d_model] in the activation type
   };
-  // Returns table[tokens] * sqrt(d_model) + positions, and what the block with
-  // the norm `first` reads.
-  Stream begin(const torch::Tensor& tokens, const torch::Tensor& positions, int64_t longest,
-               const LayerNorm& first) const;
+  // Returns table[ids] * embedding_scale() + positions, and what the block with the norm `first`
+  // reads.
+  struct Tokens {
+    const Parameter& table;         // of the side
+    const torch::Tensor& ids;       // int64 [tokens]
+    const torch::Tensor& position;  // int64 [tokens]
+    int64_t longest;                // above every position
+  };
+  Stream begin(const Tokens& tokens, const LayerNorm& first) const;
   // A block's own norm and that of the next one; the network's variant decides
   // which of them is used.
   struct Norms {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenize/subword.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "models/decoder.h"
 #include "tasks/beam_search.h"
 #include "tasks/sampling.h"
@@ -28,14 +28,19 @@ struct DecodingConfig : BeamOptions {
   }
 };
 
-SpecialIds special_ids(const Subword& subword);
+// Of a vocabulary that lockstep learned.
+SpecialIds special_ids(const TranslationTokenizer& tokenizer);
 
 class Translator {
  public:
   // Packs the weights of `model` as they are now, where our own kernels run (on the CPU, unless
-  // they are switched off). `model` and `subword` must outlive this. Throws ConfigError when the
+  // they are switched off). `model` and `tokenizer` must outlive this. Throws ConfigError when the
   // precision is not possible here.
-  Translator(const Transformer& model, const Subword& subword, const DecodingConfig& config,
+  struct Vocabulary {
+    const TranslationTokenizer& tokenizer;
+    SpecialIds special;
+  };
+  Translator(const Transformer& model, const Vocabulary& vocabulary, const DecodingConfig& config,
              const Numerics& numerics);
 
   // Returns the `count` best translations of every line, best first, or that many samples. Throws
@@ -48,13 +53,16 @@ class Translator {
   std::vector<std::vector<Hypothesis>> decode(const std::vector<std::vector<int32_t>>& sources,
                                               int64_t count = 1) const;
 
-  std::string text(const Hypothesis& hypothesis) const { return subword_.decode(hypothesis.ids); }
+  std::string text(const Hypothesis& hypothesis) const { return tokenizer_.decode(hypothesis.ids); }
 
   int64_t packed_bytes() const { return packed_ == nullptr ? 0 : packed_->bytes(); }
 
  private:
+  std::vector<int32_t> suppressed() const;
+
   const Transformer& model_;
-  const Subword& subword_;
+  const TranslationTokenizer& tokenizer_;
+  SpecialIds special_;
   DecodingConfig config_;
   Numerics numerics_;
   std::unique_ptr<PackedTransformer> packed_;
