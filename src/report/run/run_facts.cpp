@@ -8,8 +8,8 @@
 #include "base/statistics.h"
 #include "base/text.h"
 #include "config/source.h"
-#include "formats/tensor_file.h"
 #include "data/tokenize/translation_tokenizer.h"
+#include "formats/tensor_file.h"
 #include "formats/token_file.h"
 #include "report/run/read_json.h"
 
