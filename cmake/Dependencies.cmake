@@ -21,6 +21,7 @@ if(NOT TARGET tomlplusplus::tomlplusplus)  # Ubuntu 22.04: scripts/setup takes t
 endif()
 find_package(nlohmann_json REQUIRED)
 find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)  # headers alone
+find_path(BOOST_BEAST_INCLUDE boost/beast/http/parser.hpp REQUIRED)  # headers alone
 find_package(ICU REQUIRED COMPONENTS uc i18n)
 find_package(CLI11 REQUIRED)
 find_library(SENTENCEPIECE sentencepiece REQUIRED)

@@ -8,6 +8,7 @@
 # avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
 # belong to the set amx, the rest of which is avx512_dot, and to no other.
 # MODULE: no library of this kind; the program loads it.
+include(InstructionSets)
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
@@ -45,37 +46,21 @@ function(lockstep_folder name)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(arg_ISA AND isa_sources)
-    set(sets generic avx2 avx512)
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      list(APPEND sets avx512_dot amx)
-    endif()
-    foreach(isa ${sets})
+    foreach(isa ${LOCKSTEP_ISA_SETS})
       set(isa_files ${isa_sources})
       if(isa STREQUAL "amx")
         list(FILTER isa_files INCLUDE REGEX "_amx_isa\\.cpp$")
       else()
         list(FILTER isa_files EXCLUDE REGEX "_amx_isa\\.cpp$")
       endif()
-      if(isa STREQUAL "avx512_dot")
+      if(isa MATCHES "_dot$")
         list(FILTER isa_files INCLUDE REGEX "_dot_isa\\.cpp$")
       endif()
       add_library(${target}_${isa} OBJECT ${isa_files})
       target_link_libraries(${target}_${isa} PRIVATE lockstep_flags)
-      target_compile_definitions(${target}_${isa} PRIVATE LOCKSTEP_ISA=${isa})
-      target_compile_options(${target}_${isa} PRIVATE -O3 -fno-math-errno -fno-trapping-math
-                             -ffp-contract=fast -fopenmp-simd)
+      lockstep_isa_options(${target}_${isa} ${isa})
       target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
     endforeach()
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      target_compile_options(${target}_avx2 PRIVATE -mavx2 -mfma -mf16c)
-      target_compile_options(${target}_avx512 PRIVATE -march=x86-64-v4 -mprefer-vector-width=512)
-      target_compile_options(${target}_avx512_dot PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
-                             -mprefer-vector-width=512)
-      # GCC 12 warns of its own intrinsics' undefined operands.
-      target_compile_options(${target}_amx PRIVATE -march=x86-64-v4 -mavx512bf16 -mavx512vnni
-                             -mamx-tile -mamx-bf16 -mprefer-vector-width=512
-                             -Wno-maybe-uninitialized)
-    endif()
   endif()
   foreach(lower ${LOCKSTEP_LIBRARIES})
     target_link_libraries(${target} PUBLIC ${lower})

@@ -39,7 +39,8 @@ WHEELS = re.compile(r"lib(torch|c10|gomp|cuda|cudart|nccl|arrow|parquet)\w*\.so"
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35, 31: 37, 32: 38, 33: 40}
 
 # Header-only libraries and a script, which are in the program itself.
-HEADER_PACKAGES = ["libcli11-dev", "nlohmann-json3-dev", "libtomlplusplus-dev", "libjs-dygraphs"]
+HEADER_PACKAGES = ["libboost-dev", "libcli11-dev", "libprotozero-dev", "nlohmann-json3-dev",
+                   "libtomlplusplus-dev", "libjs-dygraphs"]
 
 EPOCH = (2020, 1, 1, 0, 0, 0)  # of every file: equal content gives an equal wheel
 

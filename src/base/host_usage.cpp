@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/control_group.h"
+#include "base/link_speed.h"
 
 namespace lockstep {
 namespace {
@@ -39,9 +40,8 @@ HostUsage::HostUsage(HostUsageOptions options)
 
 void HostUsage::read_slow_figures() {
   if (!options_.interface.empty()) {
-    const std::string text = file("/sys/class/net/" + options_.interface + "/speed");
-    link_bytes_per_second_ =  // Mbit/s, or -1
-        text.starts_with('-') ? 0 : static_cast<double>(parse_number(text)) * 1e6 / 8;
+    link_bytes_per_second_ =
+        static_cast<double>(link_speed_mbit(options_.interface, options_.root)) * 1e6 / 8;
   }
   const CoreLimit limit = core_limit(options_.root);
   core_limit_ = limit.cores;

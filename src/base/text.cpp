@@ -86,6 +86,10 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string with_commas(int64_t value) {
   std::string digits = std::to_string(value);
   std::size_t first = value < 0 ? 1 : 0;

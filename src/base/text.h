@@ -22,6 +22,8 @@ std::string lower_ascii(std::string_view text);
 // Compares texts and ignores the case of ASCII letters.
 bool equals_ignoring_case(std::string_view a, std::string_view b);
 
+// (1, "host") -> "1 host", (3, "host") -> "3 hosts".
+std::string counted(std::size_t count, std::string_view noun);
 // 1234567 -> "1,234,567".
 std::string with_commas(int64_t value);
 // 24123.0 -> "24.1k", 1.5e6 -> "1.50M"; below 1000 three significant digits; "-" if not finite.

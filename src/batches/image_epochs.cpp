@@ -39,30 +39,33 @@ std::vector<int> assign_shards(const std::vector<std::vector<int>>& holders,
 }
 
 ImageEpochs::ImageEpochs(int64_t images, const Options& options)
-    : options_(options), apart_(false), images_(images) {
+    : options_(options), steps_(options.step_images), apart_(false), images_(images) {
   places_.images.emplace_back(static_cast<std::size_t>(images));
   std::iota(places_.images[0].begin(), places_.images[0].end(), 0);
 }
 
 ImageEpochs::ImageEpochs(ImagePlaces places, const Options& options)
-    : options_(options), places_(std::move(places)), apart_(true) {
+    : options_(options), steps_(options.step_images), places_(std::move(places)), apart_(true) {
   for (const auto& images : places_.images) images_ += std::ssize(images);
 }
 
-int64_t ImageEpochs::images_in_step(int64_t step_in_epoch) const {
+void ImageEpochs::continue_epoch(int64_t epoch, std::vector<EpochStretch> done) {
+  steps_.continue_epoch(epoch, std::move(done));
+}
+
+int64_t ImageEpochs::images_in_step(int64_t epoch, int64_t step_in_epoch) const {
   int64_t out = 0;
   for (std::size_t place = 0; place < places_.images.size(); ++place) {
-    const Range range = range_of(place, step_in_epoch);
-    out += range.end - range.begin;
+    out += range_of(place, epoch, step_in_epoch).count();
   }
   return out;
 }
 
 // The part of a place's epoch that is in a step.
-ImageEpochs::Range ImageEpochs::range_of(std::size_t place, int64_t step_in_epoch) const {
-  const int64_t each = options_.step_images, own = std::ssize(places_.images[place]);
-  const int64_t begin = std::min(images_, step_in_epoch * each);
-  const int64_t end = std::min(images_, begin + each);
+EpochSteps::Range ImageEpochs::range_of(std::size_t place, int64_t epoch,
+                                        int64_t step_in_epoch) const {
+  const int64_t own = std::ssize(places_.images[place]);
+  const auto [begin, end] = steps_.range(epoch, step_in_epoch, images_);
   return {scaled(own, begin, images_), scaled(own, end, images_)};
 }
 
@@ -76,22 +79,21 @@ std::vector<int64_t> ImageEpochs::part(int64_t epoch, int64_t step_in_epoch, int
   for (int64_t p = 0; p < parts.count(); ++p) {
     if (place_of(p) == place) of_place.push_back(p);
   }
-  const Range range = range_of(place, step_in_epoch);
-  const StepParts::Range mine = parts.range(range.end - range.begin, part, of_place);
+  const EpochSteps::Range range = range_of(place, epoch, step_in_epoch);
+  const StepParts::Range mine = parts.range(range.count(), part, of_place);
   std::lock_guard lock(mutex_);
   const std::vector<int32_t>& images = order(epoch, place);
   return {images.begin() + range.begin + mine.begin, images.begin() + range.begin + mine.end};
 }
 
-int64_t ImageEpochs::smallest_part(int64_t step_in_epoch, int64_t parts) const {
-  if (!apart_) return images_in_step(step_in_epoch) / parts;
+int64_t ImageEpochs::smallest_part(int64_t epoch, int64_t step_in_epoch, int64_t parts) const {
+  if (!apart_) return images_in_step(epoch, step_in_epoch) / parts;
   const int64_t each = parts / std::ssize(places_.of_rank);
   int64_t least = images_;
   for (std::size_t place = 0; place < places_.images.size(); ++place) {
     const int64_t own =
         each * std::count(places_.of_rank.begin(), places_.of_rank.end(), static_cast<int>(place));
-    const Range range = range_of(place, step_in_epoch);
-    least = std::min(least, (range.end - range.begin) / own);
+    least = std::min(least, range_of(place, epoch, step_in_epoch).count() / own);
   }
   return least;
 }

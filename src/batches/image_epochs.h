@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/steps/rank_shares.h"
+#include "data/steps/step_size.h"
 
 namespace lockstep {
 
@@ -39,24 +40,24 @@ class ImageEpochs {
   ImageEpochs(ImagePlaces places, const Options& options);  // each place from its own
 
   int64_t images() const { return images_; }
-  int64_t full_steps() const { return images_ / options_.step_images; }
+  // Call it before the first batch: the first steps of `epoch` were of other sizes.
+  void continue_epoch(int64_t epoch, std::vector<EpochStretch> done);
+  int64_t full_steps(int64_t epoch) const { return steps_.full_steps(epoch, images_); }
   // With places, up to one image a place less than Options::step_images.
-  int64_t images_in_step(int64_t step_in_epoch) const;
+  int64_t images_in_step(int64_t epoch, int64_t step_in_epoch) const;
   // Returns the images of part `part` of `parts`, in their order; may be empty.
   std::vector<int64_t> part(int64_t epoch, int64_t step_in_epoch, int64_t part,
                             const StepParts& parts);
   // Returns the fewest images that a part of that step has when all parts (ranks * micro-batches)
   // are equal.
-  int64_t smallest_part(int64_t step_in_epoch, int64_t parts) const;
+  int64_t smallest_part(int64_t epoch, int64_t step_in_epoch, int64_t parts) const;
 
  private:
-  struct Range {
-    int64_t begin, end;
-  };
-  Range range_of(std::size_t place, int64_t step_in_epoch) const;
+  EpochSteps::Range range_of(std::size_t place, int64_t epoch, int64_t step_in_epoch) const;
   const std::vector<int32_t>& order(int64_t epoch, std::size_t place);
 
   Options options_;
+  EpochSteps steps_;
   ImagePlaces places_;  // one that all ranks are of, or several
   bool apart_;          // whether places draw for themselves
   int64_t images_ = 0;

@@ -27,7 +27,7 @@ struct Normalization {
 
   Normalization(const ImagesConfig& config, int64_t size) {
     for (int64_t i = 0; i < 3 * size; ++i) {
-      double mean = config.mean[i % 3], deviation = config.std[i % 3];
+      double mean = pixel_mean(config)[i % 3], deviation = pixel_deviation(config)[i % 3];
       scale.push_back(static_cast<float>(1 / (255 * deviation)));
       shift.push_back(static_cast<float>(-mean / deviation));
     }

@@ -44,9 +44,9 @@ std::string counted(int64_t number, const char* what) {
 }  // namespace
 
 void TextBatchConfig::describe(Fields& f) {
-  f("examples", &examples, AtLeast{1}, "texts of one optimizer step, all ranks together");
-  f("per_gpu_batch", &per_gpu_batch, AtLeast{0},
-    "texts of one micro-batch of one rank, in place of examples; 0: by examples");
+  f("examples", &examples, AtLeast{0},
+    "texts of one optimizer step, all ranks together; 0: by per_rank");
+  per_rank.describe(f, "texts");
   f("accumulate", &accumulate, AtLeast{1}, "micro-batches that each rank adds up in one step");
   f("drop_last", &drop_last, Any{}, "leave out the last step of an epoch when it is not full");
   f("order", &order, OneOf{{kShuffled, "file"}},
@@ -54,10 +54,6 @@ void TextBatchConfig::describe(Fields& f) {
   f("longest", &longest, AtLeast{0}, "ids of a text or pair that are kept; 0: as prepared");
   f("evaluation_tokens", &evaluation_tokens, AtLeast{1}, "ids of the texts evaluated together");
   shares.describe(f);
-}
-
-int64_t TextBatchConfig::step_examples(int64_t ranks) const {
-  return per_gpu_batch == 0 ? examples : per_gpu_batch * ranks * accumulate;
 }
 
 std::vector<int32_t> text_order(int64_t examples, const std::string& order, uint64_t seed,
@@ -112,7 +108,7 @@ TextLoader::TextLoader(const TextSet& set, const TextBatchConfig& config, const 
     : set_(set),
       config_(config),
       options_(options),
-      step_examples_(config.step_examples(options.ranks)) {
+      steps_(options.step_examples > 0 ? options.step_examples : config.examples) {
   if (config.longest != 0 && config.longest < kShortestInput) {
     throw ConfigError("batch.longest: {}: expected {} or more, as [CLS] and [SEP] count, or 0",
                       config.longest, kShortestInput);
@@ -125,27 +121,31 @@ TextLoader::TextLoader(const TextSet& set, const TextBatchConfig& config, const 
 
 void TextLoader::check_training() const {
   const int64_t parts = options_.ranks * config_.accumulate;
-  if (step_examples_ < parts) {
+  if (steps_.size() < parts) {
     throw ConfigError(
         "batch.examples: {} a step are too few for {} with {} each: expected at least {}",
-        counted(step_examples_, "text"), counted(options_.ranks, "rank"),
+        counted(steps_.size(), "text"), counted(options_.ranks, "rank"),
         counted(config_.accumulate, "micro-batch"), parts);
   }
-  if (steps_in_epoch() == 0) {
+  if (steps_in_epoch(0) == 0) {
     throw ConfigError(
         "batch: {} a step, but the split {} has {}: no step of an epoch is full; a smaller batch, "
         "or batch.drop_last=false",
-        counted(step_examples_, "text"), set_.record().name, set_.size());
+        counted(steps_.size(), "text"), set_.record().name, set_.size());
   }
 }
 
-int64_t TextLoader::steps_in_epoch() const {
-  const int64_t full = set_.size() / step_examples_, rest = set_.size() % step_examples_;
-  return full + (rest > 0 && !config_.drop_last ? 1 : 0);
+void TextLoader::continue_epoch(int64_t epoch, std::vector<EpochStretch> done) {
+  steps_.continue_epoch(epoch, std::move(done));
 }
 
-int64_t TextLoader::examples_in_step(int64_t step_in_epoch) const {
-  return std::min(step_examples_, set_.size() - step_in_epoch * step_examples_);
+int64_t TextLoader::steps_in_epoch(int64_t epoch) const {
+  const int64_t full = steps_.full_steps(epoch, set_.size());
+  return full + (examples_in_step(epoch, full) > 0 && !config_.drop_last ? 1 : 0);
+}
+
+int64_t TextLoader::examples_in_step(int64_t epoch, int64_t step_in_epoch) const {
+  return steps_.range(epoch, step_in_epoch, set_.size()).count();
 }
 
 std::vector<int32_t> TextLoader::step(int64_t epoch, int64_t step_in_epoch) {
@@ -154,8 +154,8 @@ std::vector<int32_t> TextLoader::step(int64_t epoch, int64_t step_in_epoch) {
     order_ = text_order(set_.size(), config_.order, options_.seed, epoch);
     ordered_epoch_ = epoch;
   }
-  auto begin = order_.begin() + step_in_epoch * step_examples_;
-  return {begin, begin + examples_in_step(step_in_epoch)};
+  const auto [begin, end] = steps_.range(epoch, step_in_epoch, set_.size());
+  return {order_.begin() + begin, order_.begin() + end};
 }
 
 int64_t TextLoader::tokens_in_step(int64_t epoch, int64_t step_in_epoch) {

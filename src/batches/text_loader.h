@@ -14,12 +14,13 @@
 #include "config/fields.h"
 #include "data/labelled/text_set.h"
 #include "data/steps/rank_shares.h"
+#include "data/steps/step_size.h"
 
 namespace lockstep {
 
 struct TextBatchConfig {  // section [batch]
   int64_t examples = 32;  // per optimizer step, over all ranks
-  int64_t per_gpu_batch = 0;
+  PerRankConfig per_rank;
   int64_t accumulate = 1;
   bool drop_last = false;
   std::string order = "shuffled";
@@ -28,8 +29,6 @@ struct TextBatchConfig {  // section [batch]
   SharesConfig shares;
 
   void describe(Fields& f);
-  // Returns the examples of a full step: `examples`, or per_gpu_batch * ranks * accumulate.
-  int64_t step_examples(int64_t ranks) const;
 };
 
 inline constexpr int64_t kShortestInput = 4;  // fewest ids that hold [CLS], [SEP] and a text
@@ -69,6 +68,7 @@ class TextLoader {
   struct Options {
     uint64_t seed = 1;
     int64_t ranks = 1;
+    int64_t step_examples = 0;           // of a full step; 0: TextBatchConfig::examples
     torch::Device device = torch::kCPU;  // of the tensors; for a GPU the host memory is pinned
   };
   // Throws ConfigError when TextBatchConfig::longest is too small.
@@ -78,8 +78,10 @@ class TextLoader {
   // accumulate), or when no step of an epoch is full and drop_last is on.
   void check_training() const;
 
-  int64_t steps_in_epoch() const;  // the same in every epoch
-  int64_t examples_in_step(int64_t step_in_epoch) const;
+  // Call it before the first batch: the first steps of `epoch` were of other sizes.
+  void continue_epoch(int64_t epoch, std::vector<EpochStretch> done);
+  int64_t steps_in_epoch(int64_t epoch) const;
+  int64_t examples_in_step(int64_t epoch, int64_t step_in_epoch) const;
   int64_t tokens_in_step(int64_t epoch, int64_t step_in_epoch);
   // Returns part `part` of a step. The part may contain no texts.
   TextTensors batch(int64_t epoch, int64_t step_in_epoch, int64_t part, const StepParts& parts);
@@ -98,7 +100,7 @@ class TextLoader {
   const TextSet& set_;
   TextBatchConfig config_;
   Options options_;
-  int64_t step_examples_;
+  EpochSteps steps_;
   std::vector<int32_t> lengths_;
   std::mutex mutex_;  // guards the order: the prefetch thread and the trainer use it
   int64_t ordered_epoch_ = -1;

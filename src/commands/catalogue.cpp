@@ -28,6 +28,7 @@
 #include "commands/resume.h"
 #include "commands/score.h"
 #include "commands/score_pairs.h"
+#include "commands/serve.h"
 #include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/tensorboard.h"
@@ -70,6 +71,7 @@ const Catalogue<Command>& commands() {
     c.add("tensorboard", tensorboard, "your TensorBoard on the events of runs");
     c.add("evaluate", evaluate, "how good a run's model is on a split or a file");
     c.add("translate", translate, "translate lines with a run's model");
+    c.add("serve", serve, "translate what is sent by HTTP, many requests in one batch");
     c.add("classify", classify, "the most probable classes of images or texts by a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");

@@ -50,14 +50,16 @@ void show_confusion(const Evaluation& result, const EvaluateArguments& a) {
   if (!result.confusion) throw ConfigError("evaluate: --by-class and --confusion need classes");
   const Confusion& confusion = *result.confusion;
   if (a.by_class) {
-    std::vector<std::vector<std::string>> rows = {{"class", "items", "recall %", "precision %"}};
+    std::vector<std::vector<std::string>> rows = {
+        {"class", "items", "recall %", "precision %", "f1 %"}};
     for (int64_t c = 0; c < confusion.size(); ++c) {
       const ClassScore score = class_score(confusion, c);
       rows.push_back({confusion.classes[c], std::to_string(score.items),
                       fmt::format("{:.2f}", 100 * score.recall),
-                      fmt::format("{:.2f}", 100 * score.precision)});
+                      fmt::format("{:.2f}", 100 * score.precision),
+                      fmt::format("{:.2f}", 100 * score.f1)});
     }
-    fmt::print("{}", format_table(rows, "lrrr"));
+    fmt::print("{}", format_table(rows, "lrrrr"));
     for (const Mistake& m : frequent_mistakes(confusion, 10)) {
       fmt::print("  {} x {} taken for {}\n", m.items, confusion.classes[m.label],
                  confusion.classes[m.taken_for]);
@@ -92,7 +94,8 @@ int evaluate(const Arguments& arguments) {
   source->needs(reference);
   reference->needs(source);
   app.add_option("--output", a.output, "write the translations of --source here")->needs(source);
-  app.add_flag("--by-class", a.by_class, "of classes: the accuracy of each, the usual mistakes");
+  app.add_flag("--by-class", a.by_class,
+               "recall, precision and F1 of each class, the usual mistakes");
   app.add_option("--confusion", a.confusion,
                  "of classes: write what was taken for what as a picture (.svg, .png) or a table "
                  "(.tsv)")

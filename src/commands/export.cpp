@@ -14,16 +14,20 @@ int export_model(const Arguments& arguments) {
   SavedRunOptions run;
   ModelFolderOptions options;
   CommandLine app(
-      "Writes a run's model as a folder that others load: of translation transformers, CTranslate2 "
-      "and lockstep translate, of images transformers, timm or torchvision, of texts transformers.",
+      "Writes a run's model as a folder that others load: of translation transformers, "
+      "CTranslate2, "
+      "lockstep translate or (edge) lockstep-translate, of images transformers, timm or "
+      "torchvision, of texts transformers.",
       "lockstep export");
   app.add_option("words", words, "RUN, and key=value words such as decoding.beam_size=5");
-  app.add_option("--format", options.format, "huggingface; of images timm or torchvision as well")
-      ->one_of({"huggingface", "timm", "torchvision"})
+  app.add_option("--format", options.format,
+                 "huggingface; of images timm or torchvision, of translation edge as well")
+      ->one_of({"huggingface", "timm", "torchvision", "edge"})
       ->capture_default_str();
   app.add_option("--out", out, "the folder to write; holds no model yet")->required();
   app.add_option("--checkpoint", run.checkpoint, "best, newest or step_N")->capture_default_str();
-  app.add_option("--precision", options.precision, "fp32, bf16, or int8 (for lockstep alone)")
+  app.add_option("--precision", options.precision,
+                 "fp32, bf16, or int8 (translation, for lockstep and edge)")
       ->one_of({"fp32", "bf16", "int8"})
       ->capture_default_str();
   if (!app.parse(arguments)) return kExitOk;

@@ -78,7 +78,20 @@ int ranks_per_host(const HostList& hosts, const HostArguments& arguments) {
   return slots;
 }
 
-void measure_steps(const PlanArguments& arguments, const HostList& hosts, PlanInputs& inputs) {
+// Makes a rank's part of a step half as large: by twice the ranks, or where the step follows these
+// by half of batch.per_rank.
+void halve_work(RunConfig& config, ComputeRequest& request) {
+  const std::optional<StepSizeKeys> size = config.task->step_size_keys();
+  if (!size || !size->per_rank->is_on()) {
+    request.of_ranks *= 2;
+    return;
+  }
+  const int64_t half = std::max<int64_t>(1, size->per_rank->per_rank / 2);
+  request.words.push_back(fmt::format("batch.per_rank={}", half));
+}
+
+void measure_steps(const PlanArguments& arguments, const HostList& hosts, RunConfig& config,
+                   PlanInputs& inputs) {
   ComputeRequest request{
       .remote = arguments.hosts.remote,
       .folder = arguments.folder.empty() ? fs::current_path().string() : arguments.folder,
@@ -105,7 +118,7 @@ void measure_steps(const PlanArguments& arguments, const HostList& hosts, PlanIn
   }
   inputs.facts = measure_compute(request);
   // Measures half the work as well, to separate what grows with the work from what does not.
-  request.of_ranks *= 2;
+  halve_work(config, request);
   log_info("taking steps of half as many targets");
   inputs.compute = make_compute_model(inputs.facts, measure_compute(request));
   inputs.compute_source = fmt::format("{} + {} steps measured on {}", arguments.steps,
@@ -136,6 +149,7 @@ void find_link(const PlanArguments& arguments, const HostList& hosts, PlanInputs
                                                 inputs.compute.bucket_bytes.end());
   const MeasuredLink measured = measure_network(probed, bucket, inputs.compute.gradient_bytes);
   inputs.link = measured.link;
+  inputs.link_at_least = hides_transfer(measured.small, measured.large);
   inputs.link_source = fmt::format(
       "fitted on sums of {} ({:.2f} ms) and {} ({:.2f} ms) among {} hosts",
       short_bytes(measured.small.bytes), measured.small.seconds * 1e3,
@@ -196,7 +210,7 @@ int plan(const Arguments& arguments) {
   inputs.ranks_per_host = ranks_per_host(hosts, parsed.hosts);
   inputs.evaluated_items = evaluated_items(config);
 
-  measure_steps(parsed, hosts, inputs);
+  measure_steps(parsed, hosts, config, inputs);
   find_link(parsed, hosts, inputs);
   const Plan made = make_plan(std::move(inputs));
   const std::string text = to_json(made).dump(1) + "\n";

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "commands/hub_input.h"
 #include "commands/prepare_labelled.h"
 #include "data/fetch/hub.h"
 #include "data/images/prepare_images.h"
+#include "data/labelled/table_pairs.h"
 #include "data/parallel/prepare_corpus.h"
 #include "data/parallel/wmt_corpus.h"
 #include "data/tokenize/published_vocabulary.h"
@@ -35,7 +38,9 @@ struct Options {
   FetchOptions fetch;
 
   PrepareImagesOptions images;
+  HubInput hub;
   std::string broken = "skip";
+  bool dry_run = false;
 };
 
 // Adds options of all ways to prepare.
@@ -86,19 +91,33 @@ CommandLine* add_catalogs(CommandLine& app, Options& o) {
       ->capture_default_str();
   const CommandOption packages =
       command->add_option("--packages-dir", o.catalogues.packages_folder, "folder of .deb files");
-  command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files")
-      ->excludes(packages);
+  const CommandOption folder =
+      command->add_option("--catalogs", o.catalogues.catalogues, "folder with .mo files");
+  folder->excludes(packages);
+  command
+      ->add_flag("--more", o.catalogues.more,
+                 "all packages with translated texts: catalogues, help, manuals, handbooks")
+      ->excludes(packages)
+      ->excludes(folder);
+  command
+      ->add_option("--max-package-mb", o.catalogues.most_package_megabytes,
+                   "of --more: larger packages are left out")
+      ->capture_default_str();
+  command->add_flag("--dry-run", o.dry_run, "of --more: say what would be fetched");
   return command;
 }
 
 CommandLine* add_text(CommandLine& app, Options& o) {
   CommandLine* command =
       app.add_subcommand("text", "any two files whose lines translate each other");
-  command->add_option("source", o.source, "text, plain or .gz")->required();
   command
-      ->add_option("target", o.target,
-                   "its translation, line by line (labels instead: lockstep prepare labelled)")
+      ->add_option("source", o.source,
+                   "text, plain or .gz; or hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face "
+                   "hub, alone")
       ->required();
+  command->add_option("target", o.target,
+                      "its translation, line by line (labels instead: lockstep prepare labelled)");
+  o.hub.add_options(*command);
   add_corpus_options(*command, o);
   add_split_options(*command, o);
   CommandOption dev =
@@ -145,8 +164,15 @@ CommandLine* add_images(CommandLine& app, Options& o) {
   CommandLine* command = app.add_subcommand(
       "images", "a tree train/CLASS/FILE.jpg, or archives of one, into shards to train on");
   PrepareImagesOptions& images = o.images;
-  command->add_option("input", images.input, "folder with train and val, or an archive")
+  command
+      ->add_option("input", images.input,
+                   "folder with train and val, an archive, or hf:datasets/OWNER/NAME[@REVISION] of "
+                   "the Hugging Face hub")
       ->required();
+  o.hub.add_options(*command);
+  command->add_option("--image", images.columns.image, "Parquet: column of the images");
+  command->add_option("--label", images.columns.label,
+                      "Parquet, metadata.csv and .jsonl: column of the labels");
   command->add_option("--out", images.out, "folder to write into")->required();
   command
       ->add_option("--resize", images.resize,
@@ -170,7 +196,63 @@ CommandLine* add_images(CommandLine& app, Options& o) {
   return command;
 }
 
-int prepare_them(PrepareImagesOptions options) {
+std::optional<ParallelFiles> files_of(const std::vector<std::string>& names) {
+  if (names.empty()) return std::nullopt;
+  return ParallelFiles{names[0], names[1]};
+}
+
+// Takes the pairs of a data set of the hub: train, validation and test, by their languages'
+// columns.
+PreparedCorpus prepare_pairs(const HubData& data, Options& o) {
+  const TemporaryFolder folder;
+  const std::string source = o.corpus.source_language, target = o.corpus.target_language;
+  const PairColumns columns =
+      find_pair_columns(data.folder / data.splits.front().files.front(), source, target);
+  TextSources sources;
+  for (const HubSplit& split : data.splits) {
+    const ParallelFiles files{folder.path() / (split.name + "." + source),
+                              folder.path() / (split.name + "." + target)};
+    std::vector<fs::path> tables;
+    for (const std::string& file : split.files) tables.push_back(data.folder / file);
+    if (split.name == "train") sources.train = files;
+    if (split.name == "validation") sources.dev = files;
+    if (split.name == "test") sources.test = files;
+    write_table_pairs(tables, columns, files);
+  }
+  if (sources.train.source.empty()) {
+    throw DataError("{}: no split train; --splits train=NAME", data.name());
+  }
+  const bool given = sources.dev || sources.test;
+  o.corpus.split.dev = o.dev_size.value_or(given ? 0 : 1000);
+  o.corpus.split.test = o.test_size.value_or(given ? 0 : 1000);
+  return prepare_text(sources, o.corpus);
+}
+
+PreparedCorpus prepare_text_input(Options& o) {
+  const auto data = o.hub.fetch(o.source, HubContent::kTables);
+  if (data && !o.target.empty()) {
+    throw ConfigError("prepare text: {}: a data set has both languages; expected no target",
+                      o.source);
+  }
+  if (!data && o.target.empty()) {
+    throw ConfigError("prepare text: {}: expected target, its translation line by line", o.source);
+  }
+  if (data) return prepare_pairs(*data, o);
+  return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
+                      o.corpus);
+}
+
+int prepare_them(PrepareImagesOptions options, const HubInput& hub) {
+  if (const auto data = hub.fetch(options.input.string(), HubContent::kImages)) {
+    options.input_name = data->name();
+    options.columns.class_names = data->class_names;
+    for (const HubSplit& split : data->splits) {
+      const std::string name = split.name == "validation" ? "val" : split.name;
+      for (const std::string& file : split.files) {
+        options.inputs.push_back({name, data->folder / file});
+      }
+    }
+  }
   ImagesManifest manifest = prepare_images(options);
   fmt::print("{}\n{} ready\n", describe_images(manifest), options.out.string());
   return kExitOk;
@@ -186,11 +268,6 @@ WmtOptions wmt_options(const Options& o) {
                  .fetch = o.fetch};
   out.fetch.download.stall_timeout = std::chrono::seconds(o.stall_seconds);
   return out;
-}
-
-std::optional<ParallelFiles> files_of(const std::vector<std::string>& names) {
-  if (names.empty()) return std::nullopt;
-  return ParallelFiles{names[0], names[1]};
 }
 
 // A number is how many subwords to learn; anything else names a vocabulary.
@@ -246,22 +323,25 @@ int prepare(const Arguments& arguments) {
   if (labelled.parsed()) return labelled.run();
   if (images->parsed()) {
     o.images.fail_on_broken = o.broken == "fail";
-    return prepare_them(o.images);
+    return prepare_them(o.images, o.hub);
   }
   if (wmt16->parsed() && !wmt16->has("--vocab")) o.vocabulary = "32768";
   finish_options(o);
   if (wmt16->parsed() && !o.corpus.vocabulary.empty()) {
     ConfigError error("prepare wmt16-en-de: --vocab {}: expected a number of subwords",
                       o.vocabulary);
-    error.set_advice("prepare text OUT/train.en OUT/train.de --out FOLDER --vocab " +
-                     o.vocabulary);
+    error.set_advice("prepare text OUT/train.en OUT/train.de --out FOLDER --vocab " + o.vocabulary);
     throw error;
+  }
+  if (catalogs->parsed() && o.dry_run) {
+    if (!o.catalogues.more) throw ConfigError("--dry-run: only with --more");
+    fmt::print("{}", plan_more(o.catalogues, o.corpus));
+    return kExitOk;
   }
   auto prepare_it = [&] {
     if (catalogs->parsed()) return prepare_catalogues(o.catalogues, o.corpus);
     if (wmt16->parsed()) return prepare_wmt16(wmt_options(o));
-    return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
-                        o.corpus);
+    return prepare_text_input(o);
   };
   print(prepare_it(), o.corpus.out);
   return kExitOk;

@@ -36,14 +36,17 @@ PrepareLabelledCommand::PrepareLabelledCommand(CommandLine& app) {
 }
 
 void PrepareLabelledCommand::add_source_options() {
-  CommandOption input = command_->add_option(
-      "input", options_.input, "a file, or a folder with train.csv or train/CLASS/*.txt and so on");
+  CommandOption input =
+      command_->add_option("input", options_.input,
+                           "a file, a folder with train.csv or train/CLASS/*.txt and so on, or "
+                           "hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face hub");
   auto given = [&](const char* name, std::vector<fs::path>& files) {
     command_->add_option(name, files, "files of that split, in place of input")->excludes(input);
   };
   given("--train", train_);
   given("--validation", validation_);
   given("--test", test_);
+  hub_.add_options(*command_);
   command_->add_option("--out", options_.out, "folder to write into")->required();
   command_
       ->add_option("--vocab", options_.vocabulary,
@@ -111,8 +114,19 @@ void PrepareLabelledCommand::finish_options() {
                                       : EmptyTexts::kKeep;
 }
 
+void PrepareLabelledCommand::take_data_set(const HubData& data) {
+  options_.input_name = data.name();
+  options_.class_names = data.class_names;
+  for (const HubSplit& split : data.splits) {
+    TextSplitInput& input = options_.splits.emplace_back(TextSplitInput{split.name, {}});
+    for (const std::string& file : split.files) input.files.push_back(data.folder / file);
+  }
+}
+
 int PrepareLabelledCommand::run() {
   finish_options();
+  const std::string input = options_.splits.empty() ? options_.input.string() : "";
+  if (auto data = hub_.fetch(input, HubContent::kTables)) take_data_set(*data);
   const std::string vocabulary = options_.vocabulary.string();
   if (hub_reference(vocabulary)) options_.vocabulary = find_model(vocabulary);
   const auto start = std::chrono::steady_clock::now();

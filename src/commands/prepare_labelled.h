@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "commands/command_line.h"
+#include "commands/hub_input.h"
 #include "data/labelled/prepare_labelled.h"
 
 namespace lockstep {
@@ -22,9 +23,11 @@ class PrepareLabelledCommand {
   void add_source_options();
   void add_column_options();
   void finish_options();
+  void take_data_set(const HubData& data);
 
   CommandLine* command_;
   PrepareLabelledOptions options_;
+  HubInput hub_;
   std::vector<fs::path> train_, validation_, test_;
   bool cased_ = false, uncased_ = false;
   std::string classes_, header_ = "auto", quotes_ = "auto", empty_ = "fail";

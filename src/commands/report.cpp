@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "launch/plan/plan.h"
+#include "report/answers/known_link.h"
 #include "report/answers/report_page.h"
 #include "report/answers/report_text.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::string out, price, bandwidth;
+  std::string out, price, bandwidth, doctor;
   double watts = 0, peak_tflops = 0;
   bool json = false;
 };
@@ -47,8 +48,9 @@ int report(const Arguments& arguments) {
   app.add_option("--peak-tflops", a.peak_tflops,
                  "of all ranks together in the run's precision, for the share of the peak (MFU)")
       ->non_negative();
-  app.add_option("--bandwidth", a.bandwidth,
-                 "of a host's link, where the run does not know: 1gbit");
+  app.add_option("--bandwidth", a.bandwidth, "of a host's link, as the cloud promises it: 5gbit");
+  app.add_option("--doctor", a.doctor,
+                 "what `lockstep doctor --json` printed of the run's hosts: the links as measured");
   app.add_flag("--json", a.json, "print report.json and write nothing");
   if (!app.parse(arguments)) return kExitOk;
 
@@ -57,6 +59,7 @@ int report(const Arguments& arguments) {
   if (!a.bandwidth.empty()) {
     options.link_bytes_per_second = parse_bandwidth(a.bandwidth, "--bandwidth");
   }
+  if (!a.doctor.empty()) options.measured_link = doctor_link_speed(a.doctor);
   const Report made = make_report({a.runs.begin(), a.runs.end()}, options);
   if (a.json) {
     fmt::print("{}\n", report_json(made).dump(2));

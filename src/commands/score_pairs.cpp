@@ -7,9 +7,8 @@
 #include "base/text.h"
 #include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
+#include "commands/translation_model.h"
 #include "metrics/perplexity.h"
-#include "tasks/uses.h"
-#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 
@@ -50,14 +49,11 @@ int score_pairs_command(const Arguments& arguments) {
   }
 
   prepare_process({});
-  SavedRun run = open_saved_run(local_run(words.front(), options), options);
-  const TranslationUse* model = run.config.task->translating();
-  if (model == nullptr) {
-    throw ConfigError("{}: its task is {}, not translation", words.front(), run.config.task_name);
-  }
+  const SavedRun run = open_saved_run(local_run(words.front(), options), options);
+  const TranslationUse& model = translation_of(run, words.front());
   double sum = 0;
   int64_t count = 0;
-  for (const ScoredPair& pair : model->score(source, target)) {
+  for (const ScoredPair& pair : model.score(source, target)) {
     print_pair(pair, tokens);
     sum += std::accumulate(pair.log_probability.begin(), pair.log_probability.end(), 0.0);
     count += std::ssize(pair.log_probability);

@@ -47,7 +47,7 @@ void write_news(Mirror& mirror, MetricsLog& log) {
 class MirrorObserver : public Observer {
  public:
   MirrorObserver(Mirror& mirror, const RunFolder& folder)
-      : mirror_(mirror), log_(folder.metrics()) {}
+      : mirror_(mirror), log_(folder.metrics(), "") {}
   void on_step(const StepRecord&) override { write_news(mirror_, log_); }
   void on_checkpoint(const CheckpointRecord& record) override {
     mirror_.add_checkpoint(record.step);
@@ -129,7 +129,7 @@ std::unique_ptr<Observer> SecondHome::observer(const RunFolder& folder) const {
 void SecondHome::finish(const RunFolder& folder, bool hurried) {
   if (!mirror_) return;
   mirror_->finish(hurried);
-  MetricsLog log(folder.metrics());
+  MetricsLog log(folder.metrics(), "");
   write_news(*mirror_, log);
 }
 

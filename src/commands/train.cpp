@@ -371,6 +371,10 @@ int train(const Arguments& arguments) {
     return kExitConfig;  // the host's first rank reports it
   }
   if (parsed.dry_run) {
+    if (auto keys = config.task->step_size_keys(); keys && keys->per_rank->is_on()) {
+      const bool found = config.training.fit_memory;  // of accumulate
+      keys->per_rank->settle(environment.size, found ? 1 : config.task->accumulate());
+    }
     if (environment.rank == 0) fmt::print("{}", config.to_toml());
     return kExitOk;
   }

@@ -8,21 +8,17 @@
 #include <iostream>
 
 #include "base/log.h"
-#include "commands/mirrored_run.h"
 #include "commands/process_setup.h"
+#include "commands/translation_model.h"
 #include "tasks/translator.h"
-#include "tasks/uses.h"
-#include "train/checkpoint/saved_run.h"
 
 namespace lockstep {
 
 namespace {
 
-struct TranslateArguments {
-  std::vector<std::string> words;
-  SavedRunOptions run;
+struct TranslateArguments : TranslationArguments {
   std::string input, output;
-  int64_t chunk = 1024, n_best = 0;
+  int64_t chunk = 1024;
   bool statistics = false;
 };
 
@@ -125,28 +121,19 @@ int translate(const Arguments& arguments) {
   TranslateArguments a;
   CommandLine app("Translates lines: standard input to standard output, or files.",
                   "lockstep translate");
-  app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
-  app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
+  add_translation_options(
+      app, a, "print so many translations a line: number of the line ||| text ||| score");
   app.add_option("--input", a.input, "a file of sentences (plain or .gz)");
   app.add_option("--output", a.output, "write the translations here, whole or not at all");
   app.add_option("--chunk", a.chunk, "lines that are sorted by length and translated together")
       ->positive()
       ->capture_default_str();
-  app.add_option("--n-best", a.n_best,
-                 "print so many translations a line: number of the line ||| text ||| score")
-      ->positive();
   app.add_flag("--statistics", a.statistics, "say at the end how fast it was, loading not counted");
   if (!app.parse(arguments)) return kExitOk;
-  a.run.words = take_settings(a.words);
-  if (a.words.size() != 1) throw ConfigError("translate: expected one run folder");
-
   prepare_process({});
-  SavedRun run = open_saved_run(local_run(a.words.front(), a.run), a.run);
-  const TranslationUse* model = run.config.task->translating();
-  if (model == nullptr) {
-    throw ConfigError("{}: its task is {}, not translation", a.words.front(), run.config.task_name);
-  }
-  LineTranslator translator(*model, a);
+  const std::string name = take_run("translate", a);
+  const SavedRun run = open_saved_run(name, a.run);
+  LineTranslator translator(translation_of(run, a.words.front()), a);
   if (a.input.empty()) {
     translator.run_standard_input();
   } else {

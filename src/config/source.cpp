@@ -181,6 +181,13 @@ void ConfigSource::set(const std::string& key, const std::string& value, const s
   entries_[key].order = ++set_;
 }
 
+bool ConfigSource::overrides(const std::string& key, const std::string& other) const {
+  const Entry& a = entries_.at(key);
+  const Entry& b = entries_.at(other);
+  auto source = [](const std::string& where) { return where.substr(0, where.find(':')); };
+  return a.order > b.order && source(a.where) != source(b.where);
+}
+
 std::string ConfigSource::place_of(const std::string& key) const {
   auto found = entries_.find(key);
   return found == entries_.end() ? name_ : found->second.where;

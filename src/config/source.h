@@ -57,6 +57,9 @@ class ConfigSource {
   std::string name_at(const std::string& key, const std::string& fallback);
 
   bool has(const std::string& key) const { return entries_.contains(key); }
+  // Returns whether `key` was set after `other` and somewhere else, as a word of the command line
+  // after a file. Both are set.
+  bool overrides(const std::string& key, const std::string& other) const;
   // Returns the place of a key ("nmt.toml:3:6"), or the name of the whole source if the key is
   // absent.
   std::string place_of(const std::string& key) const;

@@ -18,19 +18,19 @@ constexpr char kContextEnd = '\x04';
 // Reads words and strings of the file and checks each against the file's size first.
 class Reader {
  public:
-  explicit Reader(const fs::path& path) : path_(path), file_(path), bytes_(file_.bytes()) {
+  Reader(std::span<const std::byte> bytes, const std::string& name) : name_(name), bytes_(bytes) {
     uint32_t magic = word(0);
     swapped_ = magic == __builtin_bswap32(kMagic);
     if (magic != kMagic && !swapped_) {
-      throw DataError("{}: not a gettext catalogue: it starts with {:08x}, expected {:08x}",
-                      path_.string(), magic, kMagic);
+      throw DataError("{}: not a gettext catalogue: it starts with {:08x}, expected {:08x}", name_,
+                      magic, kMagic);
     }
   }
 
   uint32_t word(uint64_t offset) const {
     if (offset + 4 > bytes_.size()) {
       throw DataError("{}: offset {}: the file ends here, expected a number ({} bytes in all)",
-                      path_.string(), offset, bytes_.size());
+                      name_, offset, bytes_.size());
     }
     uint32_t value;
     std::memcpy(&value, bytes_.data() + offset, 4);
@@ -44,11 +44,11 @@ class Reader {
     uint64_t offset = word(descriptor + 4);
     if (offset + length + 1 > bytes_.size()) {
       throw DataError("{}: offset {}: names a text of {} bytes at {}, but the file has {} bytes",
-                      path_.string(), descriptor, length, offset, bytes_.size());
+                      name_, descriptor, length, offset, bytes_.size());
     }
     std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + offset, length);
     if (text.data()[length] != '\0') {
-      throw DataError("{}: offset {}: the text does not end with a NUL byte", path_.string(),
+      throw DataError("{}: offset {}: the text does not end with a NUL byte", name_,
                       offset + length);
     }
     return text;
@@ -58,30 +58,30 @@ class Reader {
   std::string_view text(uint64_t descriptor) const {
     std::string_view out = string(descriptor);
     if (std::optional<std::size_t> bad = invalid_utf8_at(out)) {
-      throw DataError("{}: offset {}: byte 0x{:02x} is not valid UTF-8", path_.string(),
+      throw DataError("{}: offset {}: byte 0x{:02x} is not valid UTF-8", name_,
                       word(descriptor + 4) + *bad, static_cast<unsigned char>(out[*bad]));
     }
     return out;
   }
 
  private:
-  fs::path path_;
-  MappedFile file_;
+  std::string name_;
   std::span<const std::byte> bytes_;
   bool swapped_ = false;
 };
 
 // The header gives the encoding of the other texts: "Content-Type: text/plain; charset=UTF-8".
-void require_utf8(const fs::path& path, std::string_view header) {
+void require_utf8(const std::string& name, std::string_view header) {
   std::string text = lower_ascii(header);
   std::size_t at = text.find("charset=");
   if (at == std::string::npos) {
-    throw DataError("{}: its header names no charset, expected UTF-8", path.string());
+    throw DataError("{}: its header names no charset, expected UTF-8", name);
   }
-  std::string_view name = std::string_view(text).substr(at + 8);
-  name = name.substr(0, name.find_first_of(" \t\r\n;"));
-  if (name == "utf-8" || name == "utf8" || name == "us-ascii" || name == "ascii") return;
-  throw DataError("{}: its charset is \"{}\", expected UTF-8", path.string(), name);
+  std::string_view charset = std::string_view(text).substr(at + 8);
+  charset = charset.substr(0, charset.find_first_of(" \t\r\n;"));
+  if (charset == "utf-8" || charset == "utf8" || charset == "us-ascii" || charset == "ascii")
+    return;
+  throw DataError("{}: its charset is \"{}\", expected UTF-8", name, charset);
 }
 
 MoEntry make_entry(std::string_view original, std::string_view translation) {
@@ -103,11 +103,16 @@ MoEntry make_entry(std::string_view original, std::string_view translation) {
 }  // namespace
 
 MoFile read_mo_file(const fs::path& path) {
-  Reader reader(path);
+  MappedFile file(path);
+  return parse_mo_file(file.bytes(), path.string());
+}
+
+MoFile parse_mo_file(std::span<const std::byte> bytes, const std::string& name) {
+  Reader reader(bytes, name);
   uint32_t revision = reader.word(4);
   // Minor revision 1 adds system-dependent strings. The tables that are read here stay the same.
   if (revision >> 16 > 1) {
-    throw DataError("{}: offset 4: revision {}.{} is not known, expected 0 or 1", path.string(),
+    throw DataError("{}: offset 4: revision {}.{} is not known, expected 0 or 1", name,
                     revision >> 16, revision & 0xffff);
   }
   uint64_t count = reader.word(8);
@@ -118,7 +123,7 @@ MoFile read_mo_file(const fs::path& path) {
   // The table is sorted, so the header (the empty message) comes first. It is read before all other
   // texts: another charset must be reported as such, not as a damaged byte.
   bool has_header = reader.string(originals).empty();
-  require_utf8(path, has_header ? reader.string(translations) : "");
+  require_utf8(name, has_header ? reader.string(translations) : "");
   out.header = reader.text(translations);
   for (uint64_t i = 1; i < count; ++i) {
     out.entries.push_back(

@@ -2,6 +2,8 @@
 // gettext manual defines them. Both byte orders are supported; the text must be UTF-8.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,5 +26,7 @@ struct MoFile {
 
 // Throws DataError with file and offset for a file that is damaged, not a catalogue or not UTF-8.
 MoFile read_mo_file(const fs::path& path);
+// Does the same for a catalogue in memory; `name` is for messages.
+MoFile parse_mo_file(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ enum class ParquetKind {
 };
 
 struct ParquetColumn {
-  std::string name;
+  std::string name;  // "translation.de": a text within a struct
   ParquetKind kind = ParquetKind::kOther;
   std::string type;  // Arrow's name of the type
 };

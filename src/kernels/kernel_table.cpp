@@ -5,6 +5,11 @@
 #include <unistd.h>
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -14,45 +19,29 @@
 
 namespace lockstep {
 namespace detail {
-#define LOCKSTEP_DECLARE(isa)               \
-  namespace isa {                           \
-  void fill_elementwise(Kernels& table);    \
-  void fill_gelu(Kernels& table);           \
-  void fill_layer_norm(Kernels& table);     \
-  void fill_attention(Kernels& table);      \
-  void fill_batch_norm(Kernels& table);     \
-  void fill_pooling(Kernels& table);        \
-  void fill_cross_entropy(Kernels& table);  \
-  void fill_embedding(Kernels& table);      \
-  void fill_decoding(Kernels& table);       \
-  void fill_update(Kernels& table);         \
-  void fill_sum(Kernels& table);            \
-  void fill_packed_product(Kernels& table); \
-  void fill_panel_packing(Kernels& table);  \
-  void fill_image(Kernels& table);          \
-  void fill_winograd(Kernels& table);       \
-  inline void fill(Kernels& table) {        \
-    fill_elementwise(table);                \
-    fill_gelu(table);                       \
-    fill_layer_norm(table);                 \
-    fill_attention(table);                  \
-    fill_batch_norm(table);                 \
-    fill_pooling(table);                    \
-    fill_cross_entropy(table);              \
-    fill_embedding(table);                  \
-    fill_decoding(table);                   \
-    fill_update(table);                     \
-    fill_sum(table);                        \
-    fill_packed_product(table);             \
-    fill_panel_packing(table);              \
-    fill_image(table);                      \
-    fill_winograd(table);                   \
-  }                                         \
+// The parts of a table: those that decoding needs, and, outside of the library that only decodes
+// (cmake/Edge.cmake), those of training.
+#define LOCKSTEP_DECODING_PARTS(F) \
+  F(elementwise)                   \
+  F(gelu) F(layer_norm) F(attention) F(embedding) F(decoding) F(packed_product) F(panel_packing)
+#ifdef LOCKSTEP_DECODING_KERNELS
+#define LOCKSTEP_PARTS(F) LOCKSTEP_DECODING_PARTS(F)
+#else
+#define LOCKSTEP_PARTS(F)    \
+  LOCKSTEP_DECODING_PARTS(F) \
+  F(batch_norm) F(pooling) F(cross_entropy) F(update) F(sum) F(image) F(winograd)
+#endif
+#define LOCKSTEP_DECLARE_PART(part) void fill_##part(Kernels& table);
+#define LOCKSTEP_CALL_PART(part) fill_##part(table);
+#define LOCKSTEP_DECLARE(isa)                                             \
+  namespace isa {                                                         \
+  LOCKSTEP_PARTS(LOCKSTEP_DECLARE_PART)                                   \
+  inline void fill(Kernels& table) { LOCKSTEP_PARTS(LOCKSTEP_CALL_PART) } \
   }
 LOCKSTEP_DECLARE(generic)
+#if defined(__x86_64__)
 LOCKSTEP_DECLARE(avx2)
 LOCKSTEP_DECLARE(avx512)
-#undef LOCKSTEP_DECLARE
 namespace avx512_dot {
 void fill_packed_product(Kernels& table);
 void fill_winograd(Kernels& table);
@@ -62,32 +51,48 @@ void fill_attention(Kernels& table);
 void fill_weight_gradient(Kernels& table);
 void fill_tile_convolution(Kernels& table);
 }  // namespace amx
+#elif defined(__aarch64__)
+namespace neon_dot {
+void fill_packed_product(Kernels& table);
+}
+#endif
+#undef LOCKSTEP_DECLARE
+#undef LOCKSTEP_DECLARE_PART
+#undef LOCKSTEP_CALL_PART
+#undef LOCKSTEP_PARTS
+#undef LOCKSTEP_DECODING_PARTS
 }  // namespace detail
 
 namespace {
 
 struct Tables {
-  Kernels generic, avx2, avx512, avx512_dot, amx;
+  Kernels generic, avx2, avx512, avx512_dot, amx, neon_dot;
   Tables() {
     detail::generic::fill(generic);
+    generic.isa = "generic";
+#if defined(__x86_64__)
     detail::avx2::fill(avx2);
     detail::avx512::fill(avx512);
-    generic.isa = "generic";
     avx2.isa = "avx2";
     avx512.isa = "avx512";
     avx512_dot = avx512;
-#if defined(__x86_64__)
     detail::avx512_dot::fill_packed_product(avx512_dot);
+#ifndef LOCKSTEP_DECODING_KERNELS
     detail::avx512_dot::fill_winograd(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
     amx = avx512_dot;
-#if defined(__x86_64__)
+#ifndef LOCKSTEP_DECODING_KERNELS
     detail::amx::fill_attention(amx);
     detail::amx::fill_weight_gradient(amx);
     detail::amx::fill_tile_convolution(amx);
 #endif
     amx.isa = "amx";
+#elif defined(__aarch64__)
+    neon_dot = generic;
+    detail::neon_dot::fill_packed_product(neon_dot);
+    neon_dot.isa = "neon_dot";
+#endif
   }
 };
 
@@ -133,14 +138,22 @@ bool supports_amx() {
 #endif
 }
 
+bool supports_neon_dot() {  // dot products of int8 quadruples
+#if defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
+
 const Kernels& default_kernels() {
   const char* name = std::getenv("LOCKSTEP_ISA");
   if (name != nullptr && *name != 0) {
     const Kernels* table = kernels_for(name);
     if (table == nullptr) {
       throw ConfigError(
-          "LOCKSTEP_ISA={}: expected generic, avx2, avx512, avx512_dot or amx, and one that this "
-          "CPU supports",
+          "LOCKSTEP_ISA={}: expected generic, avx2, avx512, avx512_dot, amx or neon_dot, and one "
+          "that this CPU supports",
           name);
     }
     return *table;
@@ -149,6 +162,7 @@ const Kernels& default_kernels() {
   if (supports_avx512_dot()) return *kernels_for("avx512_dot");
   if (supports_avx512()) return *kernels_for("avx512");
   if (supports_avx2()) return *kernels_for("avx2");
+  if (supports_neon_dot()) return *kernels_for("neon_dot");
   return *kernels_for("generic");
 }
 
@@ -164,6 +178,7 @@ const Kernels* kernels_for(const char* isa) {
   if (name == "avx512" && supports_avx512()) return &tables.avx512;
   if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
   if (name == "amx" && supports_amx()) return &tables.amx;
+  if (name == "neon_dot" && supports_neon_dot()) return &tables.neon_dot;
   return nullptr;
 }
 

@@ -136,7 +136,7 @@ struct AttentionTask {  // one head of one sentence
 };
 
 // Attention of single queries to keys that lie anywhere in memory: the rows of a decoder's cache
-// (models/packed_decoder.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1],
+// (decode/packed_decoder.cpp). Row r attends to keys[first[r]] ... keys[first[r] + count[r] - 1],
 // each the key of one position; its value begins value_offset elements after the key.
 template <class T>
 struct GatheredAttentionArgs {
@@ -176,7 +176,7 @@ struct TransposeKeysArgs {
 
 // Updates what is known of each row by the logits of `count` further ids: the log of
 // the sum of exp, and the `best` largest logits, where equal ones come in order of
-// their ids (models/candidates.h). A row starts with largest = -infinity, sum = 0 and
+// their ids (decode/candidates.h). A row starts with largest = -infinity, sum = 0 and
 // every value = -infinity.
 struct BestLogitsArgs {
   const float* logits;  // [rows, stride], of which `count` are used: the ids from first_id on
@@ -204,8 +204,10 @@ struct CrossEntropyArgs {
   uint8_t* correct;      // [rows]: whether the target is the first of the largest logits
 };
 
+inline constexpr int64_t kZeroToken = -1;  // has a row of zeros instead of a row of the table
+
 struct EmbeddingArgs {    // out = dropout(table[token] * scale + positions[position])
-  const int64_t* tokens;  // -1 stands for a row of zeros instead of a row of the table
+  const int64_t* tokens;  // or kZeroToken
   const int64_t* position;
   const float* table;
   const float* positions;
@@ -216,7 +218,7 @@ struct EmbeddingArgs {    // out = dropout(table[token] * scale + positions[posi
 };
 
 struct EmbeddingBackwardArgs {  // d_table[token] += dropout'(d_out) * scale, columns [begin, end)
-  const int64_t* tokens;        // -1 adds to no row
+  const int64_t* tokens;        // kZeroToken adds to no row
   int64_t count;
   const float* d_out;
   float* d_table;

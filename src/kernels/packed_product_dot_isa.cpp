@@ -5,6 +5,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "kernels/isa_math.h"
@@ -112,6 +114,48 @@ struct Int8Dot {
     sum += (IntLanes)multiply(x.odd, w.odd);
   }
 };
+#elif defined(__ARM_FEATURE_DOTPROD)
+// x - 128 is x with its highest bit changed, a signed byte; so the sums need no offset.
+struct Int8Dot {
+  using Sum = IntLanes;
+  using Weights = int8x16_t;
+  using Input = int8x16_t;
+  static Weights weights(const Group* w) { return vld1q_s8(reinterpret_cast<const int8_t*>(w)); }
+  static Input input(Group x) {
+    return vreinterpretq_s8_u32(vdupq_n_u32(static_cast<uint32_t>(x) ^ 0x80808080u));
+  }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum = (IntLanes)vdotq_s32((int32x4_t)sum, x, w);
+  }
+};
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+// Bytes with even and with odd numbers as 16-bit integers: two products of a group are added
+// exactly in 32 bits.
+struct Int8Dot {
+  struct Pair {
+    int16x8_t even, odd;
+  };
+  using Sum = IntLanes;
+  using Weights = Pair;
+  using Input = Pair;
+  static Weights weights(const Group* w) {
+    const int16x8_t all = vld1q_s16(reinterpret_cast<const int16_t*>(w));
+    return {vshrq_n_s16(vshlq_n_s16(all, 8), 8), vshrq_n_s16(all, 8)};
+  }
+  static Input input(Group x) {
+    const uint32_t bytes = x;
+    return {vreinterpretq_s16_u32(vdupq_n_u32(bytes & 0x00ff00ffu)),
+            vreinterpretq_s16_u32(vdupq_n_u32((bytes >> 8) & 0x00ff00ffu))};
+  }
+  // x w of the low and the high lanes are pairs of one group: neighbours are added.
+  static int32x4_t multiply(int16x8_t x, int16x8_t w) {
+    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(w)), vmull_high_s16(x, w));
+  }
+  static void add(Sum& sum, const Input& x, const Weights& w) {
+    sum += (IntLanes)multiply(x.even, w.even);
+    sum += (IntLanes)multiply(x.odd, w.odd);
+  }
+};
 #else
 struct Int8Dot {
   struct Four {
@@ -141,7 +185,11 @@ inline Lanes finished(const PackedProductArgs& a, Lanes sum, int64_t, int64_t co
   return a.bias == nullptr ? sum : sum + *reinterpret_cast<const Lanes*>(a.bias + column);
 }
 inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int64_t column) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  const IntLanes exact = sum;  // of x - 128
+#else
   const IntLanes exact = sum - *reinterpret_cast<const IntLanes*>(a.offset + column);
+#endif
   const Lanes scale = a.row_scale[row] * *reinterpret_cast<const Lanes*>(a.scale + column);
   return as_floats(exact) * scale + *reinterpret_cast<const Lanes*>(a.bias + column);
 }
@@ -237,9 +285,11 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   }
 }
 
-// The tile's sums take 24 of the 32 registers of AVX-512, elsewhere 8 of 16.
+// The tile's sums take 24 of the 32 registers of AVX-512, 16 of 32 of NEON, elsewhere 8 of 16.
 #if defined(__AVX512F__)
 constexpr int kTileRows = 6, kTileVectors = 4;
+#elif defined(__aarch64__)
+constexpr int kTileRows = 4, kTileVectors = 4;
 #else
 constexpr int kTileRows = 4, kTileVectors = 2;
 #endif

@@ -8,18 +8,16 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 
-ClassificationScores classification_scores(const Confusion& confusion, int64_t positive) {
+ClassificationScores classification_scores(const std::vector<ClassCounts>& counts,
+                                           int64_t positive) {
   ClassificationScores out;
   double items = 0, right = 0, classes = 0;
-  for (int64_t label = 0; label < confusion.size(); ++label) {
-    const ClassScore score = class_score(confusion, label);
-    const auto of_class = static_cast<double>(score.items);
-    double taken = 0;
-    for (int64_t other = 0; other < confusion.size(); ++other) {
-      taken += static_cast<double>(confusion.at(other, label));
-    }
-    const auto hits = static_cast<double>(confusion.at(label, label));
-    const PrecisionRecall own{score.precision, score.recall, share(2 * hits, of_class + taken)};
+  for (int64_t label = 0; label < std::ssize(counts); ++label) {
+    const ClassCounts& of = counts[static_cast<std::size_t>(label)];
+    const auto of_class = static_cast<double>(of.items), taken = static_cast<double>(of.taken);
+    const auto hits = static_cast<double>(of.right);
+    const PrecisionRecall own{share(hits, taken), share(hits, of_class),
+                              share(2 * hits, of_class + taken)};
     if (label == positive) out.binary = own;
     items += of_class;
     right += hits;
@@ -43,6 +41,18 @@ ClassificationScores classification_scores(const Confusion& confusion, int64_t p
   out.accuracy = share(right, items);
   out.micro = {out.accuracy, out.accuracy, out.accuracy};
   return out;
+}
+
+ClassificationScores classification_scores(const Confusion& confusion, int64_t positive) {
+  std::vector<ClassCounts> counts(static_cast<std::size_t>(confusion.size()));
+  for (int64_t label = 0; label < confusion.size(); ++label) {
+    counts[label].right = confusion.at(label, label);
+    for (int64_t other = 0; other < confusion.size(); ++other) {
+      counts[label].items += confusion.at(label, other);
+      counts[label].taken += confusion.at(other, label);
+    }
+  }
+  return classification_scores(counts, positive);
 }
 
 }  // namespace lockstep

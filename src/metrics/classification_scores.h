@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "metrics/confusion.h"
 
@@ -20,7 +21,17 @@ struct ClassificationScores {
   PrecisionRecall binary;    // of the class `positive` only
 };
 
-// REQUIRES: at least one item, and 0 <= positive < confusion.size().
+// What the scores are made of: for 1,000 classes 3,000 numbers, where a confusion matrix has a
+// million.
+struct ClassCounts {
+  int64_t items = 0;  // of the class
+  int64_t taken = 0;  // predicted as the class
+  int64_t right = 0;  // both
+};
+
+// `counts` are by label. REQUIRES: at least one item, and 0 <= positive < number of classes.
+ClassificationScores classification_scores(const std::vector<ClassCounts>& counts,
+                                           int64_t positive);
 ClassificationScores classification_scores(const Confusion& confusion, int64_t positive);
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ ClassScore class_score(const Confusion& confusion, int64_t label) {
   const auto right = static_cast<double>(confusion.at(label, label));
   if (out.items > 0) out.recall = right / static_cast<double>(out.items);
   if (taken > 0) out.precision = right / static_cast<double>(taken);
+  if (out.items + taken > 0) out.f1 = 2 * right / static_cast<double>(out.items + taken);
   return out;
 }
 

@@ -24,6 +24,7 @@ struct ClassScore {
   int64_t items = 0;
   double recall = 0;     // share of its items that were predicted right: its accuracy
   double precision = 0;  // share of the items predicted as this class that belong to it
+  double f1 = 0;         // harmonic mean of both
 };
 ClassScore class_score(const Confusion& confusion, int64_t label);
 

@@ -73,8 +73,9 @@ int64_t resized_side(int64_t crop, double share) {
   return static_cast<int64_t>(std::floor(static_cast<double>(crop) / share + 1e-6));
 }
 
+// A model that was never taught classes may have none.
 void read_labels(const Json& json, ClassifierFolder& out) {
-  const Json& labels = json.at("id2label");
+  const Json labels = json.value("id2label", Json::object());
   out.classes.resize(labels.size());
   for (const auto& [id, name] : labels.items()) out.classes.at(std::stoul(id)) = name;
 }

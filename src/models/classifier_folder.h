@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct ClassifierFolder {
   ImageModelConfig model;            // without settings that only training uses
-  std::vector<std::string> classes;  // by label
+  std::vector<std::string> classes;  // by label; empty: config.json names none
   int64_t size = 224;                // side of the network's input in pixels
   int64_t resize = 256;              // shorter side before the centre crop; 0: not resized
   std::string interpolation = "bilinear";

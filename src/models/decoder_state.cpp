@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/candidates.h"
 #include "nn/embedding.h"
 #include "nn/plain.h"
 
@@ -28,13 +29,14 @@ DecoderState::DecoderState(const Transformer& model,
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
   cache_ = make_padded_cache(std::move(memory));
-  for (int64_t token : primer) step(torch::full({rows_}, token, torch::kInt64).to(model.device()));
+  for (int64_t token : primer) step(std::vector<int64_t>(sources.size(), token));
   length_ = 0;
 }
 
-Tensor DecoderState::step(const Tensor& tokens) {
+void DecoderState::step(const std::vector<int64_t>& newest) {
   c10::InferenceMode inference;
-  TORCH_CHECK(tokens.size(0) == rows_, tokens.size(0), " tokens for ", rows_, " rows");
+  TORCH_CHECK(std::ssize(newest) == rows_, newest.size(), " tokens for ", rows_, " rows");
+  const Tensor tokens = torch::tensor(newest, torch::kInt64).to(model_.device());
   const int64_t place = positions_++;
   const Tensor position = torch::full_like(tokens, place);
   Tensor start = embed({tokens, position, model_.embedding_scale()}, model_.table(),
@@ -52,18 +54,19 @@ Tensor DecoderState::step(const Tensor& tokens) {
     x = model_.feed_forward({inner, model_.norm_after_decoder_layer(i)}, x, {}, context);
   }
   ++length_;
-  return x.normed;
+  output_ = x.normed;
 }
 
-Candidates DecoderState::best(const Tensor& output, int64_t per_row,
-                              const std::vector<int32_t>& excluded) const {
+Candidates DecoderState::best(int64_t per_row, const std::vector<int32_t>& excluded) {
   c10::InferenceMode inference;
-  return best_candidates(normalised_logits(output), per_row, excluded);
+  return best_candidates(normalised_logits(output_), per_row, excluded);
 }
 
-Tensor DecoderState::logits(const Tensor& output) const {
+std::vector<float> DecoderState::logits() {
   c10::InferenceMode inference;
-  return normalised_logits(output).cpu();
+  const Tensor all = normalised_logits(output_).cpu().contiguous();
+  const float* first = all.const_data_ptr<float>();
+  return {first, first + all.numel()};
 }
 
 Tensor DecoderState::normalised_logits(const Tensor& output) const {

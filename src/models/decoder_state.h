@@ -1,5 +1,5 @@
 // Declares the decoder that uses the operations of training, on any device. It is the reference for
-// the one that reads packed weights (models/packed_decoder.cpp).
+// the one that reads packed weights (decode/packed_decoder.cpp).
 #pragma once
 
 #include <torch/types.h>
@@ -8,7 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "models/decoder.h"
+#include "decode/decoder.h"
+#include "models/transformer.h"
 
 namespace lockstep {
 
@@ -39,15 +40,15 @@ std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
 class DecoderState : public Decoder {
  public:
   // Encodes `sources` (in the form of TranslationInput's, not empty) and starts one row for each.
-  // Reads the tokens of `primer` first. Runs in inference mode; `model` must outlive the state. Use it from one thread at a time.
+  // Reads the tokens of `primer` first. Runs in inference mode; `model` must outlive the state. Use
+  // it from one thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
                const Numerics& numerics, const std::vector<int64_t>& primer,
                std::vector<int32_t> suppressed = {});
 
-  torch::Tensor step(const torch::Tensor& tokens) override;
-  Candidates best(const torch::Tensor& output, int64_t per_row,
-                  const std::vector<int32_t>& excluded) const override;
-  torch::Tensor logits(const torch::Tensor& output) const override;
+  void step(const std::vector<int64_t>& tokens) override;
+  Candidates best(int64_t per_row, const std::vector<int32_t>& excluded) override;
+  std::vector<float> logits() override;
   void select(const std::vector<int32_t>& rows) override;
 
   int64_t rows() const { return rows_; }
@@ -62,6 +63,7 @@ class DecoderState : public Decoder {
   int64_t rows_ = 0, length_ = 0;
   int64_t positions_ = 0;  // used so far: length_, plus the primer
   std::unique_ptr<DecoderCache> cache_;
+  torch::Tensor output_;  // of the newest step, [rows, d_model] in the compute type
 };
 
 }  // namespace lockstep

@@ -71,6 +71,28 @@ Tensor as_fp32(const TensorFile& file, const std::string& name, const std::vecto
   return load(entry, DType::kF32, at::kFloat, shape);
 }
 
+// Returns the size of our vocabulary. Where theirs is larger, <pad> is the first id behind it.
+int64_t own_vocabulary(const ExportedIds& ids) {
+  return ids.pad == ids.bos ? ids.vocabulary : ids.pad;
+}
+
+// Returns the factor of the residual stream that makes norms with the epsilon of transformers
+// compute what ours do.
+double residual_scale(const TransformerConfig& config) {
+  const bool same = std::abs(config.norm_epsilon - kNormEpsilon) <= 1e-12;
+  return same ? 1 : std::sqrt(kNormEpsilon / config.norm_epsilon);
+}
+
+// Returns the factor of one of their tensors. What adds to the residual stream is scaled with it;
+// the decoder's last norm takes the table's factor back, for the logits.
+double scale_of(const std::string& theirs, double residual) {
+  const bool adds = theirs.find(".out_proj.") != std::string::npos ||
+                    theirs.find(".fc2.") != std::string::npos || theirs == "model.shared.weight" ||
+                    theirs.find(".embed_positions.") != std::string::npos;
+  if (adds) return residual;
+  return theirs.starts_with("model.decoder.layer_norm.") ? 1 / residual : 1;
+}
+
 const char* torch_type(const std::string& precision) {
   return precision == "bf16" ? "bfloat16" : "float32";
 }
@@ -79,19 +101,24 @@ const char* torch_type(const std::string& precision) {
 
 ExportedIds exported_ids(const TransformerConfig& config, int64_t vocabulary, int64_t bos,
                          int64_t eos) {
+  if (config.starts_with_zero()) {
+    return {vocabulary + 1 + kLanguageCodes, vocabulary, eos, vocabulary, bos, vocabulary + 1};
+  }
   if (config.pre_norm()) return {vocabulary, bos, eos, bos, bos};
   return {vocabulary + 1, vocabulary, eos, vocabulary, bos};
 }
 
 void check_exportable(const TransformerConfig& config) {
+  if (config.pre_norm()) return;
   if (config.starts_with_zero()) {
     throw ConfigError(
-        "model.start = zero cannot be exported: no class of transformers starts from a zero vector "
-        "and then predicts <s>; expected model.start = bos");
+        "model.start = zero with model.norm = post cannot be exported: Marian's <pad> must be the "
+        "last id; expected model.norm = pre, or model.start = bos");
   }
-  if (std::abs(config.norm_epsilon - kNormEpsilon) > 1e-12) {
+  if (residual_scale(config) != 1) {
     throw ConfigError(
-        "model.norm_epsilon = {:g} cannot be exported: the layer norms of transformers have {:g}",
+        "model.norm_epsilon = {:g} with model.norm = post cannot be exported: the layer norms of "
+        "transformers have {:g}",
         config.norm_epsilon, kNormEpsilon);
   }
 }
@@ -106,23 +133,33 @@ void write_hugging_face_weights(const fs::path& path, const Transformer& model,
   const Tensor table = model.table().value.cpu();
   const Tensor positions = model.positions(kPositions).narrow(0, 0, kPositions).cpu().contiguous();
   Tensor first = positions.clone();
-  if (model.config().pre_norm()) {
-    out.add("model.shared.weight", table);
+  const double residual = residual_scale(model.config());
+  auto add = [&](const std::string& name, const Tensor& value) {
+    const double scale = scale_of(name, residual);
+    out.add(name, scale == 1 ? value : value * scale);
+  };
+  if (ids.vocabulary == table.size(0)) {
+    add("model.shared.weight", table);
   } else {
-    out.add("model.shared.weight", torch::cat({table, torch::zeros({1, d})}));
-    first[0] += table[ids.bos] * std::sqrt(static_cast<double>(d));
+    Tensor behind = torch::zeros({ids.vocabulary - table.size(0), d});
     Tensor bias = torch::zeros({1, ids.vocabulary});
-    bias[0][ids.pad] = kNeverLogit;
+    bias.narrow(1, table.size(0), behind.size(0)).fill_(kNeverLogit);
+    if (ids.starts_with_zero()) {
+      behind[ids.prefix - table.size(0)] = table[ids.bos];
+    } else {
+      first[0] += table[ids.bos] * std::sqrt(static_cast<double>(d));
+    }
+    add("model.shared.weight", torch::cat({table, behind}));
     out.add("final_logits_bias", bias);
   }
   if (precision != "int8") {  // lockstep computes them
-    out.add("model.encoder.embed_positions.weight", positions);
-    out.add("model.decoder.embed_positions.weight", first);
+    add("model.encoder.embed_positions.weight", positions);
+    add("model.decoder.embed_positions.weight", first);
   }
   for (const WeightPlace& place : transformer_places(parameters)) {
     const Parameter* ours = parameters.find(place.ours);
-    out.add(place.theirs, ours == nullptr ? torch::zeros({place.rows})
-                                          : ours->value.cpu().narrow(0, place.begin, place.rows));
+    add(place.theirs, ours == nullptr ? torch::zeros({place.rows})
+                                      : ours->value.cpu().narrow(0, place.begin, place.rows));
   }
   write_tensor_file(path, out.entries(), {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}});
 }
@@ -161,13 +198,16 @@ Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids
                {"eos_token_id", ids.eos},
                {"decoder_start_token_id", ids.start},
                {"forced_eos_token_id", nullptr}};
+  if (ids.starts_with_zero()) json["forced_bos_token_id"] = ids.bos;
   if (!pre) json["decoder_vocab_size"] = ids.vocabulary;
   // Holds what the keys above do not say; only lockstep reads it.
   json["lockstep"] = {{"version", LOCKSTEP_VERSION},
                       {"precision", precision},
-                      {"vocabulary", pre ? ids.vocabulary : ids.vocabulary - 1},
+                      {"vocabulary", own_vocabulary(ids)},
                       {"norm", config.norm},
+                      {"norm_epsilon", config.norm_epsilon},
                       {"positions", config.positions},
+                      {"start", config.start},
                       {"vocabulary_multiple", config.vocabulary_multiple}};
   return json;
 }
@@ -199,6 +239,9 @@ HuggingFaceModel read_hugging_face_config(const fs::path& folder) {
     config.relu_dropout = json.at("activation_dropout");
     config.norm = own.at("norm");
     config.positions = own.at("positions");
+    // Exports of before these could differ have neither.
+    config.norm_epsilon = own.value("norm_epsilon", kNormEpsilon);
+    config.start = own.value("start", std::string("bos"));
     config.vocabulary_multiple = own.at("vocabulary_multiple");
     out.vocabulary = own.at("vocabulary");
     out.precision = own.at("precision");
@@ -217,15 +260,18 @@ void read_hugging_face_weights(const fs::path& folder, Parameters& parameters) {
   const TensorFile file(folder / "model.safetensors");
   const Parameter& table = *parameters.find("embedding.weight");
   std::vector<int64_t> table_shape = table.shape;
-  // There is one row more when Marian's <pad> is there.
-  if (file.find("final_logits_bias") != nullptr) ++table_shape[0];
-  table.value.detach().copy_(
-      as_fp32(file, "model.shared.weight", table_shape).narrow(0, 0, table.shape[0]));
+  // Rows behind ours have a bias.
+  if (const TensorEntry* bias = file.find("final_logits_bias")) table_shape[0] = bias->shape.at(1);
+  const double residual = residual_scale(read_hugging_face_config(folder).config);
+  auto load = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    const Tensor value = as_fp32(file, name, shape);
+    const double scale = scale_of(name, residual);
+    return scale == 1 ? value : value / scale;
+  };
+  table.value.detach().copy_(load("model.shared.weight", table_shape).narrow(0, 0, table.shape[0]));
   for (const WeightPlace& place : transformer_places(parameters)) {
     const Parameter& ours = *parameters.find(place.ours);
-    ours.value.detach()
-        .narrow(0, place.begin, place.rows)
-        .copy_(as_fp32(file, place.theirs, place.shape));
+    ours.value.detach().narrow(0, place.begin, place.rows).copy_(load(place.theirs, place.shape));
   }
   parameters.refresh_low();
 }

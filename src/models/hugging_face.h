@@ -10,6 +10,13 @@
 // vector of zeros and the last id. The exported table therefore has one row more than ours, of
 // zeros and with a bias that rules it out, and the vector of <s>, with which our decoder starts, is
 // added to the first of the decoder's positions.
+//
+// With start = "zero" (pre-norm only) the table has rows behind ours: one of zeros, from which the
+// decoder starts and with which it pads, and those of M2M100's language codes. The first of these
+// is a copy of <s>, because M2M100's tokenizer can put a code before each source, where <s>
+// belongs. No row behind ours is ever produced: their logits have a bias. A norm_epsilon other than
+// that of transformers is folded into the weights of a pre-norm network: norms see c * x where ours
+// see x, c^2 being the ratio of the two.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +33,14 @@ namespace lockstep {
 struct ExportedIds {
   int64_t vocabulary = 0;  // rows of the exported table
   int64_t pad = 0, eos = 1, start = 2;
-  int64_t bos = 2;  // id of ours with which the decoder starts
+  int64_t bos = 2;      // id of ours with which the decoder starts
+  int64_t prefix = -1;  // id before each source, a copy of bos; -1: sources begin with their pieces
+
+  bool starts_with_zero() const { return prefix >= 0; }
 };
+
+// The codes of M2M100's tokenizer with language_codes = "wmt21", in their order.
+inline constexpr int64_t kLanguageCodes = 8;
 // `bos` and `eos` are ids of our vocabulary, which has `vocabulary` pieces.
 ExportedIds exported_ids(const TransformerConfig& config, int64_t vocabulary, int64_t bos,
                          int64_t eos);

@@ -156,7 +156,7 @@ struct Found {
   const Marker* marker;
   std::string prefix;  // before the marker in the file's names
 };
-std::optional<Found> find_marker(const TensorFile& file) {
+std::optional<Found> find_marker(const WeightFiles& file) {
   for (const Marker& marker : kMarkers) {
     for (const TensorEntry& entry : file.entries()) {
       if (!entry.name.ends_with(marker.name)) continue;
@@ -217,9 +217,9 @@ std::vector<WeightPlace> weight_places(WeightFlavour flavour, const Parameters& 
   return out;
 }
 
-bool holds_image_weights(const TensorFile& file) { return find_marker(file).has_value(); }
+bool holds_image_weights(const WeightFiles& file) { return find_marker(file).has_value(); }
 
-NamedTensors name_tensors(const TensorFile& file) {
+NamedTensors name_tensors(const WeightFiles& file) {
   const std::optional<Found> found = find_marker(file);
   if (!found) {
     DataError error("{}: neither a ResNet nor a ViT of torchvision, timm or transformers",

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/tensor_file.h"
+#include "formats/weight_files.h"
 #include "models/weight_transfer.h"
 #include "nn/parameters.h"
 
@@ -37,9 +37,9 @@ struct NamedTensors {
   std::vector<std::string> order;                     // the names in the order of the file
 };
 // Whether the file holds a ResNet or a ViT by such names.
-bool holds_image_weights(const TensorFile& file);
+bool holds_image_weights(const WeightFiles& file);
 // Throws DataError when it does not.
-NamedTensors name_tensors(const TensorFile& file);
+NamedTensors name_tensors(const WeightFiles& file);
 // Describes the contents for messages: "a ResNet-50", "a ViT of width 768 with 12 blocks".
 std::string describe_weights(const NamedTensors& named);
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/tensor_file.h"
+#include "formats/weight_files.h"
 #include "models/vit.h"
 
 namespace lockstep {
@@ -26,8 +27,9 @@ bool is_ignored(const std::string& name) {
 // Decides what is copied where before anything is copied.
 class Reader {
  public:
-  Reader(const TensorFile& file, const Parameters& parameters)
-      : file_(file), parameters_(parameters), named_(name_tensors(file)) {
+  Reader(const WeightFiles& file, const Parameters& parameters, const HeadPlan& head)
+      : file_(file), parameters_(parameters), head_(head), named_(name_tensors(file)) {
+    if (!head.note.empty()) read_.notes.push_back(head.note);
     read_.file = file.path();
     read_.flavour = named_.flavour;
     read_.holds = describe_weights(named_);
@@ -81,6 +83,10 @@ class Reader {
     Tensor to = own.value.narrow(0, place.begin, place.rows);
     if (entry->shape == place.shape || entry->shape == own.shape) {
       copies_.push_back({to, as_fp32(file_.path(), *entry)});
+      if (place.is_head && !head_.rows.empty()) {
+        Tensor& from = copies_.back().from;
+        from = from.index_select(0, torch::tensor(head_.rows, torch::kInt64));
+      }
     } else if (place.ours == "pos_embed" && is_other_grid(*entry, own.shape)) {
       copies_.push_back({to, resized_positions(*entry, own.shape)});
     } else {
@@ -91,6 +97,7 @@ class Reader {
 
   // A head for other classes is replaced; one of another width belongs to another network.
   bool keeps_own_head(const WeightPlace& place, const TensorEntry* entry) {
+    if (head_.fresh) return true;
     if (entry != nullptr && (entry->shape == place.shape || entry->shape.empty())) return false;
     if (entry != nullptr && entry->shape.size() == 2 && entry->shape[1] != place.shape[1]) {
       return false;
@@ -132,8 +139,9 @@ class Reader {
     throw error;
   }
 
-  const TensorFile& file_;
+  const WeightFiles& file_;
   const Parameters& parameters_;
+  const HeadPlan& head_;
   NamedTensors named_;
   ImageWeightsRead read_;
   std::vector<Copy> copies_;
@@ -169,24 +177,68 @@ void check_config(const fs::path& path, const ImageModel& model, ImageWeightsRea
   }
 }
 
+// Whether the names of the classes say nothing: "LABEL_3" of transformers, or numbers.
+bool are_numbers(const std::vector<std::string>& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const std::string number = std::to_string(i);
+    if (classes[i] != number && classes[i] != "LABEL_" + number) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
+HeadPlan plan_head(const std::vector<std::string>& there, const std::vector<std::string>& here,
+                   const std::string& rule) {
+  HeadPlan out;
+  if (rule == "new") {
+    return {.fresh = true, .rows = {}, .note = "last layer as initialised (model.head = new)"};
+  }
+  if (there.size() != here.size() || there == here) return out;
+  std::map<std::string, int64_t> labels;
+  for (std::size_t i = 0; i < there.size(); ++i) labels[there[i]] = static_cast<int64_t>(i);
+  for (const std::string& name : here) {
+    const auto found = labels.find(name);
+    if (found != labels.end()) out.rows.push_back(found->second);
+  }
+  if (out.rows.size() == here.size()) {
+    out.note = fmt::format("last layer kept: the same {} classes in another order", here.size());
+    return out;
+  }
+  out.rows.clear();
+  if (are_numbers(there)) {
+    out.note = fmt::format(
+        "last layer kept, as there its {} classes are numbers; model.head=new begins it anew",
+        there.size());
+    return out;
+  }
+  const auto differs = static_cast<std::size_t>(
+      std::mismatch(there.begin(), there.end(), here.begin()).first - there.begin());
+  const std::string what =
+      fmt::format("class {} is \"{}\" there, \"{}\" here", differs, there[differs], here[differs]);
+  out.fresh = rule != "keep";
+  out.note = out.fresh ? "last layer as initialised: " + what + "; model.head=keep takes it anyway"
+                       : "last layer kept (model.head = keep), though " + what;
+  return out;
+}
+
 fs::path image_weights_file(const fs::path& source) {
-  const fs::path file = fs::is_directory(source) ? source / "model.safetensors" : source;
-  if (!fs::is_regular_file(file) || file.extension() != ".safetensors") return {};
-  return holds_image_weights(TensorFile(file)) ? file : fs::path();
+  const fs::path file = fs::is_directory(source) ? find_weight_file(source) : source;
+  if (!fs::is_regular_file(file)) return {};
+  if (!fs::is_directory(source) && file.extension() != ".safetensors") return {};
+  return holds_image_weights(WeightFiles(file)) ? file : fs::path();
 }
 
 ImageWeightsRead read_image_weights(const fs::path& source, const ImageModel& model,
-                                    Parameters& parameters) {
+                                    Parameters& parameters, const HeadPlan& head) {
   torch::NoGradGuard no_grad;
-  const TensorFile file(fs::is_directory(source) ? source / "model.safetensors" : source);
+  const WeightFiles file(fs::is_directory(source) ? find_weight_file(source) : source);
   const fs::path config = file.path().parent_path() / "config.json";
   ImageWeightsRead checked;
   if (name_tensors(file).flavour == WeightFlavour::kHuggingFace && fs::exists(config)) {
     check_config(config, model, checked);
   }
-  ImageWeightsRead read = Reader(file, parameters).run();
+  ImageWeightsRead read = Reader(file, parameters, head).run();
   read.notes.insert(read.notes.end(), checked.notes.begin(), checked.notes.end());
   parameters.refresh_low();
   return read;

@@ -123,8 +123,7 @@ void read_shape(const Settings& settings, const ClassDefaults& defaults, Publish
   c.decoder_layers = settings.size("decoder_layers", 12);
   c.feed_forward = settings.common_size("encoder_ffn_dim", "decoder_ffn_dim", 4096);
   c.dropout = settings.share("dropout", 0.1);
-  c.attention_dropout =
-      settings.share("attention_dropout", model.type == "marian" ? 0.0 : 0.1);
+  c.attention_dropout = settings.share("attention_dropout", model.type == "marian" ? 0.0 : 0.1);
   c.relu_dropout = settings.share("activation_dropout", 0);
   c.activation = activation_of(settings, defaults.activation);
   c.variant.scale_embedding = settings.of_network("scale_embedding", defaults.scales);

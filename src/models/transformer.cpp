@@ -277,7 +277,6 @@ double Transformer::embedding_scale() const {
   return config_.variant.scale_embedding ? std::sqrt(static_cast<double>(config_.d_model)) : 1.0;
 }
 
-
 Tensor Transformer::positions(int64_t count) const {
   std::lock_guard lock(positions_mutex_);
   if (!positions_.defined() || positions_.size(0) < count) {

@@ -33,7 +33,7 @@ namespace lockstep {
 
 // What only networks that others published have (models/published_model.h): no key sets it.
 struct PublishedVariant {
-  bool scale_embedding = true;   // by sqrt(d_model)
+  bool scale_embedding = true;    // by sqrt(d_model)
   bool own_source_table = false;  // the encoder embeds with a table of its own
   bool own_output_table = false;  // the logits have a table of their own
   bool output_bias = false;       // the logits have a bias, which is not trained
@@ -92,8 +92,8 @@ struct TransformerConfig {
   void check() const;
 };
 
-// Returns the positions that such a network adds, fp32 [count, d_model]; row 0 is a sentence's first
-// token.
+// Returns the positions that such a network adds, fp32 [count, d_model]; row 0 is a sentence's
+// first token.
 torch::Tensor computed_positions(const TransformerConfig& config, int64_t count,
                                  torch::Device device = torch::kCPU);
 

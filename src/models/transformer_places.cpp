@@ -54,7 +54,8 @@ class TransformerPlaces {
     add(theirs + "self_attn_layer_norm", ours + "norm1", 0, width_);
     if (decoder) {
       add_projections(theirs, ours + "cross.query", {"encoder_attn.q_proj"});
-      add_projections(theirs, ours + "cross.memory", {"encoder_attn.k_proj", "encoder_attn.v_proj"});
+      add_projections(theirs, ours + "cross.memory",
+                      {"encoder_attn.k_proj", "encoder_attn.v_proj"});
       add(theirs + "encoder_attn.out_proj", ours + "cross.out", 0, width_);
       add(theirs + "encoder_attn_layer_norm", ours + "norm2", 0, width_);
     }

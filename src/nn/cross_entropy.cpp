@@ -177,11 +177,10 @@ CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Out
   }
   const bool gradient =
       at::GradMode::is_enabled() && (hidden.requires_grad() || table.value.requires_grad());
-  variable_list out =
-      FusedCrossEntropy::apply(hidden, table.value,
-                               UsedOutput{table.as(numerics.compute),
-                                          bias_as(output, numerics.compute)},
-                               targets, LossOptions{smoothing, gradient, numerics.loss_scale});
+  variable_list out = FusedCrossEntropy::apply(
+      hidden, table.value,
+      UsedOutput{table.as(numerics.compute), bias_as(output, numerics.compute)}, targets,
+      LossOptions{smoothing, gradient, numerics.loss_scale});
   return {out[0], out[1], out[2]};
 }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "kernels/kernel_table.h"
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
@@ -32,7 +33,6 @@ torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device
 // if they require one. The token kZeroToken has a vector of zeros instead of a row of the table.
 // Always reads the fp32 table. The fused path adds its gradient in place, touching only the rows of
 // the tokens that occur, in an order that does not depend on the number of threads.
-inline constexpr int64_t kZeroToken = -1;
 struct EmbeddingInput {
   torch::Tensor tokens, position;
   std::optional<double> scale = {};  // absent: sqrt(width)

@@ -115,6 +115,10 @@ std::vector<SweptKey> values_of_all(const SweepConfig& config) {
   ConfigSource source = ConfigSource::from_file(config.base);
   const std::vector<WrittenEntry> base = source.take_below("");
   for (const std::string& key : config.sweep.per_rank) {
+    if (key == "batch.per_rank") {
+      throw ConfigError("{}: sweep.per_rank: batch.per_rank is of a rank already: leave it out",
+                        config.place("sweep.per_rank"));
+    }
     auto has_key = [&](const auto& entry) { return entry.key == key; };
     if (std::any_of(out.begin(), out.end(), has_key)) continue;
     if (auto found = std::find_if(base.begin(), base.end(), has_key); found != base.end()) {

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "models/classifier_folder.h"
-#include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 
 namespace lockstep {
@@ -21,6 +20,13 @@ constexpr int64_t kStepsAhead = 32;  // whose images are fetched from other mach
 struct ModelSection {
   ImageClassificationConfig& config;
   void describe(Fields& f) {
+    f("source", &config.source, InputPath{},
+      "what it begins with: a folder of transformers or timm (config.json, weights), or "
+      "hf:OWNER/NAME[@REVISION] from the Hugging Face hub; it then says name, stem, patch, pool "
+      "and norm_epsilon; empty: a new network");
+    f("head", &config.head, OneOf{{"auto", "keep", "new"}},
+      "the last layer of a source; auto: kept where the classes have the same names, or none; "
+      "keep: wherever they are as many");
     config.model.describe(f);
     f("sync_batch_norm", &config.sync_batch_norm, Any{},
       "batch norms take their statistics over the images of all ranks; false: of each rank's own");
@@ -41,7 +47,12 @@ struct ImageLossSection {
 std::vector<std::string> saved_classes(const fs::path& folder) {
   const fs::path file = folder / kClassesFile;
   if (!fs::exists(file) && is_classifier_folder(folder)) {
-    return read_classifier_folder(folder).classes;
+    std::vector<std::string> classes = read_classifier_folder(folder).classes;
+    if (!classes.empty()) return classes;
+    DataError error("{}: no id2label: it was not taught classes",
+                    (folder / "config.json").string());
+    error.set_advice("training can begin with it: model.source=" + folder.string());
+    throw error;
   }
   try {
     return nlohmann::json::parse(read_file(file)).get<std::vector<std::string>>();
@@ -53,7 +64,9 @@ std::vector<std::string> saved_classes(const fs::path& folder) {
 }  // namespace
 
 void ImageBatchConfig::describe(Fields& f) {
-  f("images", &images, AtLeast{1}, "images of one optimizer step, all ranks together");
+  f("images", &images, AtLeast{0},
+    "images of one optimizer step, all ranks together; 0: by per_rank");
+  per_rank.describe(f, "images");
   f("accumulate", &accumulate, AtLeast{1},
     "micro-batches that each rank adds up in one step; batch norms see each by itself");
   f("drop_last", &drop_last, Any{}, "leave out the last step of an epoch when it is not full");
@@ -108,17 +121,20 @@ void ImageClassification::describe(Fields& f) {
 
 void ImageClassification::open(const TaskContext& context) {
   context_ = context;
+  const fs::path source = choose_network();
   check_images_config(config_.images);
   if (context.run_folder.empty()) {
     open_data();
   } else {
     classes_ = saved_classes(context.run_folder);
   }
+  positive_class();  // throws for an unknown name
   model_ = make_image_model(config_.model, std::ssize(classes_), config_.images.size, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
   if (config_.sync_batch_norm && context.world != nullptr && context.world->size() > 1) {
     sum_over_ranks_ = [world = context.world](torch::Tensor& sums) { world->all_reduce_sum(sums); };
   }
+  if (!source.empty()) begin_with(source);
   check_sizes();
 }
 
@@ -134,7 +150,10 @@ void ImageClassification::open_data() {
                              .threads = loader_threads(),
                              .compute = context_.numerics.compute,
                              .device = context_.device};
-  const ImageEpochs::Options steps{context_.seed, config_.batch.images};
+  ImageBatchConfig& batch = config_.batch;
+  step_images_ = batch.per_rank.is_on() ? batch.per_rank.settle(context_.ranks, batch.accumulate)
+                                        : batch.images;
+  const ImageEpochs::Options steps{context_.seed, step_images_};
   if (apart) {
     ImagePlaces places = train_->divide();
     const int rank = context_.world == nullptr ? 0 : context_.world->rank();
@@ -151,36 +170,27 @@ void ImageClassification::open_data() {
 void ImageClassification::check_steps() {
   const ImageBatchConfig& batch = config_.batch;
   const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
-  if (batch.images < ranks * batch.accumulate) {
+  if (step_images_ < ranks * batch.accumulate) {
     throw ConfigError(
         "batch.images: {} image{} a step are too few for {} rank{} with {} micro-batch{} each: "
         "expected at least {}",
-        batch.images, batch.images == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", batch.accumulate,
+        step_images_, step_images_ == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", batch.accumulate,
         batch.accumulate == 1 ? "" : "es", ranks * batch.accumulate);
   }
   if (steps_in_epoch(0) == 0) {
     throw ConfigError(
         "batch.images: {}, but the split {} has {} images: no step of an epoch is "
         "full; a smaller batch, or batch.drop_last=false",
-        batch.images, config_.images.train_split, train_->size());
+        step_images_, config_.images.train_split, train_->size());
   }
   if (!config_.sync_batch_norm || ranks == 1) return;
-  for (int64_t step = 0; step < epochs_->full_steps(); ++step) {
-    if (epochs_->smallest_part(step, ranks * batch.accumulate) > 0) continue;
+  for (int64_t step = 0; step < epochs_->full_steps(0); ++step) {
+    if (epochs_->smallest_part(0, step, ranks * batch.accumulate) > 0) continue;
     throw ConfigError(
         "batch.images: {} are too few for images.share=machine: in step {} of an epoch a rank has "
         "no image, but with model.sync_batch_norm none can sit out a step",
-        batch.images, step);
+        step_images_, step);
   }
-}
-
-bool ImageClassification::load_foreign_weights(const fs::path& file) {
-  if (image_weights_file(file).empty()) return false;
-  const ImageWeightsRead read = read_image_weights(file, *model_, parameters_);
-  log_info("{} ({} tensors, names of {}) from {}", read.holds, read.tensors,
-           flavour_name(read.flavour), read.file.string());
-  for (const std::string& note : read.notes) log_info("  {}", note);
-  return true;
 }
 
 // Tries now the sizes that training will reach only after hours.
@@ -213,41 +223,42 @@ std::string ImageClassification::data_identity() const {
 
 void ImageClassification::save_assets(const fs::path& run_folder) {
   write_file(run_folder / kClassesFile, nlohmann::json(classes_).dump(1) + "\n");
+  save_network(run_folder);
 }
 
 // A last step that is not full is left out if drop_last is set or, when batch norms share
 // statistics, if it lacks an image for some part: all ranks must take part.
-int64_t ImageClassification::steps_in_epoch(int64_t) {
-  const int64_t full = epochs_->full_steps();
-  bool last = epochs_->images_in_step(full) > 0 && !config_.batch.drop_last;
+int64_t ImageClassification::steps_in_epoch(int64_t epoch) {
+  const int64_t full = epochs_->full_steps(epoch);
+  bool last = epochs_->images_in_step(epoch, full) > 0 && !config_.batch.drop_last;
   if (last && config_.sync_batch_norm && context_.world != nullptr && context_.world->size() > 1) {
-    last = epochs_->smallest_part(full, context_.world->size() * accumulate()) > 0;
+    last = epochs_->smallest_part(epoch, full, context_.world->size() * accumulate()) > 0;
   }
   return full + (last ? 1 : 0);
 }
 
-int64_t ImageClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
-  return epochs_->images_in_step(step_in_epoch);
+int64_t ImageClassification::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
+  return epochs_->images_in_step(epoch, step_in_epoch);
 }
 
 // Tells what the ranks of this place will read in the coming steps, so that it is fetched before.
 void ImageClassification::fetch_ahead(const BatchPosition& position) {
   if (!train_->fetches()) return;
-  const int64_t steps = steps_in_epoch(position.epoch);
   if (ahead_epoch_ < 0) {
     ahead_epoch_ = position.epoch;
     ahead_step_ = position.step_in_epoch;
   }
-  const int64_t now = position.epoch * steps + position.step_in_epoch;
+  int64_t told = ahead_step_ - position.step_in_epoch;  // steps from this one on
+  for (int64_t epoch = position.epoch; epoch < ahead_epoch_; ++epoch) told += steps_in_epoch(epoch);
   const std::vector<int> neighbours = train_->neighbours();
-  while (ahead_epoch_ * steps + ahead_step_ < now + kStepsAhead) {
+  for (; told < kStepsAhead; ++told) {
     for (int64_t part = 0; part < position.parts.count(); ++part) {
       const int rank = position.parts.rank_of(part);
       if (!std::binary_search(neighbours.begin(), neighbours.end(), rank)) continue;
       train_->expect(train_loader_->read_for(
           epochs_->part(ahead_epoch_, ahead_step_, part, position.parts), ahead_epoch_));
     }
-    if (++ahead_step_ < steps) continue;
+    if (++ahead_step_ < steps_in_epoch(ahead_epoch_)) continue;
     ++ahead_epoch_;
     ahead_step_ = 0;
   }
@@ -290,7 +301,8 @@ void ImageClassification::name_broken(const ImageSet& set, std::span<const int64
   }
 }
 
-int64_t ImageClassification::largest_step_load() { return epochs_->images_in_step(0); }
+// The first steps of an epoch are full.
+int64_t ImageClassification::largest_step_load() { return epochs_->images_in_step(0, 0); }
 
 // The contents of the pixels do not affect the memory that a step takes.
 std::unique_ptr<Batch> ImageClassification::make_probe(int64_t load, ProbeItems) {

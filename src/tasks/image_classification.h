@@ -15,6 +15,7 @@
 #include "batches/image_loader.h"
 #include "batches/shared_images.h"
 #include "models/image_model.h"
+#include "models/image_weights.h"
 #include "tasks/classification_loss.h"
 #include "tasks/task.h"
 #include "tasks/uses.h"
@@ -22,7 +23,8 @@
 namespace lockstep {
 
 struct ImageBatchConfig {  // section [batch]
-  int64_t images = 256;    // in one optimizer step, over all ranks
+  int64_t images = 256;    // in one optimizer step, over all ranks; 0: by per_rank
+  PerRankConfig per_rank;
   int64_t accumulate = 1;
   bool drop_last = false;
   int64_t evaluation_images = 64;
@@ -49,6 +51,8 @@ struct ResolutionConfig {
 struct ImageClassificationConfig {
   ImagesConfig images;
   ResolutionConfig resolution;
+  std::string source;         // what the network begins with; empty: a new one
+  std::string head = "auto";  // models/image_weights.h: plan_head()
   ImageModelConfig model;
   bool sync_batch_norm = false;
   bool average_flips = false;  // as FFCV's recipe evaluates
@@ -69,6 +73,13 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  std::optional<StepSizeKeys> step_size_keys() override {
+    return StepSizeKeys{{{"images", &config_.batch.images}}, &config_.batch.per_rank};
+  }
+  BatchSize step_size() const override { return {step_images_, "images"}; }
+  void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) override {
+    epochs_->continue_epoch(epoch, done);
+  }
   const SharesConfig* shares() const override { return &config_.batch.shares; }
   std::string equal_shares_only() const override;
   const char* unit() const override { return "img"; }
@@ -83,7 +94,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   int64_t items_of(const std::string& name) override {
     return count_images(config_.images.data, name);
   }
-  double items_per_step() override { return static_cast<double>(config_.batch.images); }
+  double items_per_step() override { return static_cast<double>(step_images_); }
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   int64_t largest_step_load() override;
   int64_t smallest_load() const override { return 4; }
@@ -124,8 +135,15 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
     std::unique_ptr<ImageLoader> loader;  // uses the set
   };
 
+  // Takes network and pixels from model.source, or from what a run saved of it; returns the folder
+  // of the initial weights, or an empty path.
+  fs::path choose_network();
+  void begin_with(const fs::path& source);              // the folder's weights; logs the result
+  void save_network(const fs::path& run_folder) const;  // what choose_network() reads again
+  void log_weights(const ImageWeightsRead& read) const;
   void open_data();
   void check_sizes() const;
+  int64_t positive_class() const;  // throws ConfigError for a name that no class has
   // Opens it at the first call, which is then collective; `world` is null for a lone process.
   Split& split(const std::string& name, World* world);
   void check_steps();
@@ -145,6 +163,7 @@ class ImageClassification : public Task, public ModelFolderUse, public ImageUse 
   std::vector<std::string> classes_;     // by label
   std::unique_ptr<SharedImages> train_;  // null when the model is only used
   std::unique_ptr<ImageLoader> train_loader_;
+  int64_t step_images_ = 0;  // of a full step
   std::unique_ptr<ImageEpochs> epochs_;
   std::map<std::string, Split> splits_;                 // splits that were evaluated
   std::function<void(torch::Tensor&)> sum_over_ranks_;  // set where batch norms share statistics

@@ -24,8 +24,8 @@ int64_t ImageClassification::write_folder(const ModelFolderOptions& options) {
   what.size = evaluation_size();
   what.resize = images.eval_resize;
   what.interpolation = images.interpolation;
-  what.mean = images.mean;
-  what.std = images.std;
+  what.mean = pixel_mean(images);
+  what.std = pixel_deviation(images);
   return write_image_model(options.folder, *model_, parameters_, what);
 }
 

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/prefetcher.h"
+#include "metrics/classification_scores.h"
+#include "tasks/classification_figures.h"
 #include "tasks/classification_loss.h"
 #include "tasks/image_classification.h"
 
@@ -27,12 +29,54 @@ std::vector<int64_t> spread(int64_t items, int64_t total) {
   return out;
 }
 
-void count_confusion(const torch::Tensor& logits, const torch::Tensor& labels, Confusion& out) {
-  const torch::Tensor taken = logits.argmax(1).to(torch::kCPU), host = labels.to(torch::kCPU);
-  const auto* taken_for = taken.const_data_ptr<int64_t>();
-  const auto* label = host.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < taken.numel(); ++i) ++out.at(label[i], taken_for[i]);
-}
+// What the evaluated images were taken for, by class.
+class ClassTally {
+ public:
+  // The whole matrix is only counted if it is wanted: it grows with the square of the classes.
+  ClassTally(const std::vector<std::string>& classes, bool matrix) : counts_(classes.size()) {
+    if (matrix) confusion_.emplace(classes);
+  }
+
+  // logits [n, classes], labels int64 [n].
+  void count(const torch::Tensor& logits, const torch::Tensor& labels) {
+    const torch::Tensor taken = logits.argmax(1).to(torch::kCPU), host = labels.to(torch::kCPU);
+    const auto* taken_for = taken.const_data_ptr<int64_t>();
+    const auto* label = host.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < taken.numel(); ++i) {
+      ++counts_[static_cast<std::size_t>(label[i])].items;
+      ++counts_[static_cast<std::size_t>(taken_for[i])].taken;
+      if (label[i] == taken_for[i]) ++counts_[static_cast<std::size_t>(label[i])].right;
+      if (confusion_) ++confusion_->at(label[i], taken_for[i]);
+    }
+  }
+
+  // Sums over the ranks in doubles, which hold whole numbers exactly. Collective.
+  void share(World& world) {
+    std::vector<double> sums;
+    for (const ClassCounts& of : counts_) {
+      for (int64_t count : {of.items, of.taken, of.right}) {
+        sums.push_back(static_cast<double>(count));
+      }
+    }
+    if (confusion_) sums.insert(sums.end(), confusion_->counts.begin(), confusion_->counts.end());
+    world.all_reduce_sum(std::span<double>(sums));
+    auto next = [&, at = std::size_t{0}]() mutable { return static_cast<int64_t>(sums[at++]); };
+    for (ClassCounts& of : counts_) {
+      of.items = next();
+      of.taken = next();
+      of.right = next();
+    }
+    if (!confusion_) return;
+    for (int64_t& count : confusion_->counts) count = next();
+  }
+
+  const std::vector<ClassCounts>& counts() const { return counts_; }
+  std::optional<Confusion> take_confusion() { return std::move(confusion_); }
+
+ private:
+  std::vector<ClassCounts> counts_;
+  std::optional<Confusion> confusion_;
+};
 
 // Collects what some of the evaluated images were taken for.
 class SampleAnswers {
@@ -74,14 +118,19 @@ class SampleAnswers {
 };
 
 // REQUIRES that there were images.
-Evaluation figures_of(const std::array<double, kSums>& sums, const std::string& split) {
+Evaluation figures_of(const std::array<double, kSums>& sums, const ClassificationScores& scores,
+                      int64_t classes, const std::string& split) {
   Evaluation out;
   out.metrics["acc1"] = 100 * sums[kCorrect] / sums[kImages];
   out.metrics["acc5"] = 100 * sums[kTop5] / sums[kImages];
   out.metrics["loss"] = sums[kLoss] / sums[kImages];
   out.metrics["nll"] = sums[kNll] / sums[kImages];
-  out.summary = fmt::format("{}  Acc@1 {:.3f}  Acc@5 {:.3f}  loss {:.4f}", split,
-                            out.metrics["acc1"], out.metrics["acc5"], out.metrics["loss"]);
+  add_class_metrics(scores, classes, out);
+  out.summary = fmt::format(
+      "{}  Acc@1 {:.3f}  Acc@5 {:.3f}  precision {:.4f}  recall {:.4f}  f1 {:.4f}  "
+      "loss {:.4f}",
+      split, out.metrics["acc1"], out.metrics["acc5"], out.metrics["precision"],
+      out.metrics["recall"], out.metrics["f1"], out.metrics["loss"]);
   if (sums[kBroken] > 0) {
     out.metrics["broken"] = sums[kBroken];
     out.summary += fmt::format("  {:.0f} broken left out", sums[kBroken]);
@@ -89,23 +138,24 @@ Evaluation figures_of(const std::array<double, kSums>& sums, const std::string& 
   return out;
 }
 
-// Sums over the ranks in doubles, which hold whole numbers exactly.
-void sum_confusion(World& world, Confusion& confusion) {
-  std::vector<double> counts(confusion.counts.begin(), confusion.counts.end());
-  world.all_reduce_sum(std::span<double>(counts));
-  std::copy(counts.begin(), counts.end(), confusion.counts.begin());
-}
-
 }  // namespace
 
 const std::vector<MetricKind>& ImageClassification::metrics() const {
-  static const std::vector<MetricKind> kinds = {
-      {"acc1", true, 100}, {"acc5", true, 100}, {"loss", false}, {"nll", false}};
+  static const std::vector<MetricKind> kinds = [] {
+    std::vector<MetricKind> out{{"acc1", true, 100}, {"acc5", true, 100}};
+    append_class_metrics(out);
+    out.insert(out.end(), {{"loss", false}, {"nll", false}});
+    return out;
+  }();
   return kinds;
 }
 
 int64_t ImageClassification::loader_threads() const {
   return config_.images.workers > 0 ? config_.images.workers : at::get_num_threads();
+}
+
+int64_t ImageClassification::positive_class() const {
+  return positive_label(classes_, config_.images.positive, "images.positive");
 }
 
 int64_t ImageClassification::evaluation_size() const {
@@ -186,8 +236,7 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
         return made;
       },
       2);
-  std::optional<Confusion> confusion;
-  if (request.confusion) confusion.emplace(classes_);
+  ClassTally tally(classes_, request.confusion);
   SampleAnswers answers(request.samples, indices);
   // These sums are added in the order of the batches, so the result has the same bits whichever
   // rank made them.
@@ -207,12 +256,20 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     sums[kNll] = r.nll.item<double>();
     sums[kCorrect] = static_cast<double>(r.correct.item<int64_t>());
     sums[kTop5] = static_cast<double>(r.top5.item<int64_t>());
-    if (confusion) count_confusion(logits, images.labels, *confusion);
+    tally.count(logits, images.labels);
     answers.note(images.indices, logits);
+    if (request.progress) {
+      request.progress({.batch = b / world.size(),
+                        .batches = (batches - world.rank() + world.size() - 1) / world.size(),
+                        .items = static_cast<int64_t>(sums[kImages]),
+                        .correct = static_cast<int64_t>(sums[kCorrect]),
+                        .top5 = static_cast<int64_t>(sums[kTop5]),
+                        .loss = sums[kLoss]});
+    }
   }
   if (breaks_off(world, request)) return {.broken_off = true};
   world.all_reduce_sum(std::span<double>(parts));
-  if (confusion) sum_confusion(world, *confusion);
+  tally.share(world);
   answers.share(world);
   std::array<double, kSums> sums{};
   for (std::size_t i = 0; i < parts.size(); ++i) sums[i % kSums] += parts[i];
@@ -220,12 +277,13 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     throw DataError("{}: not one of the {} images of {} can be decoded", config_.images.data, items,
                     request.split);
   }
-  Evaluation out = figures_of(sums, request.split);
+  Evaluation out = figures_of(sums, classification_scores(tally.counts(), positive_class()),
+                              std::ssize(classes_), request.split);
   answers.for_each([&](int64_t image, int64_t taken_for) {
     const bool picture = request.pictures && world.is_leader();
     out.samples.push_back(sample(*from.set, image, taken_for, picture));
   });
-  out.confusion = std::move(confusion);
+  out.confusion = tally.take_confusion();
   return out;
 }
 

@@ -125,7 +125,8 @@ void PretendConfig::describe(Fields& f) {
 }
 
 void PretendBatchConfig::describe(Fields& f) {
-  f("items", &items, AtLeast{1}, "items of one optimizer step, all ranks together");
+  f("items", &items, AtLeast{0}, "items of one optimizer step, all ranks together; 0: by per_rank");
+  per_rank.describe(f, "items");
   f("accumulate", &accumulate, AtLeast{1}, "micro-batches that each rank adds up in one step");
   shares.describe(f);
 }
@@ -145,11 +146,14 @@ void Pretend::open(const TaskContext& context) {
     throw ConfigError("model.parameters: {} are too few for model.layers = {}", model_.parameters,
                       model_.layers);
   }
-  if (context.run_folder.empty() && batch_.items < ranks_ * batch_.accumulate) {
+  steps_ =
+      EpochSteps(batch_.per_rank.is_on() ? batch_.per_rank.settle(context.ranks, batch_.accumulate)
+                                         : batch_.items);
+  if (context.run_folder.empty() && steps_.size() < ranks_ * batch_.accumulate) {
     throw ConfigError(
         "batch.items: {} a step are too few for {} rank{} with {} micro-batch{} each: expected at "
         "least {}",
-        batch_.items, ranks_, ranks_ == 1 ? "" : "s", batch_.accumulate,
+        steps_.size(), ranks_, ranks_ == 1 ? "" : "s", batch_.accumulate,
         batch_.accumulate == 1 ? "" : "es", ranks_ * batch_.accumulate);
   }
   slowness_ = pretended_slowness(pretend_.slow, rank_);
@@ -168,12 +172,13 @@ std::string Pretend::data_identity() const {
                      pretend_.evaluation_items);
 }
 
-int64_t Pretend::steps_in_epoch(int64_t) {
-  return (pretend_.train_items + batch_.items - 1) / batch_.items;
+int64_t Pretend::steps_in_epoch(int64_t epoch) {
+  const int64_t full = steps_.full_steps(epoch, pretend_.train_items);
+  return full + (targets_in_step(epoch, full) > 0 ? 1 : 0);
 }
 
-int64_t Pretend::targets_in_step(int64_t, int64_t step_in_epoch) {
-  return std::min(batch_.items, pretend_.train_items - step_in_epoch * batch_.items);
+int64_t Pretend::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
+  return steps_.range(epoch, step_in_epoch, pretend_.train_items).count();
 }
 
 int64_t Pretend::items_of(const std::string& split) {
@@ -191,11 +196,11 @@ int64_t Pretend::first_item_of(const std::string& split) const {
 
 std::unique_ptr<Batch> Pretend::make_batch(const BatchPosition& at) {
   std::this_thread::sleep_for(milliseconds(pretend_.batch_milliseconds));
-  const int64_t items = targets_in_step(at.epoch, at.step_in_epoch);
-  const auto [begin, end] = at.parts.range(items, at.part);
+  const auto step = steps_.range(at.epoch, at.step_in_epoch, pretend_.train_items);
+  const auto [begin, end] = at.parts.range(step.count(), at.part);
   if (begin == end) return nullptr;
   auto batch = std::make_unique<PretendedItems>();
-  batch->first = at.step_in_epoch * batch_.items + begin;
+  batch->first = step.begin + begin;
   batch->items = batch->targets = end - begin;
   return batch;
 }
@@ -214,7 +219,7 @@ std::vector<double> Pretend::distances() const {
 
 std::chrono::nanoseconds Pretend::time_of(int64_t items, int64_t step) const {
   const double share =
-      static_cast<double>(items * ranks_) / static_cast<double>(batch_.items);  // 1: an equal one
+      static_cast<double>(items * ranks_) / static_cast<double>(steps_.size());  // 1: an equal one
   KeyedRandom random(
       combine_keys(seed_, combine_keys(static_cast<uint64_t>(rank_), static_cast<uint64_t>(step))));
   const double jitter = 1 + random.uniform(-pretend_.jitter, pretend_.jitter);

@@ -38,6 +38,7 @@ struct PretendConfig {  // section [pretend]
 
 struct PretendBatchConfig {  // section [batch]
   int64_t items = 64;
+  PerRankConfig per_rank;
   int64_t accumulate = 1;
   SharesConfig shares;
 
@@ -55,13 +56,20 @@ class Pretend : public Task {
   std::string data_identity() const override;
   Parameters& parameters() override { return parameters_; }
   int64_t accumulate() const override { return batch_.accumulate; }
+  std::optional<StepSizeKeys> step_size_keys() override {
+    return StepSizeKeys{{{"items", &batch_.items}}, &batch_.per_rank};
+  }
+  BatchSize step_size() const override { return {steps_.size(), "items"}; }
+  void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) override {
+    steps_.continue_epoch(epoch, done);
+  }
   const SharesConfig* shares() const override { return &batch_.shares; }
   const char* unit() const override { return "item"; }
   int64_t steps_in_epoch(int64_t epoch) override;
   int64_t targets_in_step(int64_t epoch, int64_t step_in_epoch) override;
   int64_t train_items() const override { return pretend_.train_items; }
   int64_t items_of(const std::string& split) override;
-  double items_per_step() override { return static_cast<double>(batch_.items); }
+  double items_per_step() override { return static_cast<double>(steps_.size()); }
   std::unique_ptr<Batch> make_batch(const BatchPosition& position) override;
   void compute_with(const Numerics&) override {}
   LossParts loss(const Batch& batch, int64_t step) override;
@@ -78,6 +86,7 @@ class Pretend : public Task {
   PretendModelConfig model_;
   PretendConfig pretend_;
   PretendBatchConfig batch_;
+  EpochSteps steps_{1};
   Parameters parameters_;
   std::vector<ParameterRef> layers_;
   torch::Device device_ = torch::kCPU;

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
-#include "tasks/decoding_batches.h"
+#include "decode/decoding_batches.h"
 
 namespace lockstep {
 namespace {
-
-using torch::Tensor;
 
 // A token that may be drawn. The list starts with the most likely ones when only some of them may.
 struct Choice {
@@ -113,20 +112,21 @@ void BatchSampling::run(const std::vector<std::vector<int32_t>>& sources,
     inputs.push_back(sources[i]);
     inputs.back().push_back(special_.eos);
   }
-  const std::unique_ptr<Decoder> decoder = make_decoder(model_, inputs);
-  c10::InferenceMode inference;
+  const std::unique_ptr<Decoder> decoder = model_.start(inputs);
   std::vector<int64_t> tokens(batch.size(), special_.bos);
   for (std::size_t rows_each = 1; !open.empty(); rows_each = count) {
-    const Tensor newest = torch::tensor(tokens, torch::kInt64).to(model_.model.device());
-    const Tensor logits = decoder->logits(decoder->step(newest));
+    const int64_t rows_now = std::ssize(tokens);
+    decoder->step(tokens);
+    const std::vector<float> logits = decoder->logits();
+    const int64_t vocabulary = std::ssize(logits) / rows_now;
     std::vector<Sentence> going_on;
     std::vector<int32_t> rows;
     tokens.clear();
     for (std::size_t s = 0; s < open.size(); ++s) {
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t row = s * rows_each + (rows_each == 1 ? 0 : k);
-        const float* of_row = logits.const_data_ptr<float>() + row * logits.size(1);
-        extend(open[s].samples[k], of_row, logits.size(1));
+        const float* of_row = logits.data() + static_cast<int64_t>(row) * vocabulary;
+        extend(open[s].samples[k], of_row, vocabulary);
       }
       if (open[s].done() || length_ + 1 >= open[s].max_length) {
         out[open[s].source] = results(open[s]);
@@ -189,7 +189,7 @@ std::vector<std::vector<Hypothesis>> sample_translations(
     const DecodingModel& model, const std::vector<std::vector<int32_t>>& sources,
     const SpecialIds& special, const BeamOptions& options, const SamplingOptions& sampling,
     int64_t count) {
-  TORCH_CHECK(count >= 1, count, " samples");
+  if (count < 1) throw std::logic_error("fewer than one sample");
   std::vector<std::vector<Hypothesis>> out(sources.size(), {Hypothesis{}});
   decode_in_batches(model, sources, options.batch_tokens, [&](const auto& batch) {
     BatchSampling(model, special, options, sampling)

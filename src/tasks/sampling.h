@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tasks/beam_search.h"
+#include "config/fields.h"
+#include "decode/beam_search.h"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "decode/beam_search.h"
 #include "models/transformer.h"
-#include "tasks/beam_search.h"
 
 namespace lockstep {
 

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "config/fields.h"
 #include "data/steps/rank_shares.h"
+#include "data/steps/step_size.h"
 #include "dist/collectives/world.h"
 #include "formats/png_file.h"
 #include "metrics/confusion.h"
@@ -25,6 +26,7 @@ namespace lockstep {
 struct TaskContext {
   torch::Device device = torch::kCPU;
   World* world = nullptr;       // of a training run; outlives the task's use
+  int64_t ranks = 1;            // among which a step is split; of a benchmark not those of `world`
   std::string evaluated_split;  // split that training will evaluate; empty: none
   std::vector<std::string> evaluated_metrics = {};  // metrics that training will watch
   Numerics numerics;
@@ -70,6 +72,13 @@ struct MetricKind {
   double whole = 1;  // value of a share of 1: 100 for percentages
 };
 
+// What this rank's next batch of an evaluation gave: sums over the batch.
+struct EvaluationProgress {
+  int64_t batch = 0, batches = 0;  // of this rank; batch counts from 0
+  int64_t items = 0, correct = 0, top5 = 0;
+  double loss = 0;
+};
+
 struct EvaluationRequest {
   std::string split = "dev";
   int64_t limit = 0;                 // items to decode; 0: all
@@ -79,6 +88,8 @@ struct EvaluationRequest {
   bool pictures = false;             // samples include their pictures, where there are images
   // Asked between batches, from any thread: whether the run is to stop. Given on all ranks or none.
   std::function<bool()> stop_asked = nullptr;
+  // Called after each batch of this rank by tasks that have top5; null: nobody listens.
+  std::function<void(const EvaluationProgress&)> progress = nullptr;
 
   bool is_stopped() const { return stop_asked && stop_asked(); }
 };
@@ -125,6 +136,13 @@ class Task {
   virtual bool counts_top5() const { return false; }  // whether LossParts::top5 is set
   // Whether a step needs all ranks together, so that no rank can compute by itself (local steps).
   virtual bool computes_together() const { return false; }
+  // Returns the keys that say how large a step is, for checks; absent: it has none.
+  virtual std::optional<StepSizeKeys> step_size_keys() { return std::nullopt; }
+  // Returns the size of full steps from now on, once the task is open.
+  virtual BatchSize step_size() const { return {}; }
+  // Call it after open() and before the first batch: the first steps of `epoch` were of these
+  // sizes. Its other items, each once, are divided into steps of step_size().
+  virtual void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) {}
   // Returns batch.shares; null: ranks have equal shares.
   virtual const SharesConfig* shares() const { return nullptr; }
   // Returns why the configuration leaves ranks no shares of their own; empty: nothing does.

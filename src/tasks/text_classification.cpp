@@ -95,10 +95,14 @@ void TextClassification::open_data() {
                     config_.texts.train_split);
   }
   tokenizer_ = BertTokenizer::load(config_.texts.data);
+  TextBatchConfig& batch = config_.batch;
+  step_texts_ = batch.per_rank.is_on() ? batch.per_rank.settle(context_.ranks, batch.accumulate)
+                                       : batch.examples;
   train_loader_ = std::make_unique<TextLoader>(
-      *train_, config_.batch,
+      *train_, batch,
       TextLoader::Options{.seed = context_.seed,
                           .ranks = context_.world == nullptr ? 1 : context_.world->size(),
+                          .step_examples = step_texts_,
                           .device = context_.device});
 }
 
@@ -197,16 +201,15 @@ void TextClassification::save_assets(const fs::path& run_folder) {
   tokenizer_->save(run_folder);
 }
 
-int64_t TextClassification::steps_in_epoch(int64_t) { return train_loader_->steps_in_epoch(); }
-
-int64_t TextClassification::targets_in_step(int64_t, int64_t step_in_epoch) {
-  return train_loader_->examples_in_step(step_in_epoch);
+int64_t TextClassification::steps_in_epoch(int64_t epoch) {
+  return train_loader_->steps_in_epoch(epoch);
 }
 
-double TextClassification::items_per_step() {
-  const int64_t ranks = context_.world == nullptr ? 1 : context_.world->size();
-  return static_cast<double>(config_.batch.step_examples(ranks));
+int64_t TextClassification::targets_in_step(int64_t epoch, int64_t step_in_epoch) {
+  return train_loader_->examples_in_step(epoch, step_in_epoch);
 }
+
+double TextClassification::items_per_step() { return static_cast<double>(step_texts_); }
 
 std::unique_ptr<TextBatch> TextClassification::pack(TextTensors tensors) const {
   auto batch = std::make_unique<TextBatch>();
@@ -226,7 +229,7 @@ std::unique_ptr<Batch> TextClassification::make_batch(const BatchPosition& posit
 
 int64_t TextClassification::largest_step_load() {
   int64_t most = 0;
-  for (int64_t step = 0; step < train_loader_->steps_in_epoch(); ++step) {
+  for (int64_t step = 0; step < train_loader_->steps_in_epoch(0); ++step) {
     most = std::max(most, train_loader_->tokens_in_step(0, step));
   }
   return most;

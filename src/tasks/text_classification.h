@@ -62,6 +62,13 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return bert_.shape.hidden_size; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  std::optional<StepSizeKeys> step_size_keys() override {
+    return StepSizeKeys{{{"examples", &config_.batch.examples}}, &config_.batch.per_rank};
+  }
+  BatchSize step_size() const override { return {step_texts_, "texts"}; }
+  void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) override {
+    train_loader_->continue_epoch(epoch, done);
+  }
   const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "txt"; }
   const char* mlperf_benchmark() const override { return "bert"; }
@@ -138,6 +145,7 @@ class TextClassification : public Task, public ModelFolderUse, public TextUse {
   std::optional<BertTokenizer> tokenizer_;
   std::unique_ptr<TextSet> train_;  // null when the model is only used
   std::unique_ptr<TextLoader> train_loader_;
+  int64_t step_texts_ = 0;               // of a full step
   std::map<std::string, Split> splits_;  // splits that were evaluated
 };
 

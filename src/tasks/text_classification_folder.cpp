@@ -12,7 +12,8 @@ int64_t TextClassification::write_folder(const ModelFolderOptions& options) {
     throw ConfigError("--precision int8: for translation only; expected fp32 or bf16");
   }
   if (options.format != "huggingface") {
-    throw ConfigError("--format {}: for images only; expected huggingface", options.format);
+    throw ConfigError("--format {}: not for texts with labels; expected huggingface",
+                      options.format);
   }
   const int64_t bytes = write_bert_folder(options.folder, bert_, parameters_, options.precision);
   tokenizer_->save(options.folder);

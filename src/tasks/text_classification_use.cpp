@@ -10,6 +10,7 @@
 #include "batches/shared_files.h"
 #include "metrics/classification_scores.h"
 #include "metrics/correlation.h"
+#include "tasks/classification_figures.h"
 #include "tasks/text_classification.h"
 
 namespace lockstep {
@@ -27,32 +28,15 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-void add_scores(const std::string& ending, const PrecisionRecall& scores, Evaluation& out) {
-  out.metrics["precision" + ending] = scores.precision;
-  out.metrics["recall" + ending] = scores.recall;
-  out.metrics["f1" + ending] = scores.f1;
-}
-
 }  // namespace
 
 const std::vector<MetricKind>& TextClassification::metrics() const {
-  static const std::vector<MetricKind> kinds = {{"accuracy", true},
-                                                {"f1", true},
-                                                {"precision", true},
-                                                {"recall", true},
-                                                {"f1_macro", true},
-                                                {"precision_macro", true},
-                                                {"recall_macro", true},
-                                                {"f1_weighted", true},
-                                                {"precision_weighted", true},
-                                                {"recall_weighted", true},
-                                                {"f1_micro", true},
-                                                {"precision_micro", true},
-                                                {"recall_micro", true},
-                                                {"pearson", true},
-                                                {"spearman", true},
-                                                {"mse", false},
-                                                {"loss", false}};
+  static const std::vector<MetricKind> kinds = [] {
+    std::vector<MetricKind> out{{"accuracy", true}};
+    append_class_metrics(out);
+    out.insert(out.end(), {{"pearson", true}, {"spearman", true}, {"mse", false}, {"loss", false}});
+    return out;
+  }();
   return kinds;
 }
 
@@ -89,7 +73,7 @@ TextClassification::Split& TextClassification::split(const std::string& name) {
   }
   TextBatchConfig batch = config_.batch;  // steps do not matter here
   batch.examples = 1;
-  batch.per_gpu_batch = 0;
+  batch.per_rank = {};
   batch.accumulate = 1;
   opened.loader = std::make_unique<TextLoader>(
       *opened.set, batch,
@@ -140,14 +124,7 @@ TextClassification::Answers TextClassification::answer(World& world, const Split
 }
 
 int64_t TextClassification::positive_class() const {
-  const std::vector<std::string>& labels = bert_.labels;
-  if (config_.texts.positive.empty()) return std::ssize(labels) == 2 ? 1 : 0;
-  const auto at = std::find(labels.begin(), labels.end(), config_.texts.positive);
-  if (at == labels.end()) {
-    throw ConfigError("texts.positive: no class \"{}\"{} ({})", config_.texts.positive,
-                      did_you_mean(config_.texts.positive, labels), join(labels, ", "));
-  }
-  return at - labels.begin();
+  return positive_label(bert_.labels, config_.texts.positive, "texts.positive");
 }
 
 void TextClassification::measure_classes(const Split& from, const std::vector<int32_t>& items,
@@ -159,10 +136,7 @@ void TextClassification::measure_classes(const Split& from, const std::vector<in
   }
   const ClassificationScores scores = classification_scores(counts, positive_class());
   out.metrics["accuracy"] = scores.accuracy;
-  add_scores("", counts.size() == 2 ? scores.binary : scores.macro, out);
-  add_scores("_macro", scores.macro, out);
-  add_scores("_weighted", scores.weighted, out);
-  add_scores("_micro", scores.micro, out);
+  add_class_metrics(scores, counts.size(), out);
   out.metrics["nll"] = mean(answers.nll);
   out.summary += fmt::format("accuracy {:.4f}  f1 {:.4f}", scores.accuracy, out.metrics["f1"]);
   if (confusion) out.confusion = std::move(counts);

@@ -80,6 +80,8 @@ struct Translation::Corpus {
   TokenFile tokens;
   std::vector<PairLength> lengths;  // including special tokens
   std::mutex mutex;                 // the prefetch thread and the trainer both ask for plans
+  int64_t continued_epoch = -1;
+  std::vector<EpochStretch> done;  // steps of other sizes that continued_epoch began with
   int64_t planned_epoch = -1;
   std::vector<StepPlan> steps;  // of planned_epoch
 };
@@ -96,6 +98,11 @@ void Translation::describe(Fields& f) {
 
 void Translation::open(const TaskContext& context) {
   context_ = context;
+  steps_ = config_.batch;
+  if (PerRankConfig& per_rank = config_.batch.per_rank; per_rank.is_on()) {
+    const int64_t whole = per_rank.settle(context.ranks, config_.batch.accumulate);
+    steps_ = steps_.with({whole, config_.batch.per_rank_counts});
+  }
   bool in_use = !context.run_folder.empty();
   if (!in_use) {
     if (config_.corpus.empty()) {
@@ -144,10 +151,19 @@ void Translation::save_assets(const fs::path& run_folder) {
 const std::vector<StepPlan>& Translation::plan(int64_t epoch) {
   Corpus& corpus = *corpus_;
   if (corpus.planned_epoch != epoch) {
-    corpus.steps = plan_epoch(corpus.lengths, config_.batch, context_.seed, epoch);
+    static const std::vector<EpochStretch> kNone;
+    corpus.steps = plan_epoch(corpus.lengths, steps_, context_.seed, epoch,
+                              epoch == corpus.continued_epoch ? corpus.done : kNone);
     corpus.planned_epoch = epoch;
   }
   return corpus.steps;
+}
+
+void Translation::continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) {
+  std::lock_guard lock(corpus_->mutex);
+  corpus_->continued_epoch = epoch;
+  corpus_->done = done;
+  corpus_->planned_epoch = -1;
 }
 
 int64_t Translation::steps_in_epoch(int64_t epoch) {
@@ -176,7 +192,7 @@ int64_t Translation::configured_items(const std::string& split) const {
 }
 
 double Translation::items_per_step() {
-  if (config_.batch.sentences > 0) return static_cast<double>(config_.batch.sentences);
+  if (steps_.counts_sentences()) return static_cast<double>(steps_.sentences);
   return static_cast<double>(train_items()) / static_cast<double>(steps_in_epoch(0));
 }
 

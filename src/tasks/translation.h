@@ -47,6 +47,13 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   Parameters& parameters() override { return parameters_; }
   int64_t width() const override { return config_.model.d_model; }
   int64_t accumulate() const override { return config_.batch.accumulate; }
+  std::optional<StepSizeKeys> step_size_keys() override {
+    return StepSizeKeys{
+        {{"tokens", &config_.batch.tokens}, {"sentences", &config_.batch.sentences}},
+        &config_.batch.per_rank};
+  }
+  BatchSize step_size() const override { return steps_.step_size(); }
+  void continue_epoch(int64_t epoch, const std::vector<EpochStretch>& done) override;
   const SharesConfig* shares() const override { return &config_.batch.shares; }
   const char* unit() const override { return "tok"; }
   const char* mlperf_benchmark() const override { return "transformer"; }
@@ -125,6 +132,7 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   void measure_translation(World& world, const EvaluationRequest& request, Evaluation& out);
 
   TranslationConfig config_;
+  BatchConfig steps_;  // config_.batch with the size of the whole step
   TaskContext context_;
   Parameters parameters_;
   std::unique_ptr<Transformer> model_;

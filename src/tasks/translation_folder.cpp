@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "models/hugging_face.h"
+#include "tasks/edge_export.h"
 #include "tasks/translation.h"
 
 namespace lockstep {
@@ -31,7 +32,9 @@ Languages languages_of(const fs::path& run_folder) {
 // that occur in no text.
 Json vocabulary_json(const Subword& subword, const ExportedIds& ids) {
   Json out = Json::object();
-  for (int64_t id = 0; id < ids.vocabulary; ++id) {
+  // The tokenizer adds language codes behind these itself.
+  const int64_t named = ids.starts_with_zero() ? ids.prefix : ids.vocabulary;
+  for (int64_t id = 0; id < named; ++id) {
     std::string name = id < subword.vocab_size() ? subword.piece(static_cast<int32_t>(id)) : "";
     const bool taken = ids.pad >= subword.vocab_size() && id == subword.pad_id();
     if (id >= subword.vocab_size() || taken) name = fmt::format("<unused{}>", id);
@@ -44,6 +47,20 @@ Json vocabulary_json(const Subword& subword, const ExportedIds& ids) {
 Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Languages& languages) {
   const bool own_pad = ids.pad >= subword.vocab_size();
   auto piece = [&](int64_t id) { return subword.piece(static_cast<int32_t>(id)); };
+  if (ids.starts_with_zero()) {
+    // The code of "en" stands for <s> before each source, whatever its language.
+    return {{"tokenizer_class", "M2M100Tokenizer"},
+            {"language_codes", "wmt21"},
+            {"src_lang", "en"},
+            {"tgt_lang", "en"},
+            {"bos_token", piece(subword.bos_id())},
+            {"sep_token", piece(subword.eos_id())},
+            {"unk_token", piece(subword.unk_id())},
+            {"eos_token", piece(subword.eos_id())},
+            {"pad_token", "<pad>"},
+            {"clean_up_tokenization_spaces", false},
+            {"model_max_length", 1024}};
+  }
   return {{"tokenizer_class", "MarianTokenizer"},
           {"source_lang", languages.source},
           {"target_lang", languages.target},
@@ -59,22 +76,26 @@ Json tokenizer_json(const Subword& subword, const ExportedIds& ids, const Langua
 Json suppressed_ids(const Subword& subword, const ExportedIds& ids) {
   Json out = Json::array();
   for (int32_t id : {subword.pad_id(), subword.bos_id(), subword.unk_id()}) {
-    if (id >= 0) out.push_back(id);
+    // The first token is <s> where the decoder starts from zeros: it must not be ruled out.
+    const bool forced = ids.starts_with_zero() && id == subword.bos_id();
+    if (id >= 0 && !forced) out.push_back(id);
   }
   for (int64_t id = subword.vocab_size(); id < ids.vocabulary; ++id) out.push_back(id);
   return out;
 }
 
 Json generation_json(const Subword& subword, const ExportedIds& ids, const BeamOptions& decoding) {
-  return {{"num_beams", decoding.beam_size},
-          {"length_penalty", decoding.length_penalty},
-          {"early_stopping", false},
-          {"max_length", 512},
-          {"suppress_tokens", suppressed_ids(subword, ids)},
-          {"pad_token_id", ids.pad},
-          {"bos_token_id", ids.start},
-          {"eos_token_id", ids.eos},
-          {"decoder_start_token_id", ids.start}};
+  Json out = {{"num_beams", decoding.beam_size},
+              {"length_penalty", decoding.length_penalty},
+              {"early_stopping", false},
+              {"max_length", 512},
+              {"suppress_tokens", suppressed_ids(subword, ids)},
+              {"pad_token_id", ids.pad},
+              {"bos_token_id", ids.start},
+              {"eos_token_id", ids.eos},
+              {"decoder_start_token_id", ids.start}};
+  if (ids.starts_with_zero()) out["forced_bos_token_id"] = ids.bos;
+  return out;
 }
 
 void write_json(const fs::path& path, const Json& json) { write_file(path, json.dump(2) + "\n"); }
@@ -124,15 +145,23 @@ Settings published_settings(const PublishedModel& model) {
 
 // config.json is written last: a folder that has one is complete.
 int64_t Translation::write_folder(const ModelFolderOptions& options) {
+  if (options.format == "edge") {
+    if (published_) {
+      throw ConfigError(
+          "--format edge: of networks that lockstep made, not of one that began as a published "
+          "model; expected huggingface");
+    }
+    return export_edge(options.folder,
+                       {*model_, tokenizer_->subword(), config_.decoding, options.precision});
+  }
   if (options.format != "huggingface") {
-    throw ConfigError("--format {}: for images only; expected huggingface", options.format);
+    throw ConfigError("--format {}: for images only; expected huggingface or edge", options.format);
   }
   if (published_) return write_published_folder(options);
   const TransformerConfig& config = config_.model;
   check_exportable(config);
   const Languages languages = languages_of(options.run_folder);
-  const ExportedIds ids =
-      exported_ids(config, model_->vocabulary(), special_.bos, special_.eos);
+  const ExportedIds ids = exported_ids(config, model_->vocabulary(), special_.bos, special_.eos);
   const Subword& subword_used = tokenizer_->subword();
   make_folder(options.folder);
   auto file = [&](const char* name) { return options.folder / name; };
@@ -140,7 +169,7 @@ int64_t Translation::write_folder(const ModelFolderOptions& options) {
                              options.precision);
   const std::string pieces = subword_used.serialized();
   write_file(file(kExportedSubword), pieces);
-  write_file(file("target.spm"), pieces);
+  write_file(file(ids.starts_with_zero() ? "sentencepiece.bpe.model" : "target.spm"), pieces);
   write_json(file("vocab.json"), vocabulary_json(subword_used, ids));
   write_json(file("tokenizer_config.json"), tokenizer_json(subword_used, ids, languages));
   write_json(file("generation_config.json"), generation_json(subword_used, ids, config_.decoding));
@@ -192,6 +221,8 @@ std::vector<std::pair<std::string, std::string>> Translation::folder_settings(
       {"model.attention_dropout", fmt::to_string(c.attention_dropout)},
       {"model.relu_dropout", fmt::to_string(c.relu_dropout)},
       {"model.norm", c.norm},
+      {"model.norm_epsilon", fmt::to_string(c.norm_epsilon)},
+      {"model.start", c.start},
       {"model.activation", c.activation},
       {"model.positions", c.positions},
       {"model.vocabulary_multiple", fmt::to_string(c.vocabulary_multiple)},

@@ -68,9 +68,10 @@ void Translation::check_vocabulary(const std::string& source_name, const fs::pat
   if (theirs.identity() == tokenizer_->identity()) return;
   DataError error("{}: encoded with another vocabulary than that of {}", config_.corpus,
                   source_name);
-  error.set_cause(fmt::format("{} pieces here, {} there{}", with_commas(tokenizer_->vocab_size()),
-                              with_commas(theirs.vocab_size()),
-                              tokenizer_->vocab_size() == theirs.vocab_size() ? ", but others" : ""));
+  error.set_cause(
+      fmt::format("{} pieces here, {} there{}", with_commas(tokenizer_->vocab_size()),
+                  with_commas(theirs.vocab_size()),
+                  tokenizer_->vocab_size() == theirs.vocab_size() ? ", but others" : ""));
   error.set_advice("lockstep prepare text SOURCE TARGET --out FOLDER --vocab " + source_name);
   throw error;
 }
@@ -123,8 +124,9 @@ int32_t Translation::language_token(const std::string& side) const {
 }
 
 SpecialIds Translation::choose_special_ids() const {
-  SpecialIds out = special_ids(*tokenizer_);
-  if (!published_) return out;
+  if (!published_) return special_ids(tokenizer_->subword());
+  SpecialIds out;
+  out.unk = tokenizer_->special().unk;
   out.pad = published_->pad;
   out.eos = published_->eos;
   out.bos = published_->start;

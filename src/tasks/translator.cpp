@@ -1,6 +1,8 @@
 #include "tasks/translator.h"
 
 #include "base/error.h"
+#include "models/decoder.h"
+#include "models/packing.h"
 
 namespace lockstep {
 namespace {
@@ -9,16 +11,21 @@ std::string trained_precision(const Numerics& numerics) {
   return numerics.compute == at::kBFloat16 ? "bf16" : "fp32";
 }
 
-WeightFormat weight_format(const std::string& precision) {
-  if (precision == "int8") return WeightFormat::kInt8;
-  return precision == "bf16" ? WeightFormat::kBf16 : WeightFormat::kFp32;
-}
-
 }  // namespace
 
-SpecialIds special_ids(const TranslationTokenizer& tokenizer) {
-  const SpecialPieces& special = tokenizer.special();
-  return {.pad = special.pad, .eos = special.eos, .bos = special.bos, .unk = special.unk};
+SpecialIds special_ids(const Subword& subword) {
+  return {.pad = subword.pad_id(),
+          .eos = subword.eos_id(),
+          .bos = subword.bos_id(),
+          .unk = subword.unk_id()};
+}
+
+std::vector<int64_t> primer_of(const SpecialIds& special, const TransformerConfig& config) {
+  return DecodingStart{.primer = special.primer}.tokens(config);
+}
+
+std::vector<int32_t> source_prefix_of(const SpecialIds& special, const TransformerConfig& config) {
+  return config.starts_with_zero() ? std::vector<int32_t>{special.bos} : special.source_prefix;
 }
 
 Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
@@ -32,7 +39,8 @@ Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
   const std::string trained = trained_precision(numerics);
   const std::string wanted = config.precision == "trained" ? trained : config.precision;
   if (model.device().is_cpu() && numerics.fused && numerics.plain == 0) {
-    packed_ = std::make_unique<PackedTransformer>(model, weight_format(wanted), suppressed());
+    packed_ = std::make_unique<PackedTransformer>(
+        pack_transformer(model, weight_format(wanted), start()));
   } else if (wanted != trained) {
     throw ConfigError(
         "decoding.precision: {} decodes with lockstep's own kernels on the CPU only (run.device, "
@@ -41,8 +49,10 @@ Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
   }
 }
 
-std::vector<int32_t> Translator::suppressed() const {
-  return special_.renormalizes ? excluded_ids(special_, false) : std::vector<int32_t>{};
+DecodingStart Translator::start() const {
+  DecodingStart out{.primer = special_.primer};
+  if (special_.renormalizes) out.suppressed = excluded_ids(special_, false);
+  return out;
 }
 
 std::vector<std::vector<Hypothesis>> Translator::translate(const std::vector<std::string>& lines,
@@ -71,7 +81,7 @@ std::vector<std::vector<Hypothesis>> Translator::decode(
                       count, config_.beam_size);
   }
   torch::InferenceMode inference;
-  const DecodingModel model{model_, numerics_, packed_.get(), special_.primer, suppressed()};
+  const DecodingModel model = decoding_model(model_, numerics_, packed_.get(), start());
   if (!samples) return beam_search(model, sources, special_, config_, count);
   return sample_translations(model, sources, special_, config_, config_.sampling, count);
 }

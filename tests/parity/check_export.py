@@ -43,21 +43,29 @@ def logits_difference(model, folder):
             "largest": wanted["logits"].abs().max().item()}
 
 
+def first_tokens(model):
+    """The tokens that every translation begins with: <s> where the decoder starts from zeros."""
+    return [] if model.config.forced_bos_token_id is None else [model.config.forced_bos_token_id]
+
+
 def with_transformers(model, tokenizer, lines, beams):
     batch = tokenizer(lines, return_tensors="pt", padding=True)
-    out = model.generate(**batch, num_beams=beams, length_penalty=0.0, max_new_tokens=LONGEST)
+    out = model.generate(**batch, num_beams=beams, length_penalty=0.0,
+                         max_new_tokens=LONGEST + len(first_tokens(model)))
     return tokenizer.batch_decode(out, skip_special_tokens=True)
 
 
-def with_ctranslate2(folder, tokenizer, lines, beams):
+def with_ctranslate2(folder, model, tokenizer, lines, beams):
     with tempfile.TemporaryDirectory() as place:
         converted = os.path.join(place, "ct2")
         ctranslate2.converters.TransformersConverter(folder).convert(converted)
         translator = ctranslate2.Translator(converted, compute_type="float32", intra_threads=1)
         sources = [tokenizer.convert_ids_to_tokens(tokenizer.encode(line)) for line in lines]
+        first = tokenizer.convert_ids_to_tokens(first_tokens(model))
         results = translator.translate_batch(
-            sources, beam_size=beams, length_penalty=0, max_decoding_length=LONGEST,
-            min_decoding_length=0)  # its default of 1 never gives an empty translation
+            sources, beam_size=beams, length_penalty=0,
+            target_prefix=[first] * len(sources) if first else None,
+            max_decoding_length=LONGEST + len(first), min_decoding_length=len(first))  # its default of 1 never gives an empty translation
     return [tokenizer.decode(tokenizer.convert_tokens_to_ids(r.hypotheses[0]),
                              skip_special_tokens=True) for r in results]
 
@@ -66,8 +74,9 @@ def check(folder):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     with open(os.path.join(folder, "check", "ids.json"), encoding="utf-8") as f:
         wanted = json.load(f)
+    before = len(tokenizer.encode("")) - 1  # a code before each source stands for <s>
     out = {"ids": len(wanted),
-           "other_ids": sum(tokenizer.encode(line)[:-1] != ids for line, ids in wanted)}
+           "other_ids": sum(tokenizer.encode(line)[before:-1] != ids for line, ids in wanted)}
     if not os.path.exists(os.path.join(folder, "check", "lines.txt")):
         return out
     model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -77,7 +86,7 @@ def check(folder):
     for name, beams in (("greedy", 1), ("beam", 4)):
         ours = lines_of(folder, name + ".txt")
         for library, theirs in (("transformers", with_transformers(model, tokenizer, lines, beams)),
-                                ("ctranslate2", with_ctranslate2(folder, tokenizer, lines, beams))):
+                                ("ctranslate2", with_ctranslate2(folder, model, tokenizer, lines, beams))):
             out[f"{name}_{library}"] = sum(a != b for a, b in zip(ours, theirs, strict=True))
     return out
 

@@ -4,7 +4,8 @@ Usage: image_models.py make FOLDER    - FOLDER/NAME holds a model as save_pretra
                                         step.safetensors: images, labels, logits in use, those and the
                                         loss of a training step, its gradients (gradient.NAME), the
                                         running statistics after it (after.NAME); for a ViT also
-                                        wide_images, wide_logits: of another size
+                                        wide_images, wide_logits: of another size;
+                                        FOLDER/published: publish()
        image_models.py check FOLDER...  - loads each with AutoModelForImageClassification, feeds it
                                         FOLDER/images.safetensors, writes FOLDER/logits.safetensors
                                         and prints its class, labels and what its processor is
@@ -18,7 +19,7 @@ import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import (AutoImageProcessor, AutoModelForImageClassification,  # noqa: E402
                           ResNetConfig, ResNetForImageClassification, ViTConfig,
-                          ViTForImageClassification, logging)
+                          ViTForImageClassification, ViTImageProcessor, logging)
 
 logging.set_verbosity_error()
 torch.set_num_threads(1)
@@ -56,6 +57,23 @@ def step(model, folder, size, wide):
     save_file({k: v.contiguous() for k, v in out.items()}, os.path.join(folder, "step.safetensors"))
 
 
+def publish(folder):
+    """A ViT-Ti as older models are: weights of torch.save, other epsilon, a square processor."""
+    names = ["ant", "bee", "cat", "dog", "eel"]
+    model = ViTForImageClassification(ViTConfig(
+        hidden_size=192, num_hidden_layers=12, num_attention_heads=3, intermediate_size=768,
+        image_size=32, patch_size=8, id2label=dict(enumerate(names)),
+        label2id={name: i for i, name in enumerate(names)}))
+    scatter(model)
+    model.save_pretrained(folder, safe_serialization=False)
+    ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    images = torch.randn(3, 3, 32, 32)
+    with torch.no_grad():
+        logits = model.eval()(images).logits
+    save_file({"images": images, "logits": logits.contiguous()},
+              os.path.join(folder, "answers.safetensors"))
+
+
 def make(folder):
     torch.manual_seed(5)
     vit = ViTForImageClassification(ViTConfig(
@@ -70,6 +88,7 @@ def make(folder):
         for name, tensor in model.state_dict().items():
             if "running" in name or "normalization" in name and tensor.is_floating_point():
                 tensor.add_(torch.empty_like(tensor).uniform_(0, 0.2))
+    publish(os.path.join(folder, "published"))
     step(vit, os.path.join(folder, "vit"), 32, True)
     step(basic, os.path.join(folder, "resnet18"), 64, False)
     step(bottleneck, os.path.join(folder, "resnet50"), 64, False)

@@ -1,8 +1,9 @@
 """Writes data sets of Parquet as Hugging Face's `datasets` writes them, by pyarrow.
 
-    parquet_files.py FOLDER KIND      KIND: texts, images
+    parquet_files.py FOLDER KIND      KIND: texts, images, pairs
 
 texts: train in two files and validation; premise, hypothesis, label (ClassLabel no, maybe, yes).
+pairs: train; translation (a struct of en and de).
 images: train and test; image (a struct of bytes and path), label (ClassLabel cat, dog)."""
 import json
 import pathlib
@@ -55,6 +56,11 @@ if kind == "texts":
     broken = texts(0, 5)
     broken["premise"] = pyarrow.array(["a", "b", None, "c", "d"])
     pyarrow.parquet.write_table(pyarrow.table(broken), folder / "null.parquet")
+elif kind == "pairs":
+    rows = [{"en": f"house {i}", "de": f"Haus {i}"} for i in range(1500)]
+    struct = pyarrow.struct([("en", pyarrow.string()), ("de", pyarrow.string())])
+    columns = {"translation": pyarrow.array(rows, struct), "id": pyarrow.array(range(1500))}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "train.parquet")
 else:
     write("train-00000-of-00001.parquet", images("train"), ["cat", "dog"])
     write("test-00000-of-00001.parquet", images("test"), ["cat", "dog"])

@@ -44,6 +44,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
+    def locate(self, name):
+        return self.server.folder / name
+
     def do_GET(self):
         server = self.server
         name = self.path.lstrip("/")
@@ -54,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 server.swapped[name] = fault["swap"]
             name = server.swapped.get(name, name)
         fault["log"] = server.log
-        path = server.folder / name
+        path = self.locate(name)
         if "status" in fault or not path.is_file():
             headers = {"Content-Length": "0"}
             if "retry_after" in fault:

@@ -45,6 +45,10 @@ inline std::string archive_of(const Files& files, int (*format)(archive*),
   return out;
 }
 
+inline std::string gz_of(const std::string& text) {
+  return archive_of({{"text", text}}, archive_write_set_format_raw, archive_write_add_filter_gzip);
+}
+
 inline std::string xz_of(const std::string& text) {
   return archive_of({{"text", text}}, archive_write_set_format_raw, archive_write_add_filter_xz);
 }
@@ -71,15 +75,26 @@ class DebianMirrorFolder {
         "Package: {}\nVersion: {}\nInstalled-Size: 7\nFilename: {}\nSize: {}\nSHA256: {}\n"
         "Description: invented\n\n",
         name, version, path, fs::file_size(folder_ / path), sha256_of_file(folder_ / path));
+    for (const auto& [file, content] : files) {
+      contents_ +=
+          fmt::format("{:<60} tests/{}\n", file.substr(file.starts_with("./") ? 2 : 0), name);
+    }
   }
 
-  // Writes the index of what was added so far, and a Release with its hash.
+  // Writes the indices of what was added so far, and a Release with their hashes.
   void publish() {
-    const std::string path = "main/binary-amd64/Packages.xz";
-    const fs::path file = put("dists/" + suite_ + "/" + path, xz_of(index_));
+    std::string hashes;
+    for (const auto& [path, content] :
+         Files{{"main/binary-amd64/Packages.xz", xz_of(index_)},
+               {"main/Contents-all.gz", gz_of(contents_)},
+               {"main/Contents-amd64.gz", gz_of("usr/bin/nothing tests/nothing\n")}}) {
+      const fs::path file = put("dists/" + suite_ + "/" + path, content);
+      hashes += fmt::format(" {1} {2} {0}\n {1} 1 {0}.old\n", path, sha256_of_file(file),
+                            fs::file_size(file));
+    }
     put("dists/" + suite_ + "/Release",
-        fmt::format("Origin: tests\nMD5Sum:\n 0123 9 {0}\nSHA256:\n {1} {2} {0}\n {1} 1 {0}.old\n",
-                    path, sha256_of_file(file), fs::file_size(file)));
+        fmt::format("Origin: tests\nMD5Sum:\n 0123 9 main/binary-amd64/Packages.xz\nSHA256:\n{}",
+                    hashes));
   }
 
  private:
@@ -90,7 +105,7 @@ class DebianMirrorFolder {
   }
 
   fs::path folder_;
-  std::string suite_, index_;
+  std::string suite_, index_, contents_;
 };
 
 }  // namespace lockstep::testing

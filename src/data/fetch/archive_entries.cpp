@@ -23,6 +23,30 @@ bool names(std::string_view path, std::string_view entry) {
   return path.size() == entry.size() || path[path.size() - entry.size() - 1] == '/';
 }
 
+// Returns the content of what open(archive) opens: one compressed file, or a plain one.
+template <typename Open>
+std::string read_raw(const std::string& name, const Open& open) {
+  std::unique_ptr<archive, int (*)(archive*)> file(archive_read_new(), archive_read_free);
+  archive_read_support_filter_all(file.get());
+  archive_read_support_format_raw(file.get());
+  archive_read_support_format_empty(file.get());
+  std::string out;
+  std::vector<char> buffer(kEntryBytes);
+  archive_entry* entry = nullptr;
+  int status = open(file.get());
+  if (status == ARCHIVE_OK) status = archive_read_next_header(file.get(), &entry);
+  if (status == ARCHIVE_EOF) return out;  // an empty file
+  la_ssize_t n = status == ARCHIVE_OK ? 1 : -1;
+  while (n > 0) {
+    n = archive_read_data(file.get(), buffer.data(), buffer.size());
+    if (n > 0) out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  if (n == 0) return out;
+  DataError error("{}: damaged or cut off", name);
+  if (const char* cause = archive_error_string(file.get())) error.set_cause(cause);
+  throw error;
+}
+
 }  // namespace
 
 ArchiveEntries::ArchiveEntries(const fs::path& path)
@@ -118,25 +142,15 @@ std::string read_archived_file(const fs::path& archive, const std::string& entry
 
 std::string read_compressed_file(const fs::path& path) {
   if (!fs::exists(path)) throw DataError("{}: no such file", path.string());
-  std::unique_ptr<archive, int (*)(archive*)> file(archive_read_new(), archive_read_free);
-  archive_read_support_filter_all(file.get());
-  archive_read_support_format_raw(file.get());
-  archive_read_support_format_empty(file.get());
-  std::string out;
-  std::vector<char> buffer(kEntryBytes);
-  archive_entry* entry = nullptr;
-  int status = archive_read_open_filename(file.get(), path.c_str(), kEntryBytes);
-  if (status == ARCHIVE_OK) status = archive_read_next_header(file.get(), &entry);
-  if (status == ARCHIVE_EOF) return out;  // an empty file
-  la_ssize_t n = status == ARCHIVE_OK ? 1 : -1;
-  while (n > 0) {
-    n = archive_read_data(file.get(), buffer.data(), buffer.size());
-    if (n > 0) out.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  if (n == 0) return out;
-  DataError error("{}: damaged or cut off", path.string());
-  if (const char* cause = archive_error_string(file.get())) error.set_cause(cause);
-  throw error;
+  return read_raw(path.string(), [&](archive* file) {
+    return archive_read_open_filename(file, path.c_str(), kEntryBytes);
+  });
+}
+
+std::string decompressed(std::vector<std::byte> content, const std::string& name) {
+  return read_raw(name, [&](archive* file) {
+    return archive_read_open_memory(file, content.data(), content.size());
+  });
 }
 
 bool is_archive_name(std::string_view file) {

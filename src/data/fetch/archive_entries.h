@@ -53,6 +53,9 @@ std::string read_archived_file(const fs::path& archive, const std::string& entry
 // returned as it is. Throws DataError when the file is missing, damaged or truncated.
 std::string read_compressed_file(const fs::path& path);
 
+// Does the same for content in memory; `name` is for messages.
+std::string decompressed(std::vector<std::byte> content, const std::string& name);
+
 // Returns whether the name ends in .tar, .zip, .tar.gz, .tgz, .tar.xz, ...
 bool is_archive_name(std::string_view file);
 // Returns "train" for "train.tar.gz".

@@ -101,16 +101,29 @@ std::string HttpHead::get(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-HttpHead http_head(const std::string& url, const std::vector<std::string>& headers,
-                   const DownloadOptions& options) {
+namespace {
+
+std::size_t append_text(char* data, std::size_t, std::size_t size, void* text) {
+  static_cast<std::string*>(text)->append(data, size);
+  return size;
+}
+
+HttpAnswerText ask(const std::string& url, const std::vector<std::string>& headers,
+                   const DownloadOptions& options, bool with_body) {
   constexpr int kMostRedirections = 10;
   std::string at = url, problem;
   std::chrono::milliseconds pause = options.first_pause;
   int attempts = 0;
   for (int redirections = 0; redirections <= kMostRedirections;) {
     HttpRequest request(at, headers, options);
-    HttpHead head;
-    curl_easy_setopt(request.handle(), CURLOPT_NOBODY, 1L);
+    HttpAnswerText answer;
+    HttpHead& head = answer.head;
+    if (with_body) {
+      curl_easy_setopt(request.handle(), CURLOPT_WRITEFUNCTION, append_text);
+      curl_easy_setopt(request.handle(), CURLOPT_WRITEDATA, &answer.body);
+    } else {
+      curl_easy_setopt(request.handle(), CURLOPT_NOBODY, 1L);
+    }
     curl_easy_setopt(request.handle(), CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(request.handle(), CURLOPT_HEADERDATA, &head);
     const CURLcode code = request.perform();
@@ -122,7 +135,7 @@ HttpHead http_head(const std::string& url, const std::vector<std::string>& heade
       ++redirections;
       continue;
     }
-    if (code == CURLE_OK && head.status < 500 && head.status != 429) return head;
+    if (code == CURLE_OK && head.status < 500 && head.status != 429) return answer;
     problem = code == CURLE_OK ? fmt::format("the server answers {}", head.status)
                                : request.problem(code);
     if (++attempts >= options.attempts) break;
@@ -132,6 +145,18 @@ HttpHead http_head(const std::string& url, const std::vector<std::string>& heade
   MachineError error("{}: no answer", url);
   error.set_cause(problem.empty() ? "too many redirections" : problem);
   throw error;
+}
+
+}  // namespace
+
+HttpHead http_head(const std::string& url, const std::vector<std::string>& headers,
+                   const DownloadOptions& options) {
+  return ask(url, headers, options, false).head;
+}
+
+HttpAnswerText http_text(const std::string& url, const std::vector<std::string>& headers,
+                         const DownloadOptions& options) {
+  return ask(url, headers, options, true);
 }
 
 }  // namespace lockstep

@@ -47,6 +47,16 @@ struct HttpHead {
   std::string get(const std::string& name) const;  // empty when absent
 };
 
+struct HttpAnswerText {
+  HttpHead head;
+  std::string body;
+};
+
+// Sends GET and returns the answer with its body, for short answers such as JSON; otherwise as
+// http_head().
+HttpAnswerText http_text(const std::string& url, const std::vector<std::string>& headers,
+                         const DownloadOptions& options);
+
 // Sends HEAD and returns the answer. Redirections within the host are followed, other redirections
 // are returned. Retries like download(). Throws MachineError when no answer comes, and what
 // HttpRequest::check_curable() throws.

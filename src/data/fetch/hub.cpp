@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/fetch/http_request.h"
+#include "data/fetch/hub_paths.h"
 #include "formats/weight_files.h"
 
 namespace lockstep {
@@ -37,14 +38,6 @@ bool is_hexadecimal(const std::string& text, std::size_t digits) {
          });
 }
 
-bool is_commit(const std::string& revision) { return is_hexadecimal(revision, 40); }
-
-void make_folders(const fs::path& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
-}
-
 // Makes a relative link at `path` to the blob, which stays valid when the cache is moved.
 void link_to(const fs::path& blob, const fs::path& path) {
   make_folders(path.parent_path());
@@ -57,6 +50,24 @@ void link_to(const fs::path& blob, const fs::path& path) {
 }
 
 }  // namespace
+
+bool is_commit(const std::string& revision) { return is_hexadecimal(revision, 40); }
+
+std::string in_url(const std::string& text, const std::string& kept) {
+  std::string out;
+  for (char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       std::strchr("-._~", c) != nullptr || kept.find(c) != std::string::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+void make_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
+}
 
 struct Hub::Remote {
   std::string commit, etag;
@@ -85,8 +96,11 @@ HubSettings HubSettings::from_environment() {
 
 std::optional<HubReference> hub_reference(const std::string& source) {
   if (!source.starts_with("hf:")) return std::nullopt;
+  constexpr const char* kDatasets = "datasets/";
   HubReference out;
   out.repository = source.substr(3);
+  out.dataset = out.repository.starts_with(kDatasets);
+  if (out.dataset) out.repository.erase(0, std::strlen(kDatasets));
   const std::size_t at = out.repository.find('@');
   if (at != std::string::npos) {
     out.revision = out.repository.substr(at + 1);
@@ -101,18 +115,25 @@ std::optional<HubReference> hub_reference(const std::string& source) {
   };
   const bool whole = parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_name) &&
                      !out.revision.empty() && out.revision.find("..") == std::string::npos;
-  if (!whole) throw ConfigError("\"{}\": expected hf:OWNER/NAME or hf:OWNER/NAME@REVISION", source);
+  const char* const prefix = out.dataset ? "hf:datasets/" : "hf:";
+  if (!whole) {
+    throw ConfigError("\"{0}\": expected {1}OWNER/NAME or {1}OWNER/NAME@REVISION", source, prefix);
+  }
   return out;
 }
 
+std::string HubReference::text() const {
+  return fmt::format("hf:{}{}@{}", dataset ? "datasets/" : "", repository, revision);
+}
+
 fs::path Hub::folder(const HubReference& model) const {
-  return settings_.cache / ("models--" + join(split(model.repository, '/'), "--"));
+  return settings_.cache /
+         ((model.dataset ? "datasets--" : "models--") + join(split(model.repository, '/'), "--"));
 }
 
 std::string Hub::url(const HubReference& model, const std::string& name) const {
-  std::string revision;
-  for (char c : model.revision) revision += c == '/' ? std::string("%2F") : std::string(1, c);
-  return fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint, model.repository, revision, name);
+  return fmt::format("{}/{}{}/resolve/{}/{}", settings_.endpoint, model.dataset ? "datasets/" : "",
+                     model.repository, in_url(model.revision, ""), in_url(name, "/"));
 }
 
 std::vector<std::string> Hub::headers() const {
@@ -127,10 +148,25 @@ Hub::Cached Hub::cached(const HubReference& model, const std::string& name) cons
   if (fs::is_regular_file(ref)) commit = trim(read_file(ref));
   const fs::path path = folder(model) / "snapshots" / commit / name;
   if (fs::exists(path)) return {true, path};
-  // A snapshot with other files counts as complete: files that it lacks are assumed not to exist.
+  // A model's snapshot with other files counts as complete: files that it lacks are assumed not to
+  // exist.
   return {fs::exists(folder(model) / ".no_exist" / commit / name) ||
-              fs::exists(folder(model) / "snapshots" / commit / "config.json"),
+              (!model.dataset && fs::exists(folder(model) / "snapshots" / commit / "config.json")),
           std::nullopt};
+}
+
+void Hub::refuse(const HubReference& repository, const HttpHead& head) const {
+  const std::string problem = head.get("x-error-code");
+  DataError error("{}: the hub answers {}{}", repository.text(), head.status,
+                  problem.empty() ? "" : " (" + problem + ")");
+  const char* const kind = repository.dataset ? "data set" : "model";
+  error.set_cause(problem == "RevisionNotFound" ? "there is no such revision"
+                  : problem == "GatedRepo"
+                      ? "its owner must allow you to read it"
+                      : fmt::format("there is no such {}, or it is private", kind));
+  error.set_advice(settings_.token.empty() ? "HF_TOKEN=..., when it is private or gated"
+                                           : "a token that may read it");
+  throw error;
 }
 
 // Returns nothing when the hub has no such file, and records that in the cache.
@@ -146,16 +182,7 @@ std::optional<Hub::Remote> Hub::ask(const HubReference& model, const std::string
     }
     return std::nullopt;
   }
-  if (head.status >= 400) {
-    DataError error("hf:{}@{}: the hub answers {}{}", model.repository, model.revision, head.status,
-                    problem.empty() ? "" : " (" + problem + ")");
-    error.set_cause(problem == "RevisionNotFound" ? "there is no such revision"
-                    : problem == "GatedRepo"      ? "its owner must allow you to read it"
-                                                  : "there is no such model, or it is private");
-    error.set_advice(settings_.token.empty() ? "HF_TOKEN=..., when it is private or gated"
-                                             : "a token that may read it");
-    throw error;
-  }
+  if (head.status >= 400) refuse(model, head);
   if (out.etag.empty()) out.etag = head.get("etag");
   if (out.etag.starts_with("W/")) out.etag = out.etag.substr(2);
   std::erase(out.etag, '"');
@@ -179,20 +206,29 @@ void Hub::fetch(const HubReference& model, const std::string& name, const Remote
   lock.lock();
   if (fs::exists(blob)) return;
   make_folders(blob.parent_path());
-  Download wanted{.url = url({model.repository, remote.commit}, name),
+  Download wanted{.url = url({model.repository, remote.commit, model.dataset}, name),
                   .path = blob,
                   .check = {.bytes = remote.bytes},
                   .headers = headers(),
                   .part = blob.string() + ".incomplete"};
   if (is_hexadecimal(remote.etag, 64)) wanted.check.sha256 = remote.etag;  // so for large ones
-  log_info("fetching {} of {}{}", name, model.repository,
-           remote.bytes < 0 ? "" : ", " + short_bytes(static_cast<double>(remote.bytes)));
+  constexpr int64_t kSmall = 1'000'000;  // data sets may have thousands of such files
+  if (!model.dataset || remote.bytes < 0 || remote.bytes >= kSmall) {
+    log_info("fetching {} of {}{}", name, model.repository,
+             remote.bytes < 0 ? "" : ", " + short_bytes(static_cast<double>(remote.bytes)));
+  }
   try {
     download(wanted, settings_.download);
   } catch (Error& error) {
     error.set_advice("the same command again: it goes on where this one stopped");
     throw;
   }
+}
+
+void Hub::note_revision(const HubReference& repository, const std::string& commit) const {
+  const fs::path ref = folder(repository) / "refs" / repository.revision;
+  make_folders(ref.parent_path());
+  write_file(ref, commit);
 }
 
 std::optional<fs::path> Hub::file(const HubReference& model, const std::string& name) const {
@@ -204,8 +240,7 @@ std::optional<fs::path> Hub::file(const HubReference& model, const std::string& 
   if (settings_.offline) {
     const Cached found = cached(model, name);
     if (found.known) return found.path;
-    DataError error("hf:{}@{}: {} is not in the cache {}", model.repository, model.revision, name,
-                    settings_.cache.string());
+    DataError error("{}: {} is not in the cache {}", model.text(), name, settings_.cache.string());
     error.set_cause("HF_HUB_OFFLINE is set: nothing is fetched");
     throw error;
   }
@@ -219,11 +254,7 @@ std::optional<fs::path> Hub::file(const HubReference& model, const std::string& 
     return found.path;
   }
   if (!remote) return std::nullopt;
-  if (remote->commit != model.revision) {
-    const fs::path ref = folder(model) / "refs" / model.revision;
-    make_folders(ref.parent_path());
-    write_file(ref, remote->commit);
-  }
+  if (remote->commit != model.revision) note_revision(model, remote->commit);
   const fs::path path = folder(model) / "snapshots" / remote->commit / name;
   if (fs::exists(path)) return path;
   fetch(model, name, *remote);
@@ -234,25 +265,26 @@ std::optional<fs::path> Hub::file(const HubReference& model, const std::string& 
 fs::path Hub::model(const HubReference& reference) const {
   const std::optional<fs::path> config = file(reference, "config.json");
   if (!config) {
-    throw DataError("hf:{}@{}: has no config.json", reference.repository, reference.revision);
+    throw DataError("{}: has no config.json", reference.text());
   }
   const fs::path snapshot = config->parent_path();
   // All files are taken from the commit of the first one, because the branch may move meanwhile.
   const HubReference commit{reference.repository, snapshot.filename().string()};
-  for (const char* name : {"vocab.txt", "tokenizer_config.json"}) file(commit, name);
+  for (const char* name : {"vocab.txt", "tokenizer_config.json", "preprocessor_config.json"}) {
+    file(commit, name);
+  }
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
                            "pytorch_model.bin.index.json"}) {
     const std::optional<fs::path> weights = file(commit, name);
     if (!weights) continue;
     for (const std::string& part : files_of_index(*weights)) {
       if (!file(commit, part)) {
-        throw DataError("hf:{}: {} names {}, which is not there", reference.repository, name, part);
+        throw DataError("{}: {} names {}, which is not there", reference.text(), name, part);
       }
     }
     return snapshot;
   }
-  throw DataError("hf:{}@{}: has neither model.safetensors nor pytorch_model.bin",
-                  reference.repository, reference.revision);
+  throw DataError("{}: has neither model.safetensors nor pytorch_model.bin", reference.text());
 }
 
 namespace {
@@ -270,6 +302,7 @@ fs::path existing_folder(const std::string& source) {
 
 fs::path find_model(const std::string& source) {
   if (const std::optional<HubReference> reference = hub_reference(source)) {
+    if (reference->dataset) throw ConfigError("{}: a data set; expected a model", source);
     return Hub(HubSettings::from_environment()).model(*reference);
   }
   return existing_folder(source);

@@ -1,11 +1,14 @@
-// Fetches models of the Hugging Face hub into the same cache as huggingface_hub, so that either
-// finds what the other has fetched. The layout below HF_HUB_CACHE:
+// Fetches models and data sets of the Hugging Face hub into the same cache as huggingface_hub, so
+// that either finds what the other has fetched. The layout below HF_HUB_CACHE:
 //
 //   models--OWNER--NAME/blobs/ETAG               contents of files; ETAG.incomplete: partial ones
 //   models--OWNER--NAME/refs/REVISION            the last known commit of a branch or tag
 //   models--OWNER--NAME/snapshots/COMMIT/FILE    links to blobs
 //   models--OWNER--NAME/.no_exist/COMMIT/FILE    empty: the hub has no such file
+//   models--OWNER--NAME/.lockstep/COMMIT.json    the files of a commit and its card; ours alone
 //   .locks/models--OWNER--NAME/ETAG.lock         locked (flock) while a blob is fetched
+//
+// and datasets--OWNER--NAME likewise.
 #pragma once
 
 #include <optional>
@@ -16,6 +19,8 @@
 #include "data/fetch/download.h"
 
 namespace lockstep {
+
+struct HttpHead;
 
 struct HubSettings {
   fs::path cache;
@@ -30,12 +35,22 @@ struct HubSettings {
 };
 
 struct HubReference {
-  std::string repository;  // "OWNER/NAME", or "NAME" for the oldest models
+  std::string repository;  // "OWNER/NAME", or "NAME" for the oldest ones
   std::string revision = "main";
+  bool dataset = false;  // else a model
+
+  std::string text() const;  // "hf:datasets/OWNER/NAME@REVISION"
 };
-// Parses "hf:OWNER/NAME[@REVISION]". Returns nothing without the prefix "hf:". Throws ConfigError
-// when the rest is malformed.
+// Parses "hf:[datasets/]OWNER/NAME[@REVISION]". Returns nothing without the prefix "hf:". Throws
+// ConfigError when the rest is malformed.
 std::optional<HubReference> hub_reference(const std::string& source);
+
+// What the hub says of a repository at a revision.
+struct HubListing {
+  std::string commit;
+  std::vector<std::string> files;  // paths in the repository
+  std::string card;                // the metadata of README.md as JSON; "{}" when not known
+};
 
 class Hub {
  public:
@@ -48,10 +63,19 @@ class Hub {
   // throws MachineError when the hub cannot be reached and the file is not cached.
   std::optional<fs::path> file(const HubReference& model, const std::string& name) const;
 
+  // Returns the files of a repository at a revision, and its card. Without network, or offline,
+  // what the cache has: the answer of an earlier call, else the files of the snapshot and no card.
+  // Throws as file() does.
+  HubListing listing(const HubReference& repository) const;
+
+  // Fetches files of a commit and returns the folder of its snapshot; the names are relative to it.
+  // REQUIRES: the revision is a commit. Throws as file() does, and DataError when a file is absent.
+  fs::path fetch_all(const HubReference& commit, const std::vector<std::string>& names) const;
+
   // Returns the folder of the snapshot after fetching the files that a model needs: config.json,
   // its weights (of the first kind of formats/weight_files.h that exists) and, if they exist,
-  // vocab.txt and tokenizer_config.json. Throws DataError when config.json or the weights are
-  // missing.
+  // vocab.txt, tokenizer_config.json and preprocessor_config.json. Throws DataError when
+  // config.json or the weights are missing.
   fs::path model(const HubReference& model) const;
 
  private:
@@ -63,6 +87,11 @@ class Hub {
   };
 
   fs::path folder(const HubReference& model) const;
+  void note_revision(const HubReference& repository, const std::string& commit) const;
+  std::optional<HubListing> cached_listing(const HubReference& repository) const;
+  HubListing ask_listing(const HubReference& repository) const;
+  std::vector<std::string> ask_tree(const HubReference& commit) const;
+  [[noreturn]] void refuse(const HubReference& repository, const HttpHead& head) const;
   std::string url(const HubReference& model, const std::string& name) const;
   std::vector<std::string> headers() const;
   Cached cached(const HubReference& model, const std::string& name) const;
@@ -73,7 +102,7 @@ class Hub {
 };
 
 // Returns the folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION].
-// Throws DataError when there is no such folder.
+// Throws DataError when there is no such folder, and ConfigError for a data set.
 fs::path find_model(const std::string& source);
 // Fetches more files of a model that find_model() found as `folder`, those that exist; does nothing
 // unless `source` is on the hub.

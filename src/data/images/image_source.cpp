@@ -12,6 +12,7 @@
 #include "data/fetch/archive_entries.h"
 #include "data/images/image_names.h"
 #include "data/images/parquet_images.h"
+#include "data/images/picture_list.h"
 #include "data/labelled/text_inputs.h"
 
 namespace lockstep {
@@ -113,8 +114,9 @@ class FolderSource : public ImageSource {
 // to the split that the archive's name gives.
 class ArchiveSource : public ImageSource {
  public:
-  ArchiveSource(const fs::path& path, const FlatLabels& labels)
-      : path_(path), split_(split_of_name(archive_stem(path))), labels_(labels), outer_(path) {}
+  // `split` is of paths without one.
+  ArchiveSource(const fs::path& path, std::string split, const FlatLabels& labels)
+      : path_(path), split_(std::move(split)), labels_(labels), outer_(path) {}
 
   std::optional<SourceImage> next() override {
     while (true) {
@@ -249,7 +251,8 @@ const std::string& FlatLabels::of(const std::string& file) const {
   return *label;
 }
 
-std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels) {
+std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels,
+                                               const ImageColumns& columns) {
   if (!fs::exists(input)) throw DataError("{}: no such file or folder", input.string());
   auto list = std::make_unique<SourceList>();
   auto add = [&](const fs::path& path) {
@@ -260,11 +263,13 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
       list->add(
           [path, split, &labels] { return std::make_unique<FolderSource>(path, split, labels); });
     } else if (is_archive_name(name)) {
-      list->add([path, &labels] { return std::make_unique<ArchiveSource>(path, labels); });
+      list->add([path, &labels] {
+        return std::make_unique<ArchiveSource>(path, split_of_name(archive_stem(path)), labels);
+      });
     } else if (path.extension() == ".parquet") {
       const std::string split = text_split_of_name(name);
-      list->add([path, split = split == "validation" ? "val" : split] {
-        return open_parquet_images(path, split.empty() ? "train" : split);
+      list->add([path, columns, split = split == "validation" ? "val" : split] {
+        return open_parquet_images(path, split.empty() ? "train" : split, columns);
       });
     }
   };
@@ -284,6 +289,28 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
         "expected train/CLASS/FILE.jpg or CLASS/FILE.jpg, or archives such as train.tar and "
         "val.zip");
     throw error;
+  }
+  return list;
+}
+
+std::unique_ptr<ImageSource> open_image_inputs(const std::vector<ImageInput>& inputs,
+                                               const FlatLabels& labels,
+                                               const ImageColumns& columns) {
+  auto list = std::make_unique<SourceList>();
+  std::vector<ImageInput> pictures;
+  for (const ImageInput& input : inputs) {
+    if (input.path.extension() == ".parquet") {
+      list->add([input, columns] { return open_parquet_images(input.path, input.split, columns); });
+    } else if (is_archive_name(input.path.filename().string())) {
+      list->add([input, &labels] {
+        return std::make_unique<ArchiveSource>(input.path, input.split, labels);
+      });
+    } else {
+      pictures.push_back(input);
+    }
+  }
+  if (!pictures.empty()) {
+    list->add([pictures, &labels, columns] { return open_pictures(pictures, labels, columns); });
   }
   return list;
 }

@@ -48,6 +48,20 @@ class FlatLabels {
   std::vector<std::string> by_number_;
 };
 
+// Which columns of tables are meant, and what labels that are numbers stand for.
+struct ImageColumns {
+  std::string image, label;  // empty: found by type, and by usual names
+  // Names by label and column, where the files themselves name none (the card of a data set).
+  std::map<std::string, std::vector<std::string>> class_names;
+};
+
+// A file of a split: Parquet, an archive, a picture in the folder of its class, or metadata.csv or
+// .jsonl with the columns file_name and label, which says the classes of pictures below its folder.
+struct ImageInput {
+  std::string split;
+  fs::path path;
+};
+
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
@@ -55,6 +69,11 @@ class ImageSource {
 };
 
 // Throws DataError when there is nothing that looks like images.
-std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels);
+// `labels` must outlive the source.
+std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels,
+                                               const ImageColumns& columns = {});
+std::unique_ptr<ImageSource> open_image_inputs(const std::vector<ImageInput>& inputs,
+                                               const FlatLabels& labels,
+                                               const ImageColumns& columns = {});
 
 }  // namespace lockstep

@@ -4,8 +4,18 @@
 
 namespace lockstep {
 
+const std::vector<double>& pixel_mean(const ImagesConfig& config) {
+  static const std::vector<double> imagenet = {0.485, 0.456, 0.406};
+  return config.mean.empty() ? imagenet : config.mean;
+}
+
+const std::vector<double>& pixel_deviation(const ImagesConfig& config) {
+  static const std::vector<double> imagenet = {0.229, 0.224, 0.225};
+  return config.std.empty() ? imagenet : config.std;
+}
+
 void check_images_config(const ImagesConfig& config) {
-  if (config.mean.size() != 3 || config.std.size() != 3) {
+  if (pixel_mean(config).size() != 3 || pixel_deviation(config).size() != 3) {
     throw ConfigError("images.mean and images.std: expected 3 numbers each, got {} and {}",
                       config.mean.size(), config.std.size());
   }

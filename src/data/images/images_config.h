@@ -13,6 +13,7 @@ namespace lockstep {
 struct ImagesConfig {
   std::string data;
   std::string train_split = "train";
+  std::string positive;
   int64_t size = 224;         // side in pixels in training and evaluation
   int64_t eval_resize = 256;  // 0: evaluation crops without resizing
   std::string interpolation = "bilinear";
@@ -28,8 +29,7 @@ struct ImagesConfig {
   double erasing = 0;
   double mixup = 0, cutmix = 0;  // alpha of the beta distribution; 0: off
 
-  std::vector<double> mean = {0.485, 0.456, 0.406};
-  std::vector<double> std = {0.229, 0.224, 0.225};
+  std::vector<double> mean, std;  // empty: as pixel_mean() and pixel_deviation() say
   std::string broken = "fail";
   bool exact_decoding = false;
   int64_t workers = 0;
@@ -42,6 +42,8 @@ struct ImagesConfig {
   void describe(Fields& f) {
     f("data", &data, InputPath{}, "folder with train/CLASS/FILE, or of `lockstep prepare images`");
     f("train_split", &train_split, Any{}, "name of the split to train on");
+    f("positive", &positive, Any{},
+      "of two classes the one that precision, recall and f1 are of; empty: the second");
     f("size", &size, AtLeast{8}, "pixels of a side that the network sees");
     f("eval_resize", &eval_resize, AtLeast{0},
       "shorter side before the centre crop of `size`; 0: not resized");
@@ -63,8 +65,12 @@ struct ImagesConfig {
     f("erasing", &erasing, Between{0, 1.0001}, "probability of random erasing (Zhong et al. 2017)");
     f("mixup", &mixup, AtLeast{0}, "alpha of mixup (Zhang et al. 2018); 0: off");
     f("cutmix", &cutmix, AtLeast{0}, "alpha of CutMix (Yun et al. 2019); 0: off");
-    f("mean", &mean, Any{}, "of red, green and blue, taken off the pixels (0 to 1)");
-    f("std", &std, Any{}, "of red, green and blue, the pixels are divided by");
+    f("mean", &mean, Any{},
+      "of red, green and blue, taken off the pixels (0 to 1); empty: as model.source has it, else "
+      "0.485, 0.456, 0.406 (ImageNet's)");
+    f("std", &std, Any{},
+      "of red, green and blue, the pixels are divided by; empty: as model.source has it, else "
+      "0.229, 0.224, 0.225");
     f("broken", &broken, OneOf{{"fail", "skip"}},
       "an image that cannot be decoded: ends the run, or is left out and counted");
     f("exact_decoding", &exact_decoding, Any{},
@@ -79,6 +85,10 @@ struct ImagesConfig {
       "most bytes of these that are kept of each split; 0: all");
   }
 };
+
+// Return images.mean and images.std, or ImageNet's where they are empty.
+const std::vector<double>& pixel_mean(const ImagesConfig& config);
+const std::vector<double>& pixel_deviation(const ImagesConfig& config);
 
 // Checks what the rules of single keys cannot express. Throws ConfigError.
 void check_images_config(const ImagesConfig& config);

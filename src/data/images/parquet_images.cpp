@@ -1,11 +1,11 @@
 #include "data/images/parquet_images.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/images/picture_list.h"
 #include "data/labelled/parquet_text.h"
 #include "formats/parquet_file.h"
 
@@ -23,18 +23,34 @@ bool is_label(const ParquetColumn& column) {
 
 class ParquetImages : public ImageSource {
  public:
-  ParquetImages(const fs::path& path, std::string split)
+  ParquetImages(const fs::path& path, std::string split, const ImageColumns& wanted)
       : path_(path), split_(std::move(split)), file_(open_parquet(path)) {
     const std::vector<ParquetColumn>& columns = file_->columns();
-    auto need = [&](auto matches, const char* what) {
+    auto need = [&](const auto& matches, const std::string& what) {
       const auto found = std::find_if(columns.begin(), columns.end(), matches);
       if (found != columns.end()) return static_cast<int>(found - columns.begin());
       std::vector<std::string> names;
       for (const ParquetColumn& column : columns) names.push_back(column.name + ": " + column.type);
-      throw DataError("{}: no column {} ({})", path_.string(), what, join(names, ", "));
+      throw DataError("{}: no column {} (it has {})", path_.string(), what, join(names, ", "));
     };
-    wanted_ = {need(is_image, "of images"), need(is_label, "\"label\"")};
-    classes_ = parquet_class_names(*file_, columns[wanted_[1]].name);
+    auto named = [](const std::string& name) {
+      return [name](const ParquetColumn& column) { return column.name == name; };
+    };
+    const int image = wanted.image.empty()
+                          ? need(is_image, "of images")
+                          : need(named(wanted.image), "\"" + wanted.image + "\" (--image)");
+    const int label = wanted.label.empty()
+                          ? need(is_label, "\"label\"; --label COLUMN")
+                          : need(named(wanted.label), "\"" + wanted.label + "\" (--label)");
+    if (!is_image(columns[image])) {
+      throw DataError(
+          "{}: column \"{}\" is of type {}, expected images: a struct of bytes and "
+          "path, or bytes",
+          path_.string(), columns[image].name, columns[image].type);
+    }
+    wanted_ = {image, label};
+    classes_ = parquet_class_names(*file_, columns[label].name);
+    if (classes_.empty()) classes_ = names_of_labels(wanted, columns[label].name);
   }
 
   std::optional<SourceImage> next() override {
@@ -50,28 +66,13 @@ class ParquetImages : public ImageSource {
     ++at_;
     const auto* begin = reinterpret_cast<const std::byte*>(bytes->data());
     return SourceImage{.split = split_,
-                       .class_name = class_of(*label, place),
+                       .class_name = class_of_label(*label, classes_, place),
                        .file = fmt::format("{}-{:08}.{}", path_.stem().string(), row_,
                                            bytes->starts_with("\x89PNG") ? "png" : "jpg"),
                        .bytes = {begin, begin + bytes->size()}};
   }
 
  private:
-  std::string class_of(const std::string& label, const std::string& place) const {
-    int64_t number = 0;
-    auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), number);
-    const bool is_number = error == std::errc() && end == label.data() + label.size();
-    std::string name = is_number ? fmt::format("{:04}", number) : label;
-    if (is_number && !classes_.empty()) {
-      if (number < 0 || number >= std::ssize(classes_)) {
-        throw DataError("{}: label {} of {} classes", place, number, classes_.size());
-      }
-      name = classes_[static_cast<std::size_t>(number)];
-    }
-    std::replace(name.begin(), name.end(), '/', '_');  // '/' separates CLASS from FILE
-    return name;
-  }
-
   fs::path path_;
   std::string split_;
   std::unique_ptr<ParquetFile> file_;
@@ -84,8 +85,9 @@ class ParquetImages : public ImageSource {
 
 }  // namespace
 
-std::unique_ptr<ImageSource> open_parquet_images(const fs::path& path, const std::string& split) {
-  return std::make_unique<ParquetImages>(path, split);
+std::unique_ptr<ImageSource> open_parquet_images(const fs::path& path, const std::string& split,
+                                                 const ImageColumns& columns) {
+  return std::make_unique<ParquetImages>(path, split, columns);
 }
 
 }  // namespace lockstep

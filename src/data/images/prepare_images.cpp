@@ -255,10 +255,13 @@ std::vector<std::string> classes_of(const Splits& splits) {
 ImagesManifest prepare_images(const PrepareImagesOptions& options) {
   check_options(options);
   FlatLabels labels = options.flat_labels.empty() ? FlatLabels() : FlatLabels(options.flat_labels);
-  std::unique_ptr<ImageSource> source = open_image_source(options.input, labels);
+  std::unique_ptr<ImageSource> source =
+      options.inputs.empty() ? open_image_source(options.input, labels, options.columns)
+                             : open_image_inputs(options.inputs, labels, options.columns);
   ImagesManifest manifest;
   manifest.lockstep_version = LOCKSTEP_VERSION;
-  manifest.input = options.input.filename().string();
+  manifest.input =
+      options.input_name.empty() ? options.input.filename().string() : options.input_name;
   manifest.parameters = {{"resize", std::to_string(options.resize)},
                          {"quality", std::to_string(options.quality)},
                          {"shard-bytes", std::to_string(options.shard_bytes)},

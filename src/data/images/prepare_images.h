@@ -3,21 +3,26 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
+#include "data/images/image_source.h"
 #include "data/images/images_manifest.h"
 
 namespace lockstep {
 
 struct PrepareImagesOptions {
   fs::path input, out;
-  fs::path flat_labels;           // for val folders without class folders; empty: none
-  int64_t resize = 0;             // shorter side to shrink larger images to; 0: keep the files
-  int64_t quality = 90;           // of the images that are shrunk
-  int64_t shard_bytes = 1 << 30;  // a shard ends before it would exceed this
-  bool fail_on_broken = false;    // else such images are left out and listed
-  double hold_out = 0;            // share of each class of train that becomes val
-  int64_t threads = 0;            // 0: all cores
+  std::vector<ImageInput> inputs;  // files by split, in place of `input`
+  std::string input_name;          // for the manifest; empty: the name of `input`
+  ImageColumns columns;            // of Parquet and metadata
+  fs::path flat_labels;            // for val folders without class folders; empty: none
+  int64_t resize = 0;              // shorter side to shrink larger images to; 0: keep the files
+  int64_t quality = 90;            // of the images that are shrunk
+  int64_t shard_bytes = 1 << 30;   // a shard ends before it would exceed this
+  bool fail_on_broken = false;     // else such images are left out and listed
+  double hold_out = 0;             // share of each class of train that becomes val
+  int64_t threads = 0;             // 0: all cores
 };
 
 // Decodes every image once to verify that it can be decoded. The manifest is written last. Throws

@@ -162,7 +162,10 @@ std::shared_ptr<TextSource> Preparation::open(const fs::path& file, bool need_la
   opened_ = true;
   manifest_.columns = columns_.wanted = source->columns();
   if (options_.classes.empty() && kind() == LabelKind::kClass) {
-    numbers_ = ClassNumbers(source->class_names());
+    std::vector<std::string> names = source->class_names();
+    const auto known = options_.class_names.find(manifest_.columns.label);
+    if (names.empty() && known != options_.class_names.end()) names = known->second;
+    numbers_ = ClassNumbers(std::move(names));
   }
   return source;
 }
@@ -282,7 +285,9 @@ void Preparation::prepare_split(const TextSplitInput& input, bool first) {
 TextManifest Preparation::run(const std::vector<TextSplitInput>& inputs) {
   for (const TextSplitInput& input : inputs) prepare_split(input, &input == &inputs.front());
   manifest_.lockstep_version = LOCKSTEP_VERSION;
-  manifest_.input = options_.input.lexically_normal().filename().string();
+  manifest_.input = options_.input_name.empty()
+                        ? options_.input.lexically_normal().filename().string()
+                        : options_.input_name;
   manifest_.parameters = {{"empty", options_.empty == EmptyTexts::kFail   ? "fail"
                                     : options_.empty == EmptyTexts::kSkip ? "skip"
                                                                           : "keep"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ enum class EmptyTexts { kFail, kSkip, kKeep };
 struct PrepareLabelledOptions {
   fs::path input;                      // a file or folder; or empty, and then
   std::vector<TextSplitInput> splits;  // each split is given
+  std::string input_name;              // for the manifest; empty: the name of `input`
   fs::path out;
   fs::path vocabulary;            // vocab.txt, tokenizer.json, or a folder with one
   std::optional<bool> lowercase;  // absent: as the folder's configuration says
@@ -25,7 +27,10 @@ struct PrepareLabelledOptions {
   ColumnOptions columns;
   std::optional<bool> header, quotes;
   std::vector<std::string> classes;  // names in order; empty: sorted names of the first split
-  bool regression = false;           // labels are values
+  // Names of the labels by column, where the files themselves name none (the card of a data set of
+  // the hub).
+  std::map<std::string, std::vector<std::string>> class_names;
+  bool regression = false;  // labels are values
   EmptyTexts empty = EmptyTexts::kFail;
   double hold_out = 0;  // share of train that becomes validation
   uint64_t seed = 1;    // for hold_out

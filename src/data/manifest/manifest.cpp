@@ -1,5 +1,7 @@
 #include "data/manifest/manifest.h"
 
+#include <utility>
+
 #include "base/digest.h"
 #include "base/error.h"
 #include "data/manifest/manifest_json.h"
@@ -35,6 +37,26 @@ SplitRecord split_from_json(const ManifestJson& json) {
   return out;
 }
 
+ManifestJson to_json(const SourceRecord& source) {
+  return {{"name", source.name},
+          {"version", source.version},
+          {"kind", source.kind},
+          {"files", source.files},
+          {"pairs_read", source.pairs_read},
+          {"pairs_kept", source.pairs_kept}};
+}
+
+SourceRecord source_from_json(const ManifestJson& json) {
+  SourceRecord out;
+  out.name = json.at("name");
+  out.version = json.at("version");
+  out.kind = json.at("kind");
+  out.files = json.at("files");
+  out.pairs_read = json.at("pairs_read");
+  out.pairs_kept = json.at("pairs_kept");
+  return out;
+}
+
 Manifest manifest_from_json(const ManifestJson& json) {
   Manifest out;
   out.lockstep_version = json.at("lockstep_version");
@@ -47,6 +69,11 @@ Manifest manifest_from_json(const ManifestJson& json) {
   out.pairs_read = json.at("pairs_read");
   out.dropped = json.at("dropped").get<DropCounts>();
   out.vocab_size = json.at("vocab_size");
+  if (json.contains("sources")) {
+    for (const ManifestJson& source : json.at("sources")) {
+      out.sources.push_back(source_from_json(source));
+    }
+  }
   for (const ManifestJson& split : json.at("splits")) out.splits.push_back(split_from_json(split));
   out.files = files_from_json(json.at("files"));
   return out;
@@ -84,19 +111,24 @@ Manifest read_manifest(const fs::path& folder) {
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
   ManifestJson splits = ManifestJson::array();
   for (const SplitRecord& split : manifest.splits) splits.push_back(to_json(split));
-  write_manifest_json(folder, kCorpus,
-                      {{"lockstep_version", manifest.lockstep_version},
-                       {"command", manifest.command},
-                       {"parameters", manifest.parameters},
-                       {"inputs", to_json(manifest.inputs)},
-                       {"seed", manifest.seed},
-                       {"source_language", manifest.source_language},
-                       {"target_language", manifest.target_language},
-                       {"pairs_read", manifest.pairs_read},
-                       {"dropped", manifest.dropped},
-                       {"vocab_size", manifest.vocab_size},
-                       {"splits", splits},
-                       {"files", to_json(manifest.files)}});
+  ManifestJson rest{{"lockstep_version", manifest.lockstep_version},
+                    {"command", manifest.command},
+                    {"parameters", manifest.parameters},
+                    {"inputs", to_json(manifest.inputs)},
+                    {"seed", manifest.seed},
+                    {"source_language", manifest.source_language},
+                    {"target_language", manifest.target_language},
+                    {"pairs_read", manifest.pairs_read},
+                    {"dropped", manifest.dropped},
+                    {"vocab_size", manifest.vocab_size}};
+  if (!manifest.sources.empty()) {
+    ManifestJson sources = ManifestJson::array();
+    for (const SourceRecord& source : manifest.sources) sources.push_back(to_json(source));
+    rest["sources"] = std::move(sources);
+  }
+  rest["splits"] = std::move(splits);
+  rest["files"] = to_json(manifest.files);
+  write_manifest_json(folder, kCorpus, rest);
 }
 
 FileRecord record_file(const fs::path& path) {

@@ -32,6 +32,14 @@ struct SplitRecord {
   int64_t seen_in_train = 0;  // pairs with a side that train has too (only given files)
 };
 
+// What one source gave, where a corpus has many.
+struct SourceRecord {
+  std::string name, version;  // of a package
+  std::string kind;           // "message catalogues", "manual pages", ...
+  int64_t files = 0;
+  int64_t pairs_read = 0, pairs_kept = 0;  // kept: in one of the splits
+};
+
 struct Manifest {
   std::string lockstep_version;
   std::string command;  // "catalogs" or "text"
@@ -44,8 +52,9 @@ struct Manifest {
   int64_t pairs_read = 0;
   DropCounts dropped;
   int32_t vocab_size = 0;
-  std::vector<SplitRecord> splits;  // train first; then dev and test if they exist
-  std::vector<FileRecord> files;    // all files of the folder except the manifest
+  std::vector<SourceRecord> sources;  // empty where the inputs say it
+  std::vector<SplitRecord> splits;    // train first; then dev and test if they exist
+  std::vector<FileRecord> files;      // all files of the folder except the manifest
 
   const SplitRecord* find_split(std::string_view name) const;  // null when absent
   // Returns whether both were made from the same inputs with the same options by the same version.

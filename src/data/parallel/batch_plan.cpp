@@ -15,8 +15,8 @@ class Budget {
  public:
   Budget(std::span<const PairLength> lengths, const BatchConfig& config)
       : lengths_(lengths),
-        by_sentences_(config.sentences > 0),
-        most_(by_sentences_ ? config.sentences : config.tokens) {}
+        by_sentences_(config.counts_sentences()),
+        most_(config.step_size().size) {}
   int64_t most() const { return most_; }
   int64_t cost(int32_t pair) const {
     return by_sentences_ ? 1 : lengths_[static_cast<std::size_t>(pair)].target;
@@ -45,14 +45,10 @@ void cut_into_steps(std::span<const int32_t> order, const Budget& budget,
   if (!step.empty()) out.push_back(std::move(step));
 }
 
-}  // namespace
-
-std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const BatchConfig& config,
-                                 uint64_t seed, int64_t epoch) {
-  uint64_t key = combine_keys(seed, static_cast<uint64_t>(epoch));
-  std::vector<int32_t> order(lengths.size());
-  std::iota(order.begin(), order.end(), 0);
-  shuffle_with_key(order, key);
+// Plans the pairs of `order`, which are shuffled already.
+std::vector<StepPlan> plan_pairs(std::span<const int32_t> order,
+                                 std::span<const PairLength> lengths, const BatchConfig& config,
+                                 uint64_t key) {
   std::vector<StepPlan> steps;
   const Budget budget(lengths, config);
   if (!config.by_length) {
@@ -65,7 +61,7 @@ std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const Batc
     for (int64_t filled = 0; end < order.size() && filled < pool; ++end) {
       filled += budget.cost(order[end]);
     }
-    std::span<int32_t> pairs(order.data() + begin, end - begin);
+    std::vector<int32_t> pairs(order.begin() + begin, order.begin() + end);
     // The sort is stable: pairs of equal lengths keep the shuffled order, so that steps differ in
     // every epoch.
     std::stable_sort(pairs.begin(), pairs.end(), [&](int32_t a, int32_t b) {
@@ -76,6 +72,39 @@ std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const Batc
     begin = end;
   }
   shuffle_with_key(steps, combine_keys(key, 1));
+  return steps;
+}
+
+}  // namespace
+
+BatchConfig BatchConfig::with(const BatchSize& size) const {
+  BatchConfig out = *this;
+  const bool by_sentences = size.items == "sentences";
+  out.sentences = by_sentences ? size.size : 0;
+  out.tokens = by_sentences ? 0 : size.size;
+  return out;
+}
+
+std::vector<StepPlan> plan_epoch(std::span<const PairLength> lengths, const BatchConfig& config,
+                                 uint64_t seed, int64_t epoch,
+                                 const std::vector<EpochStretch>& done) {
+  uint64_t key = combine_keys(seed, static_cast<uint64_t>(epoch));
+  std::vector<int32_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  shuffle_with_key(order, key);
+  std::vector<StepPlan> steps;
+  for (const EpochStretch& stretch : done) {
+    std::vector<StepPlan> planned = plan_pairs(order, lengths, config.with(stretch.each), key);
+    planned.resize(std::min(planned.size(), static_cast<std::size_t>(stretch.steps)));
+    std::vector<bool> taken(lengths.size());
+    for (const StepPlan& step : planned) {
+      for (int32_t pair : step) taken[static_cast<std::size_t>(pair)] = true;
+    }
+    std::erase_if(order, [&](int32_t pair) { return taken[static_cast<std::size_t>(pair)]; });
+    std::move(planned.begin(), planned.end(), std::back_inserter(steps));
+  }
+  std::vector<StepPlan> rest = plan_pairs(order, lengths, config, key);
+  std::move(rest.begin(), rest.end(), std::back_inserter(steps));
   return steps;
 }
 

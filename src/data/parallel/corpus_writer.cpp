@@ -89,11 +89,11 @@ CorpusVocabulary learn_vocabulary(const CorpusOptions& options, const SplitPairs
 CorpusVocabulary take_vocabulary(const CorpusOptions& options) {
   const auto tokenizer =
       std::make_shared<const TranslationTokenizer>(TranslationTokenizer::load(options.vocabulary));
-  CorpusVocabulary out{{std::max(tokenizer->source_vocab_size(), tokenizer->vocab_size()),
-                        tokenizer->identity()},
-                       pair_encoder(*tokenizer),
-                       {},
-                       tokenizer};
+  CorpusVocabulary out{
+      {std::max(tokenizer->source_vocab_size(), tokenizer->vocab_size()), tokenizer->identity()},
+      pair_encoder(*tokenizer),
+      {},
+      tokenizer};
   for (const auto& [name, contents] : tokenizer->files()) {
     write_file(options.out / name, contents);
     out.files.push_back(name);
@@ -115,7 +115,8 @@ SplitRecord write_split(const CorpusOptions& options, const SplitPairs& split,
       [&](int64_t block) {
         EncodedPairs out;
         int64_t end = std::min(pairs, (block + 1) * kPairsInBlock);
-        for (int64_t i = block * kPairsInBlock; i < end; ++i) out.add(pair_of(split, i), vocabulary.encoder);
+        for (int64_t i = block * kPairsInBlock; i < end; ++i)
+          out.add(pair_of(split, i), vocabulary.encoder);
         return out;
       },
       [&](const EncodedPairs& encoded) {

@@ -50,7 +50,8 @@ std::string describe_differences(const Manifest& there, const Manifest& here);
 void finish_corpus_folder(const fs::path& out, const Manifest& manifest);
 
 // Learns the subwords on the first split, or takes those of options.vocabulary, and writes all
-// files, the manifest last. Fills the remaining fields of `manifest`. REQUIRES: open_corpus_folder() was called before.
+// files, the manifest last. Fills the remaining fields of `manifest`. REQUIRES:
+// open_corpus_folder() was called before.
 void write_corpus(const CorpusOptions& options, const std::vector<SplitPairs>& splits,
                   Manifest& manifest);
 

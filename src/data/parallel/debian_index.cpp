@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -72,11 +75,9 @@ void for_each_package(std::string_view index, const Visit& visit) {
   }
 }
 
-}  // namespace
-
-FileCheck check_in_release(std::string_view release, const std::string& name,
-                           const std::string& path) {
-  FileCheck out;
+// Returns size and SHA-256 that a Release gives for a file; nothing when it does not list it.
+std::optional<FileCheck> find_check(std::string_view release, const std::string& path) {
+  std::optional<FileCheck> out;
   bool inside = false;
   for_each_line_of(release, [&](std::string_view line) {
     if (!line.starts_with(' ')) {
@@ -87,7 +88,31 @@ FileCheck check_in_release(std::string_view release, const std::string& name,
     if (!inside || words.size() != 3 || words[2] != path || !is_sha256(words[0])) return;
     out = {.bytes = size_in(words[1]).value_or(-1), .sha256 = std::string(words[0]), .md5 = {}};
   });
-  if (out.sha256.empty()) throw DataError("{}: no SHA256 of {} in it", name, path);
+  return out;
+}
+
+}  // namespace
+
+bool is_in_release(std::string_view release, const std::string& path) {
+  return find_check(release, path).has_value();
+}
+
+FileCheck check_in_release(std::string_view release, const std::string& name,
+                           const std::string& path) {
+  std::optional<FileCheck> out = find_check(release, path);
+  if (!out) throw DataError("{}: no SHA256 of {} in it", name, path);
+  return std::move(*out);
+}
+
+std::vector<PackageRecord> all_in_index(std::string_view index, const std::string& name) {
+  std::map<std::string, std::size_t, std::less<>> numbers;
+  std::vector<PackageRecord> out;
+  for_each_package(index, [&](std::string_view package, std::string_view paragraph) {
+    auto [at, is_new] = numbers.try_emplace(std::string(package), out.size());
+    if (is_new) out.emplace_back();
+    out[at->second] = read_paragraph(paragraph, name);
+  });
+  if (out.empty()) throw DataError("{}: no index of packages", name);
   return out;
 }
 

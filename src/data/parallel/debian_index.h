@@ -23,6 +23,13 @@ struct PackageRecord {
 FileCheck check_in_release(std::string_view release, const std::string& name,
                            const std::string& path);
 
+// Returns whether the suite's Release lists the file `path` with a SHA-256.
+bool is_in_release(std::string_view release, const std::string& path);
+
+// Returns all packages of an index, of several versions the last. Throws DataError for an index
+// without packages and for an incomplete paragraph.
+std::vector<PackageRecord> all_in_index(std::string_view index, const std::string& name);
+
 // Returns the named packages from the text of an index, in the order of the names. Of several
 // versions it takes the last. Throws DataError for names that the index lacks (with the most
 // similar name) and for a package whose paragraph is incomplete.

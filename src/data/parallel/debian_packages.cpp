@@ -6,20 +6,15 @@
 #include <fstream>
 #include <optional>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/fetch/archive_entries.h"
-#include "data/parallel/debian_index.h"
+#include "data/parallel/debian_suite.h"
 
 namespace lockstep {
 
 namespace {
-
-// This index lists the packages for all architectures besides those for amd64.
-constexpr const char* kIndex = "main/binary-amd64/Packages.xz";
-constexpr int kAttemptsOfRelease = 3;  // 3 s of pauses: tests whether the mirror answers
 
 void create_folders(const fs::path& folder) {
   std::error_code failed;
@@ -38,70 +33,6 @@ std::optional<fs::path> cached_package(const std::string& name, const fs::path& 
   }
   return newest;
 }
-
-// A suite of a mirror and its folder in the cache.
-class Suite {
- public:
-  Suite(const DebianMirror& mirror, fs::path cache) : mirror_(mirror), cache_(std::move(cache)) {
-    while (mirror_.url.ends_with('/')) mirror_.url.pop_back();
-  }
-
-  // Returns the URL below which Release and the indices are.
-  std::string url() const { return mirror_.url + "/dists/" + mirror_.suite; }
-
-  std::vector<PackageRecord> find(const std::vector<std::string>& names) const {
-    const FileCheck check = check_in_release(fetch_release(), url() + "/Release", kIndex);
-    const fs::path index = cache_ / "Packages.xz";
-    if (fs::exists(index) && sha256_of_file(index) != check.sha256) fs::remove(index);
-    fetch({url() + "/" + kIndex, index, check, {}});
-    try {
-      return find_in_index(read_compressed_file(index), url() + "/" + kIndex, names);
-    } catch (DataError& error) {
-      error.set_advice("other packages: --packages; another place: --suite, --mirror");
-      throw;
-    }
-  }
-
-  fs::path fetch(const PackageRecord& package) const {
-    const fs::path file = cache_ / fs::path(package.path).filename();
-    fetch({mirror_.url + "/" + package.path, file, package.check, {}});
-    return file;
-  }
-
- private:
-  void fetch(const Download& wanted) const {
-    try {
-      download(wanted, mirror_.download);
-    } catch (DataError& error) {
-      error.set_advice(
-          "again in some minutes: the mirror may be in an update; or another --mirror");
-      throw;
-    }
-  }
-
-  // Release is fetched again at every call: it is small and shows whether the cached index is
-  // current.
-  std::string fetch_release() const {
-    const fs::path path = cache_ / "Release";
-    std::error_code ignored;
-    fs::remove(path, ignored);
-    DownloadOptions options = mirror_.download;
-    options.attempts = std::min(options.attempts, kAttemptsOfRelease);
-    try {
-      download({url() + "/Release", path, {}, {}}, options);
-    } catch (DataError& error) {
-      error.add_context("looking for the suite " + mirror_.suite);
-      error.set_advice(
-          "a --suite that this mirror has; old ones move to --mirror "
-          "http://archive.debian.org/debian");
-      throw;
-    }
-    return read_file(path);
-  }
-
-  DebianMirror mirror_;
-  fs::path cache_;
-};
 
 // Returns a path below `folder`. The names in archives are not trusted.
 fs::path path_below(const fs::path& folder, const std::string& entry, const fs::path& package) {
@@ -132,7 +63,7 @@ std::vector<fs::path> fetch_packages(const std::vector<std::string>& names, cons
     if (!cached_package(name, folder)) absent.push_back(name);
   }
   if (!absent.empty()) {
-    const Suite suite(mirror, folder);
+    DebianSuite suite(mirror, folder);
     log_info("fetching the Debian packages {} from {} (not installed)", join(absent, " "),
              suite.url());
     for (const PackageRecord& package : suite.find(absent)) suite.fetch(package);
@@ -155,15 +86,14 @@ std::vector<fs::path> find_packages(const fs::path& folder) {
   return out;
 }
 
-void unpack_package(const fs::path& package, const fs::path& folder) {
+void for_each_file_of(const fs::path& package,
+                      const std::function<void(const std::string&, ArchiveEntries&)>& visit) {
   try {
     ArchiveEntries parts(package);
     while (std::optional<std::string> part = parts.next()) {
       if (!part->starts_with("data.tar")) continue;
       ArchiveEntries files(parts.read(), package.string() + ": " + *part);
-      while (std::optional<std::string> file = files.next()) {
-        write_entry(path_below(folder, *file, package), files);
-      }
+      while (std::optional<std::string> file = files.next()) visit(*file, files);
       return;
     }
     throw DataError("{}: no Debian package (no data.tar in it)", package.string());
@@ -171,6 +101,12 @@ void unpack_package(const fs::path& package, const fs::path& folder) {
     error.set_advice("remove the file, so that it is fetched again");
     throw;
   }
+}
+
+void unpack_package(const fs::path& package, const fs::path& folder) {
+  for_each_file_of(package, [&](const std::string& file, ArchiveEntries& entries) {
+    write_entry(path_below(folder, file, package), entries);
+  });
 }
 
 }  // namespace lockstep

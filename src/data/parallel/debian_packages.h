@@ -2,10 +2,12 @@
 // unpacked without apt or dpkg, and are never installed.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "data/fetch/archive_entries.h"
 #include "data/fetch/download.h"
 
 namespace lockstep {
@@ -29,6 +31,11 @@ std::vector<fs::path> fetch_packages(const std::vector<std::string>& names, cons
 
 // Returns all *.deb files directly in a folder, sorted. Throws DataError when there is none.
 std::vector<fs::path> find_packages(const fs::path& folder);
+
+// Calls visit(path, entries) for every regular file of a package, its content being
+// entries.read(). Throws DataError for a damaged package.
+void for_each_file_of(const fs::path& package,
+                      const std::function<void(const std::string&, ArchiveEntries&)>& visit);
 
 // Writes the regular files of a package below `folder`. Throws DataError for a damaged package or a
 // path that leads out of the folder, and MachineError when a file cannot be written.

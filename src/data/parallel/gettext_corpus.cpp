@@ -47,23 +47,28 @@ std::vector<fs::path> find_catalogues(const fs::path& folder, const std::string&
 
 ParallelText read_catalogues(const std::vector<fs::path>& catalogues, const CleaningRules& rules) {
   ParallelText out;
-  for (const fs::path& path : catalogues) {
-    MoFile catalogue = read_mo_file(path);
-    bool accelerators = uses_accelerators(catalogue);
-    for (const MoEntry& entry : catalogue.entries) {
-      for (MessagePair& pair : pairs_of(entry)) {
-        ++out.lines;
-        std::optional<std::string> reason = clean_messages(pair, accelerators);
-        if (!reason) reason = reason_to_drop({pair.source, pair.target}, rules);
-        if (reason) {
-          ++out.dropped[*reason];
-        } else {
-          out.pairs.add(pair.source, pair.target);
-        }
+  for (const fs::path& path : catalogues) add_catalogue(read_mo_file(path), {rules}, out);
+  return out;
+}
+
+void add_catalogue(const MoFile& catalogue, const CatalogueRules& rules, ParallelText& out) {
+  const bool accelerators = uses_accelerators(catalogue);
+  const bool ampersands = rules.all_marks && uses_ampersands(catalogue);
+  for (const MoEntry& entry : catalogue.entries) {
+    for (MessagePair& pair : pairs_of(entry)) {
+      ++out.lines;
+      std::optional<std::string> reason;
+      if (rules.all_marks && names_translators(pair.source)) reason = "names of translators";
+      if (ampersands && !drop_ampersands(pair)) reason = "unclear accelerator";
+      if (!reason) reason = clean_messages(pair, accelerators);
+      if (!reason) reason = reason_to_drop({pair.source, pair.target}, rules.rules);
+      if (reason) {
+        ++out.dropped[*reason];
+      } else {
+        out.pairs.add(pair.source, pair.target);
       }
     }
   }
-  return out;
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "data/parallel/parallel_text.h"
 #include "data/parallel/sentence_pairs.h"
+#include "formats/mo_file.h"
 
 namespace lockstep {
 
@@ -18,5 +19,15 @@ std::vector<fs::path> find_catalogues(const fs::path& folder, const std::string&
 // singular is paired with the first plural form, the plural with the second; the context is
 // dropped.
 ParallelText read_catalogues(const std::vector<fs::path>& catalogues, const CleaningRules& rules);
+
+struct CatalogueRules {
+  CleaningRules rules;
+  // Also removes the accelerators of KDE and Qt ("&Save") and messages that are replaced by the
+  // names of the translators.
+  bool all_marks = false;
+};
+
+// Adds the pairs of one catalogue to `out`.
+void add_catalogue(const MoFile& catalogue, const CatalogueRules& rules, ParallelText& out);
 
 }  // namespace lockstep

@@ -177,6 +177,24 @@ bool is_untranslated(const MessagePair& pair) {
   return source == target || (count_words(source) >= 3 && target.find(source) != std::string::npos);
 }
 
+// Returns where an '&' may mark an accelerator: before a letter or digit, and not in "&&", between
+// digits or in a character reference (&lt;).
+std::vector<std::size_t> ampersands_in(std::string_view text) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = text.find('&'); i != std::string_view::npos; i = text.find('&', i + 1)) {
+    const char after = at(text, i + 1);
+    if (after == '&') {
+      ++i;
+      continue;
+    }
+    if (!is_letter(after) && !is_digit(after)) continue;
+    std::size_t end = i + 1;
+    while (is_ascii_letter(at(text, end)) || is_digit(at(text, end))) ++end;
+    if (at(text, end) != ';') out.push_back(i);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool uses_accelerators(const MoFile& catalogue) {
@@ -191,6 +209,35 @@ bool uses_accelerators(const MoFile& catalogue) {
     ++(word_around(source, s) == word_around(target, t) ? same : moved);
   }
   return moved > same;
+}
+
+bool uses_ampersands(const MoFile& catalogue) {
+  int64_t moved = 0;
+  int64_t same = 0;
+  for (const MoEntry& entry : catalogue.entries) {
+    const std::vector<std::size_t> source = ampersands_in(entry.id);
+    const std::vector<std::size_t> target = ampersands_in(entry.translations.front());
+    if (source.empty() || target.empty()) continue;
+    const bool equal = word_around(entry.id, source.front() + 1) ==
+                       word_around(entry.translations.front(), target.front() + 1);
+    ++(equal ? same : moved);
+  }
+  return moved > same;
+}
+
+bool drop_ampersands(MessagePair& pair) {
+  const std::vector<std::size_t> source = ampersands_in(pair.source);
+  const std::vector<std::size_t> target = ampersands_in(pair.target);
+  if (source.size() > 1 || target.size() > 1) return false;
+  for (std::size_t i : source) pair.source.erase(i, 1);
+  for (std::size_t i : target) pair.target.erase(i, 1);
+  return true;
+}
+
+bool names_translators(const std::string& source) {
+  const std::string text = lower_ascii(trim(source));
+  return text == "translator-credits" || text == "translator_credits" || text == "your names" ||
+         text == "your emails" || text == "name of translators" || text == "email of translators";
 }
 
 std::optional<std::string> clean_messages(MessagePair& pair, bool accelerators) {

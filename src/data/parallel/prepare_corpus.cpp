@@ -1,8 +1,10 @@
 #include "data/parallel/prepare_corpus.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -10,7 +12,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/parallel/debian_suite.h"
+#include "data/parallel/debian_texts.h"
 #include "data/parallel/gettext_corpus.h"
+#include "data/parallel/translated_files.h"
 #include "data/tokenize/translation_tokenizer.h"
 
 namespace lockstep {
@@ -45,8 +50,7 @@ Manifest start_manifest(const std::string& command, const CorpusOptions& options
                     {"near-copy", fmt::format("{}", options.split.near_copy)}};
   if (!options.vocabulary.empty()) {
     out.parameters["vocab"] = options.vocabulary_name;
-    out.parameters["vocab-identity"] =
-        TranslationTokenizer::load(options.vocabulary).identity();
+    out.parameters["vocab-identity"] = TranslationTokenizer::load(options.vocabulary).identity();
   }
   return out;
 }
@@ -73,12 +77,32 @@ void add_splits(const ParallelText& text, const SplitRules& rules, std::vector<S
   if (!split.test.empty()) splits.push_back({"test", &text.pairs, std::move(split.test)});
 }
 
+// Appends the splits of text that has many sources, and what each of them gave.
+void add_sources(const DebianTexts& texts, const std::vector<SplitPairs>& splits,
+                 Manifest& manifest) {
+  for (const TextSource& source : texts.sources) {
+    manifest.sources.push_back(
+        {source.package, source.version, name_of(source.kind), source.files, source.lines, 0});
+  }
+  for (const SplitPairs& split : splits) {
+    for (int64_t i : split.order) {
+      const int32_t source = texts.source_of[static_cast<std::size_t>(i)];
+      ++manifest.sources[static_cast<std::size_t>(source)].pairs_kept;
+    }
+  }
+}
+
 // Returns whether this may be the name of a package or a suite, because it becomes part of a path.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '-' && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) || c == '-' || c == '+' || c == '.';
          });
+}
+
+void require_suite(const DebianMirror& mirror) {
+  if (is_plain_name(mirror.suite)) return;
+  throw ConfigError("--suite \"{}\": expected a name such as bookworm", mirror.suite);
 }
 
 // Returns the .deb files to read. Named packages are fetched.
@@ -89,10 +113,131 @@ std::vector<fs::path> packages_of(const CatalogueSources& sources, const CorpusO
       throw ConfigError("\"{}\" is no name of a Debian package", name);
     }
   }
-  if (!is_plain_name(sources.mirror.suite)) {
-    throw ConfigError("--suite \"{}\": expected a name such as bookworm", sources.mirror.suite);
-  }
+  require_suite(sources.mirror);
   return fetch_packages(sources.packages, options.out / "cache", sources.mirror);
+}
+
+constexpr int64_t kAtOnce = 4;  // downloads: a mirror is shared with others
+constexpr std::array kContents = {"main/Contents-all.gz", "main/Contents-amd64.gz"};
+
+Languages languages_of(const CorpusOptions& options) {
+  return {options.source_language, options.target_language};
+}
+
+// Returns the packages and pages that `more` takes.
+TranslatedFiles find_more(DebianSuite& suite, const CatalogueSources& sources,
+                          const CorpusOptions& options) {
+  log_info("looking for translated texts in {}", suite.url());
+  std::vector<fs::path> contents;
+  for (const char* list : kContents) {
+    // Suites before bookworm list the packages for all architectures in the second one.
+    if (list != kContents.front() || suite.has_index(list)) contents.push_back(suite.index(list));
+  }
+  TranslatedFiles out = find_translated_files(contents, suite.all(), languages_of(options),
+                                              sources.most_package_megabytes * 1'000'000);
+  if (out.packages.empty()) {
+    throw DataError("{}: no package up to {} MB has texts in \"{}\"", suite.url(),
+                    sources.most_package_megabytes, options.target_language);
+  }
+  return out;
+}
+
+std::string describe_plan(const TranslatedFiles& files, const DebianSuite& suite) {
+  int64_t bytes = 0;
+  int64_t there = 0;
+  for (const PackageRecord& package : files.packages) {
+    bytes += package.check.bytes;
+    if (suite.has(package)) there += package.check.bytes;
+  }
+  std::map<TextKind, int64_t> pages;
+  for (const PagePaths& page : files.pages) ++pages[page.kind];
+  std::string out = fmt::format("packages {:>6}  {} MB, {} MB of them in the cache\n",
+                                with_commas(static_cast<int64_t>(files.packages.size())),
+                                with_commas(bytes / 1'000'000), with_commas(there / 1'000'000));
+  out +=
+      fmt::format("  {:>13}  {}\n", with_commas(files.catalogues), name_of(TextKind::kCatalogue));
+  for (const auto& [kind, count] : pages) {
+    out += fmt::format("  {:>13}  {}\n", with_commas(count), name_of(kind));
+  }
+  if (files.too_large > 0) {
+    out +=
+        fmt::format("left out {:>6}  larger packages, {} MB (--max-package-mb)\n",
+                    with_commas(files.too_large), with_commas(files.too_large_bytes / 1'000'000));
+  }
+  return out;
+}
+
+void check_more(const CatalogueSources& sources) {
+  require_suite(sources.mirror);
+  if (sources.most_package_megabytes < 1) {
+    throw ConfigError("--max-package-mb {}: expected 1 or more", sources.most_package_megabytes);
+  }
+}
+
+PreparedCorpus prepare_more(const CatalogueSources& sources, const CorpusOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  check_more(sources);
+  PreparedCorpus out;
+  out.manifest = start_manifest("catalogs", options);
+  out.manifest.parameters["more"] = std::to_string(sources.most_package_megabytes) + " MB";
+  out.manifest.parameters["suite"] = sources.mirror.suite;
+  if (fs::exists(options.out / kManifestName)) {  // recognized without the network
+    Manifest there = read_manifest(options.out);
+    Manifest wanted = out.manifest;
+    wanted.inputs = there.inputs;
+    if (there.same_origin(wanted)) return {std::move(there), true, seconds_since(start)};
+  }
+  DebianSuite suite(sources.mirror, options.out / "cache" / sources.mirror.suite);
+  const TranslatedFiles files = find_more(suite, sources, options);
+  log_info("{}", describe_plan(files, suite));
+  suite.fetch(files.packages, kAtOnce);
+  for (const PackageRecord& package : files.packages) {
+    out.manifest.inputs.push_back(
+        {suite.file_of(package).filename().string(), package.check.bytes, package.check.sha256});
+  }
+  if (std::optional<Manifest> there = open_corpus_folder(options.out, out.manifest)) {
+    return {std::move(*there), true, seconds_since(start)};
+  }
+  const DebianTexts texts =
+      read_debian_texts(suite, files, languages_of(options), options.cleaning);
+  std::vector<SplitPairs> splits;
+  add_splits(texts.text, options.split, splits, out.manifest);
+  add_sources(texts, splits, out.manifest);
+  write_corpus(options, splits, out.manifest);
+  out.seconds = seconds_since(start);
+  return out;
+}
+
+constexpr std::size_t kSourcesShown = 12;
+
+// Returns a table of the kinds of sources, and of the largest ones.
+std::string describe_sources(std::vector<SourceRecord> sources) {
+  struct Kind {
+    int64_t packages = 0, files = 0, read = 0, kept = 0;
+  };
+  std::map<std::string, Kind> kinds;
+  for (const SourceRecord& source : sources) {
+    Kind& kind = kinds[source.kind];
+    ++kind.packages;
+    kind.files += source.files;
+    kind.read += source.pairs_read;
+    kind.kept += source.pairs_kept;
+  }
+  std::string out = fmt::format("\n{:<24} {:>8} {:>8} {:>10} {:>10}\n", "source", "packages",
+                                "files", "read", "kept");
+  for (const auto& [name, kind] : kinds) {
+    out += fmt::format("{:<24} {:>8} {:>8} {:>10} {:>10}\n", name, with_commas(kind.packages),
+                       with_commas(kind.files), with_commas(kind.read), with_commas(kind.kept));
+  }
+  std::stable_sort(sources.begin(), sources.end(),
+                   [](const auto& a, const auto& b) { return a.pairs_kept > b.pairs_kept; });
+  sources.resize(std::min(sources.size(), kSourcesShown));
+  out += "\nof them, the largest\n";
+  for (const SourceRecord& source : sources) {
+    out += fmt::format("{:<33} {:>8} {:>10} {:>10}  {}\n", source.name, with_commas(source.files),
+                       with_commas(source.pairs_read), with_commas(source.pairs_kept), source.kind);
+  }
+  return out;
 }
 
 std::string megabytes(int64_t bytes) {
@@ -131,9 +276,17 @@ void check_options(const CorpusOptions& options) {
   }
 }
 
+std::string plan_more(const CatalogueSources& sources, const CorpusOptions& options) {
+  check_options(options);
+  check_more(sources);
+  DebianSuite suite(sources.mirror, options.out / "cache" / sources.mirror.suite);
+  return describe_plan(find_more(suite, sources, options), suite);
+}
+
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
+  if (sources.more) return prepare_more(sources, options);
   PreparedCorpus out;
   out.manifest = start_manifest("catalogs", options);
   TemporaryFolder unpacked;
@@ -238,6 +391,7 @@ std::string describe_corpus(const PreparedCorpus& corpus) {
                        with_commas(split.target_words), with_commas(split.source_tokens),
                        with_commas(split.target_tokens), megabytes(split.text_bytes));
   }
+  if (!m.sources.empty()) out += describe_sources(m.sources);
   for (const SplitRecord& split : m.splits) {
     if (split.seen_in_train == 0) continue;
     out += fmt::format("note: {} pairs of {} have a side that is in train too\n",

@@ -27,8 +27,14 @@ struct CatalogueSources {
   std::vector<std::string> packages{"libreoffice-l10n-de", "gcc-12-locales"};
   DebianMirror mirror;
   fs::path packages_folder, catalogues;  // empty: not given
+  bool more = false;  // instead of `packages` all packages of the suite with translated texts ...
+  int64_t most_package_megabytes = 10;  // ... that are not larger
 };
 PreparedCorpus prepare_catalogues(const CatalogueSources& sources, const CorpusOptions& options);
+
+// Returns a table of what `more` would fetch: packages, files, megabytes and how many of them the
+// cache holds. Fetches the indices only.
+std::string plan_more(const CatalogueSources& sources, const CorpusOptions& options);
 
 // Prepares any aligned pair of files. If dev or test is not given as files, it is split off by hash
 // with the size in options.split (0: none).

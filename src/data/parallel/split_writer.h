@@ -19,7 +19,7 @@ namespace lockstep {
 
 // Appends the ids of a line of either side. Several threads may call it.
 struct PairEncoder {
-  std::function<void(std::string_view line, std::vector<int32_t>& ids)> source, target;
+  std::function<void(std::string_view line, std::vector<int32_t>&ids)> source, target;
 };
 // These keep references.
 PairEncoder pair_encoder(const WordEncoder& both);

@@ -21,9 +21,11 @@ constexpr int64_t kMostIds = 1 << 24;
 // The languages of M2M100 (Fan et al. 2020, table 1) and of its WMT21 models (Tran et al. 2021) in
 // the order of their ids, which no file of theirs gives.
 constexpr const char* kM2m100Languages =
-    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha "
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu "
+    "ha "
     "he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my "
-    "ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi "
+    "ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz "
+    "vi "
     "wo xh yi yo zh zu";
 constexpr const char* kWmt21Languages = "en ha is ja cs ru zh de";
 
@@ -117,9 +119,9 @@ void read_marian(Folder& folder, const Json& config, PublishedVocabulary& out) {
   out.source = table_of(folder.object(kVocabulary, kWhole), folder.name_of(kVocabulary));
   out.target = out.source;
   if (config.value("separate_vocabs", false)) {
-    out.target = table_of(folder.object(kTargetVocabulary,
-                                        "separate_vocabs of tokenizer_config.json promises it"),
-                          folder.name_of(kTargetVocabulary));
+    out.target = table_of(
+        folder.object(kTargetVocabulary, "separate_vocabs of tokenizer_config.json promises it"),
+        folder.name_of(kTargetVocabulary));
   }
   out.special = special_in(out.target, config, folder.name_of(kVocabulary));
   for (const auto& [piece, id] : out.source.ids) {
@@ -210,14 +212,9 @@ void read_nllb(Folder& folder, const Json& config, PublishedVocabulary& out) {
 }  // namespace
 
 const std::vector<std::string>& published_vocabulary_files() {
-  static const std::vector<std::string> names = {kVocabulary,
-                                                 kTargetVocabulary,
-                                                 kSourceModel,
-                                                 kTargetModel,
-                                                 kOneModel,
-                                                 "tokenizer_config.json",
-                                                 "added_tokens.json",
-                                                 "special_tokens_map.json"};
+  static const std::vector<std::string> names = {
+      kVocabulary, kTargetVocabulary,       kSourceModel,        kTargetModel,
+      kOneModel,   "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json"};
   return names;
 }
 

@@ -66,7 +66,7 @@ class Subword {
   int32_t bos_id() const;
   int32_t eos_id() const;
   int32_t unk_id() const;
-  const std::string& sha256() const { return sha256_; }  // of the model file
+  std::string sha256() const;  // of the model file
 
   // Returns the content of the .model file.
   std::string serialized() const;
@@ -78,7 +78,7 @@ class Subword {
   Subword();
 
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
-  std::string sha256_;
+  std::string model_;  // the content of the model file
 };
 
 }  // namespace lockstep

@@ -207,8 +207,8 @@ class PublishedCodec : public TextCodec {
 
   void encode(const TextLine& line, std::string& out) const override {
     check_utf8(line);
-    std::vector<int32_t> ids = options_.target ? tokenizer_.encode_target(line.text)
-                                               : tokenizer_.encode_source(line.text);
+    std::vector<int32_t> ids =
+        options_.target ? tokenizer_.encode_target(line.text) : tokenizer_.encode_source(line.text);
     if (options_.end) ids.push_back(tokenizer_.special().eos);
     if (!options_.pieces) return append_ids(ids, out);
     append_joined(ids, out, [&](int32_t id) {

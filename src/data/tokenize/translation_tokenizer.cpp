@@ -34,8 +34,8 @@ std::string sha256_of(const std::string& text) {
 }
 
 std::string identity_of(const PublishedVocabulary& v) {
-  std::string text = fmt::format("{} {} {}\n", static_cast<int>(v.kind),
-                                 sha256_of(v.source_model), sha256_of(v.target_model));
+  std::string text = fmt::format("{} {} {}\n", static_cast<int>(v.kind), sha256_of(v.source_model),
+                                 sha256_of(v.target_model));
   for (const PieceTable* table : {&v.source, &v.target}) {
     for (const std::string& piece : table->pieces) text += piece + '\n';
     text += '\n';
@@ -75,8 +75,7 @@ TranslationTokenizer TranslationTokenizer::load(const fs::path& folder) {
 TranslationTokenizer::TranslationTokenizer(Subword own)
     : source_(std::make_shared<const Subword>(std::move(own))), target_(source_) {
   published_.kind = VocabularyKind::kOwn;
-  published_.special = {source_->pad_id(), source_->eos_id(), source_->bos_id(),
-                        source_->unk_id()};
+  published_.special = {source_->pad_id(), source_->eos_id(), source_->bos_id(), source_->unk_id()};
   published_.files = {{"subword.model", source_->serialized()}};
   identity_ = source_->sha256();
 }
@@ -180,8 +179,8 @@ std::optional<int32_t> TranslationTokenizer::language_id(const std::string& key,
   const std::size_t count = names.size();
   if (count > kShown) names.resize(kShown);
   throw ConfigError("{} = \"{}\": no language of this vocabulary{} ({}{})", key, language, near,
-                    join(names, ", "), count > kShown ? fmt::format(" and {} more", count - kShown)
-                                                      : "");
+                    join(names, ", "),
+                    count > kShown ? fmt::format(" and {} more", count - kShown) : "");
 }
 
 }  // namespace lockstep

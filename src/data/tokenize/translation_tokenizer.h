@@ -42,7 +42,7 @@ struct PublishedVocabulary {
   std::string source_model, target_model;  // the SentencePiece models; one may serve both sides
   PieceTable source, target;               // equal unless the model has two vocabularies
   SpecialPieces special;
-  std::map<std::string, int32_t> languages;  // code -> id: "de", "deu_Latn"
+  std::map<std::string, int32_t> languages;      // code -> id: "de", "deu_Latn"
   std::string source_language, target_language;  // as tokenizer_config.json says; may be empty
   std::vector<std::pair<std::string, std::string>> files;  // name and contents of what was read
 };
@@ -88,9 +88,7 @@ class TranslationTokenizer {
   // The model of the source's side; of our own, the whole vocabulary.
   const Subword& subword() const { return *source_; }
   // Name and contents of the files that load() needs, for a corpus, a run or an export.
-  const std::vector<std::pair<std::string, std::string>>& files() const {
-    return published_.files;
-  }
+  const std::vector<std::pair<std::string, std::string>>& files() const { return published_.files; }
 
  private:
   bool is_silent(int32_t id) const;

@@ -179,7 +179,7 @@ std::vector<std::string> addresses_elsewhere(const std::string& host) {
   return out;
 }
 
-int listen_on(const std::string& host, int port) {
+int listen_on(const std::string& host, int port, const ListenWords& words) {
   AddressList list = resolve(host, port, SOCK_STREAM);
   const addrinfo* first = list.get();
   Socket socket(::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC, first->ai_protocol));
@@ -189,11 +189,11 @@ int listen_on(const std::string& host, int port) {
   if (socket.fd < 0 || bind(socket.fd, first->ai_addr, first->ai_addrlen) != 0 ||
       listen(socket.fd, SOMAXCONN) != 0) {
     int reason = errno;
-    MachineError error("rank 0 cannot listen on {}:{}", host, port);
+    MachineError error("{} cannot listen on {}:{}", words.who, host, port);
     error.set_cause(std::strerror(reason));
-    error.set_advice(reason == EADDRINUSE ? "another program or an earlier run holds this port; "
-                                            "end it or set MASTER_PORT to a free one"
-                                          : "MASTER_ADDR must be an address of rank 0's machine");
+    error.set_advice(reason == EADDRINUSE
+                         ? "another program or an earlier run holds this port; " + words.port_in_use
+                         : words.no_address);
     throw error;
   }
   return socket.release();

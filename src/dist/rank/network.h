@@ -35,10 +35,17 @@ bool is_own_address(const std::string& numeric);
 std::vector<std::string> addresses_of(const std::string& host);
 std::vector<std::string> addresses_elsewhere(const std::string& host);
 
+// What an error of listen_on() says: who cannot listen, and what to do about a port in use or an
+// address that is not this machine's.
+struct ListenWords {
+  std::string who = "rank 0";
+  std::string port_in_use = "end it or set MASTER_PORT to a free one";
+  std::string no_address = "MASTER_ADDR must be an address of rank 0's machine";
+};
+
 // Returns a TCP socket that listens on `host` (an address of this machine) and `port` (0: any free
-// one). The caller owns the descriptor. Throws MachineError that names host:port; for a port in use
-// it advises to choose another.
-int listen_on(const std::string& host, int port);
+// one). The caller owns the descriptor. Throws MachineError that names host:port.
+int listen_on(const std::string& host, int port, const ListenWords& words = {});
 
 // Returns the port that a listening socket got.
 int port_of(int socket);

@@ -148,9 +148,7 @@ class ArrowParquetFile : public ParquetFile {
     reader_->set_batch_size(kRowsInBatch);
     reader_->set_use_threads(false);
     check(reader_->GetSchema(&schema_));
-    for (const auto& field : schema_->fields()) {
-      columns_.push_back({field->name(), kind_of(*field->type()), field->type()->ToString()});
-    }
+    for (const auto& field : schema_->fields()) add_columns(*field);
   }
 
   int64_t rows() const override { return reader_->parquet_reader()->metadata()->num_rows(); }
@@ -174,12 +172,43 @@ class ArrowParquetFile : public ParquetFile {
         throw DataError("{}: column \"{}\" is of type {}, which cannot be read", path_, column.name,
                         column.type);
       }
-      fill_cells(*batch->GetColumnByName(column.name), cells[i]);
+      fill_cells(*array_of(*batch, places_.at(columns[i])), cells[i]);
     }
     return true;
   }
 
  private:
+  // The field of the schema that a column is, or is a member of.
+  struct Place {
+    std::string field, member;  // no member: the field itself
+  };
+
+  // A struct that is no image has a column for each of its texts.
+  void add_columns(const arrow::Field& field) {
+    const ParquetKind kind = kind_of(*field.type());
+    auto add = [&](const std::string& member, ParquetKind of, const arrow::DataType& type) {
+      columns_.push_back(
+          {field.name() + (member.empty() ? "" : "." + member), of, type.ToString()});
+      places_.push_back({field.name(), member});
+    };
+    const std::size_t before = columns_.size();
+    if (kind == ParquetKind::kOther && field.type()->id() == arrow::Type::STRUCT) {
+      for (const auto& member : field.type()->fields()) {
+        if (kind_of(*member->type()) == ParquetKind::kText) {
+          add(member->name(), ParquetKind::kText, *member->type());
+        }
+      }
+    }
+    if (columns_.size() == before) add("", kind, *field.type());
+  }
+
+  ArrayPointer array_of(const arrow::RecordBatch& batch, const Place& place) const {
+    const ArrayPointer whole = batch.GetColumnByName(place.field);
+    if (place.member.empty()) return whole;
+    return check(static_cast<const arrow::StructArray&>(*whole).GetFlattenedField(
+        static_cast<const arrow::StructType&>(*whole->type()).GetFieldIndex(place.member)));
+  }
+
   // Parquet numbers leaf columns; a struct has several.
   void open_batches(std::span<const int> columns) {
     std::vector<int> leaves;
@@ -187,7 +216,7 @@ class ArrowParquetFile : public ParquetFile {
     for (int leaf = 0; leaf < parquet_schema->num_columns(); ++leaf) {
       const std::string root = parquet_schema->GetColumnRoot(leaf)->name();
       for (int column : columns) {
-        if (columns_.at(column).name == root &&
+        if (places_.at(column).field == root &&
             std::find(leaves.begin(), leaves.end(), leaf) == leaves.end()) {
           leaves.push_back(leaf);
         }
@@ -214,6 +243,7 @@ class ArrowParquetFile : public ParquetFile {
   std::unique_ptr<parquet::arrow::FileReader> reader_;
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<ParquetColumn> columns_;
+  std::vector<Place> places_;  // of the columns
   std::unique_ptr<arrow::RecordBatchReader> batches_;
 };
 

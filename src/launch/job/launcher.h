@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +13,10 @@
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
 #include "launch/job/host_finder.h"
+#include "launch/job/launch_outcome.h"
 #include "launch/job/notice_watch.h"
 #include "launch/job/rank_set.h"
 #include "launch/job/supervisor.h"
-#include "launch/processes/first_failure.h"
 #include "launch/processes/rank_output.h"
 
 namespace lockstep {
@@ -46,18 +45,6 @@ struct Launch {
   EndingOptions ending;      // who is told, what follows, what it may cost
 
   std::function<void(const LaunchEvent&)> on_event;  // told each; empty: nobody is
-};
-
-// The exit code of a launch whose run ended well while the command of --then did not
-// (docs/errors.md).
-inline constexpr int kExitThen = 7;
-
-struct LaunchOutcome {
-  int exit_code = 0;               // docs/errors.md
-  std::optional<RankEnd> failure;  // the first one, unless a signal stopped us before
-  int interrupted_by = 0;          // the signal that stopped us; 0: none
-  std::string message = "";        // for a person; empty on success
-  std::string advice = "";
 };
 
 // Runs until the last rank has ended and what `ending` asks for is done. SIGINT, SIGTERM and SIGHUP

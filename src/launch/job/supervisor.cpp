@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -16,16 +17,6 @@ using std::chrono::milliseconds;
 // How long to wait, after the end of a rank that only lost a peer, for the rank that caused it
 // before the others are told to stop, which would hide the cause.
 constexpr milliseconds kSettle{500};
-// The pause between two tries to reach a host that an attempt waits for.
-
-constexpr milliseconds kRetry{1000};
-
-double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
-std::string plural(std::size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 milliseconds restart_delay(int failures_in_a_row) {
@@ -42,28 +33,14 @@ milliseconds grace_before(double seconds_left) {
 
 Supervisor::Supervisor(std::vector<SupervisedHost> hosts, const SupervisorOptions& options,
                        SupervisorActions& actions)
-    : options_(options), actions_(actions) {
-  for (SupervisedHost& host : hosts) {
-    const bool awaited = !host.away;
-    hosts_.push_back({.is = std::move(host), .awaited = awaited});
-  }
-}
+    : options_(options),
+      hosts_(std::move(hosts), options.min_hosts, options.poll),
+      actions_(actions) {}
 
 void Supervisor::begin(Time now) {
   now_ = now;
-  for (Host& host : hosts_) {
-    if (!host.awaited) host.retry_at = now + options_.poll;
-  }
+  hosts_.begin(now);
   gather(now, milliseconds(0));
-}
-
-int Supervisor::needed_hosts() const {
-  return options_.min_hosts > 0 ? options_.min_hosts : static_cast<int>(hosts_.size());
-}
-
-int Supervisor::count_ready() const {
-  return static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(),
-                                        [](const Host& h) { return h.state == Host::kReady; }));
 }
 
 int Supervisor::host_of_rank(int rank) const {
@@ -77,25 +54,13 @@ int Supervisor::host_of_rank(int rank) const {
 
 std::string Supervisor::name_of_rank(int rank) const {
   int host = host_of_rank(rank);
-  if (host < 0 || hosts_[host].is.name.empty()) return fmt::format("rank {}", rank);
-  return fmt::format("rank {} on {}", rank, hosts_[host].is.name);
+  if (host < 0 || hosts_.name(host).empty()) return fmt::format("rank {}", rank);
+  return fmt::format("rank {} on {}", rank, hosts_.name(host));
 }
 
 void Supervisor::connect(int host) {
-  hosts_[host].state = Host::kConnecting;
-  hosts_[host].retry_at.reset();
-  hosts_[host].left_until.reset();
+  hosts_.set_connecting(host);
   actions_.connect(host);
-}
-
-// A host that nobody waits for is tried less and less often; so is one that comes and goes.
-void Supervisor::retry_later(Host& host, Time now) {
-  ++host.losses;
-  milliseconds pause = kRetry;
-  if (!host.awaited) {
-    pause = std::min(options_.poll * (1 << std::min(host.losses - 1, 10)), options_.poll * 6);
-  }
-  host.retry_at = now + pause;
 }
 
 void Supervisor::gather(Time now, milliseconds delay) {
@@ -103,88 +68,44 @@ void Supervisor::gather(Time now, milliseconds delay) {
   not_before_ = now + delay;
   gather_until_ = not_before_ + options_.host_timeout;
   overtime_ = false;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i].state == Host::kActive) hosts_[i].state = Host::kReady;
-    const bool left_alone = hosts_[i].left_until && now < *hosts_[i].left_until;
-    if (hosts_[i].state == Host::kAway && hosts_[i].awaited && !left_alone) {
-      connect(static_cast<int>(i));
-    }
-  }
+  hosts_.end_attempt();
+  for (int host : hosts_.awaited_away(now)) connect(host);
   try_start(now);
 }
 
 std::vector<int> Supervisor::missing() const {
-  std::vector<int> out;
-  if (phase_ == Phase::kOver) return out;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    const bool gone = hosts_[i].state == Host::kAway ||
-                      (hosts_[i].state == Host::kConnecting && hosts_[i].losses > 0);
-    if (gone) out.push_back(static_cast<int>(i));
-  }
-  return out;
+  return phase_ == Phase::kOver ? std::vector<int>() : hosts_.missing();
 }
 
 void Supervisor::replace(int index, const std::string& name, Time now) {
   now_ = now;
-  Host& host = hosts_[index];
   const std::vector<int> gone = missing();
   if (std::find(gone.begin(), gone.end(), index) == gone.end()) return;
-  if (host.state == Host::kConnecting) actions_.release(index);
-  host.state = Host::kAway;
-  const std::string old = std::exchange(host.is.name, name);
-  host.losses = 0;
-  host.why.reset();
-  host.left_until.reset();
-  host.retry_at = now;
-  actions_.note({.event = "host_replaced",
-                 .text = old == name ? fmt::format("host {} is another machine now", name)
-                                     : fmt::format("host {} takes the place of {}", name, old),
-                 .host = index});
+  if (hosts_[index].state == Host::kConnecting) actions_.release(index);
+  actions_.note(replaced_event(index, hosts_.replace(index, name, now), name));
 }
 
 void Supervisor::try_start(Time now) {
   if (phase_ != Phase::kGathering || now < not_before_) return;
-  bool all = std::all_of(hosts_.begin(), hosts_.end(),
-                         [](const Host& h) { return h.state == Host::kReady || !h.awaited; });
-  const bool enough = count_ready() >= std::max(1, needed_hosts());
-  if (all && enough) {
+  if (hosts_.all_awaited() && hosts_.enough()) {
     start(now);
-  } else if (overtime_ && enough) {
+  } else if (overtime_ && hosts_.enough()) {
     go_without_missing(now);
   }
 }
 
 void Supervisor::start(Time now) {
-  attempt_.number = started_ ? attempt_.number + 1 : 0;
-  attempt_.hosts.clear();
-  attempt_.ranks = 0;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    Host& host = hosts_[i];
-    if (host.state != Host::kReady) continue;
-    host.state = Host::kActive;
-    host.awaited = true;
-    attempt_.hosts.push_back(static_cast<int>(i));
-    attempt_.ranks += host.is.slots;
-  }
+  attempt_ = hosts_.take_ready(started_ ? attempt_.number + 1 : 0);
   ends_.clear();
   host_failure_.reset();
   reclaimed_.clear();
   reclaimed_by_ = 0;
   killed_ = false;
   phase_ = Phase::kRunning;
-  bool first = !started_;
   started_ = true;
-  double waited = failed_at_ ? seconds_of(now - *failed_at_) : -1;
-  std::string text;
-  if (!first) text = fmt::format("attempt {}: {}", attempt_.number, describe_hosts());
-  actions_.note({.event = "start", .text = text, .seconds = waited});
+  const double waited = failed_at_ ? seconds_of(now - *failed_at_) : -1;
+  actions_.note(start_event(attempt_, hosts_.size(), waited));
   actions_.start(attempt_);
-}
-
-std::string Supervisor::describe_hosts() const {
-  std::string out = plural(static_cast<std::size_t>(attempt_.ranks), "rank");
-  if (hosts_.size() == 1) return out;
-  return fmt::format("{} on {} of {}", out, attempt_.hosts.size(), plural(hosts_.size(), "host"));
 }
 
 void Supervisor::host_ready(int index, Time now) {
@@ -197,24 +118,16 @@ void Supervisor::host_ready(int index, Time now) {
   } else if (phase_ == Phase::kGathering) {
     try_start(now);
   } else if (phase_ == Phase::kRunning) {
-    actions_.note({.event = "host_back",
-                   .text = fmt::format(
-                       "host {} is back: stopping after a checkpoint, to go on with "
-                       "{} of {}",
-                       host.is.name, attempt_.hosts.size() + 1, plural(hosts_.size(), "host")),
-                   .host = index});
+    actions_.note(back_event(index, hosts_.name(index), attempt_.hosts.size() + 1, hosts_.size()));
     begin_stop(Reason::kRejoin, options_.grace, true);
   }
 }
 
 void Supervisor::host_lost(int index, const Error& why, bool final, Time now) {
   now_ = now;
-  Host& host = hosts_[index];
-  bool active = host.state == Host::kActive;
-  bool was_there = active || host.state == Host::kReady;
-  host.state = Host::kAway;
-  host.why = why;
-  retry_later(host, now);
+  const bool active = hosts_[index].state == Host::kActive;
+  const bool was_there = active || hosts_[index].state == Host::kReady;
+  hosts_.set_away(index, why, now);
   if (phase_ == Phase::kOver) return;
   if (was_there) {
     // A configuration error ends the job, and is reported then.
@@ -232,9 +145,7 @@ void Supervisor::host_lost(int index, const Error& why, bool final, Time now) {
 // reported at once, when every host has answered.
 void Supervisor::give_up_first_start(bool final) {
   hopeless_ |= !started_ && (final || options_.min_hosts == 0);
-  bool pending = std::any_of(hosts_.begin(), hosts_.end(),
-                             [](const Host& h) { return h.state == Host::kConnecting; });
-  if (!started_ && hopeless_ && !pending) finish_without_hosts();
+  if (!started_ && hopeless_ && !hosts_.connecting()) finish_without_hosts();
 }
 
 // Handles the loss of a host in the attempt: nobody hears of its ranks any more.
@@ -258,35 +169,18 @@ void Supervisor::host_told(int index, int signal, Time now) {
   if (phase_ != Phase::kRunning || hosts_[index].state != Host::kActive) return;
   reclaimed_.insert(index);
   reclaimed_by_ = signal;
-  std::string who = hosts_[index].is.name.empty() ? "a rank" : "host " + hosts_[index].is.name;
-  actions_.note(
-      {.event = "reclaimed",
-       .text = fmt::format("{} got {}: all ranks save a checkpoint", who, signal_name(signal)),
-       .host = index});
+  actions_.note(reclaimed_event(index, hosts_.name(index), signal));
   begin_stop(Reason::kReclaim, options_.grace, false);
 }
 
 void Supervisor::host_noticed(int index, const HostNotice& notice, Time now) {
   now_ = now;
-  const std::string& name = hosts_[index].is.name;
-  const std::string who = name.empty() ? "this machine" : "host " + name;
+  const bool runs = phase_ == Phase::kRunning, stops = phase_ == Phase::kStopping;
+  actions_.note(notice_event(index, hosts_.name(index), notice, runs));
   if (notice.withdrawn) {
     reclaimed_.erase(index);
-    actions_.note({.event = "notice_withdrawn",
-                   .text = fmt::format("{} stays: {} withdrew its notice ({})", who, notice.cloud,
-                                       notice.action),
-                   .host = index,
-                   .notice = notice});
     return;
   }
-  const bool runs = phase_ == Phase::kRunning, stops = phase_ == Phase::kStopping;
-  actions_.note({.event = "notice",
-                 .text = fmt::format("{} is taken away by {} in {} ({}){}", who, notice.cloud,
-                                     short_duration(notice.seconds_left), notice.action,
-                                     runs ? ": all ranks save a checkpoint" : ""),
-                 .host = index,
-                 .seconds = notice.seconds_left,
-                 .notice = notice});
   const std::vector<int>& hosts = attempt_.hosts;
   if ((!runs && !stops) || std::find(hosts.begin(), hosts.end(), index) == hosts.end()) return;
   reclaimed_.insert(index);
@@ -312,20 +206,15 @@ void Supervisor::rank_ended(const RankEnd& end) {
 
 void Supervisor::progressed() {
   failures_ = 0;
-  for (Host& host : hosts_) {
-    if (host.state == Host::kActive) host.losses = 0;
-  }
+  hosts_.progressed();
 }
 
 void Supervisor::note_failure(const std::optional<RankEnd>& failure) {
   if (!failure || host_failure_) return;
-  bool others_run = ends_.size() < static_cast<std::size_t>(attempt_.ranks);
-  actions_.note({.event = "failure",
-                 .text = fmt::format("{} {}{}", name_of_rank(failure->rank), describe_end(*failure),
-                                     others_run ? "; stopping the others" : ""),
-                 .host = host_of_rank(failure->rank),
-                 .rank = failure->rank,
-                 .exit_code = exit_code_for(*failure)});
+  const bool others_run = ends_.size() < static_cast<std::size_t>(attempt_.ranks);
+  LaunchEvent event = failure_event(*failure, name_of_rank(failure->rank), others_run);
+  event.host = host_of_rank(failure->rank);
+  actions_.note(event);
 }
 
 void Supervisor::fail_attempt() {
@@ -365,11 +254,7 @@ void Supervisor::interrupted(int signal, Time now) {
     return;
   }
   if (phase_ == Phase::kStopping) return;
-  actions_.note(
-      {.event = "signal",
-       .text = fmt::format("{}: stopping {} ({} to finish; Ctrl-C again kills)",
-                           signal_name(signal), attempt_.ranks == 1 ? "the rank" : "all ranks",
-                           short_duration(seconds_of(options_.grace)))});
+  actions_.note(stop_event(signal, attempt_.ranks, options_.grace));
   begin_stop(Reason::kSignal, options_.grace, true);
 }
 
@@ -388,14 +273,8 @@ void Supervisor::check_time(Time now) {
   now_ = now;
   if (phase_ == Phase::kOver) return;
   if (settle_until_ && now >= *settle_until_) fail_attempt();
-  bool gathering = phase_ == Phase::kGathering;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    Host& host = hosts_[i];
-    bool wanted = (gathering && !hopeless_) || !host.awaited;
-    if (host.state == Host::kAway && wanted && host.retry_at && now >= *host.retry_at) {
-      connect(static_cast<int>(i));
-    }
-  }
+  const bool gathering = phase_ == Phase::kGathering;
+  for (int host : hosts_.due(gathering && !hopeless_, now)) connect(host);
   if (!gathering) return;
   try_start(now);
   if (phase_ == Phase::kGathering && now >= gather_until_) go_without_missing(now);
@@ -407,15 +286,11 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   bool gathering = phase_ == Phase::kGathering;
   if (gathering) next = earlier(next, gather_until_);
   if (gathering && now_ < not_before_) next = earlier(next, not_before_);
-  for (const Host& host : hosts_) {
-    bool wanted = gathering || !host.awaited;
-    if (host.state == Host::kAway && wanted) next = earlier(next, host.retry_at);
-  }
-  return next;
+  return earlier(next, hosts_.next_try(gathering));
 }
 
 void Supervisor::go_without_missing(Time now) {
-  if (count_ready() == 0 || count_ready() < needed_hosts()) {
+  if (!hosts_.enough()) {
     const bool waits = started_ && !overtime_ && options_.replacement_wait.count() > 0;
     if (!waits) return finish_without_hosts();
     overtime_ = true;
@@ -425,50 +300,20 @@ void Supervisor::go_without_missing(Time now) {
                                        short_duration(seconds_of(options_.replacement_wait)))});
     return;
   }
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    Host& host = hosts_[i];
-    if (host.state == Host::kReady || !host.awaited) continue;
-    host.awaited = false;
-    host.losses = 0;
-    if (host.state == Host::kAway) retry_later(host, now);
-    actions_.note({.event = "host_away",
-                   .text = fmt::format("host {} stays away: going on without it", host.is.name),
-                   .host = static_cast<int>(i)});
+  for (int host : hosts_.stop_waiting(now)) {
+    actions_.note(away_event(host, hosts_.name(host)));
   }
   start(now);
 }
 
 void Supervisor::finish_without_hosts() {
-  std::vector<std::string> missing;
-  std::optional<Error> first;
-  for (const Host& host : hosts_) {
-    if (host.state == Host::kReady) continue;
-    missing.push_back(host.is.name);
-    if (!first && host.why) first = host.why;
-  }
-  Error error = first.value_or(
-      MachineError("no answer within {}", short_duration(seconds_of(options_.host_timeout))));
-  if (missing.size() > 1 || started_) {
-    Error summary(error.exit_code(),
-                  fmt::format("{} of {} not there: {}", missing.size(),
-                              plural(hosts_.size(), "host"), join(missing, ", ")));
-    if (missing.size() == 1) summary.set_cause(error.describe());
-    for (const Host& host : hosts_) {
-      if (missing.size() > 1 && host.state != Host::kReady && host.why) {
-        summary.add_context(host.why->describe());
-      }
-    }
-    if (started_) summary.set_advice("--min-hosts N goes on with fewer");
-    error = summary;
-  }
+  const Error error = hosts_.absence(started_, options_.host_timeout);
   finish({.exit_code = error.exit_code(), .loss = error});
 }
 
 void Supervisor::finish_if_idle(Time now) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
-  for (int host : attempt_.hosts) {
-    if (hosts_[host].state == Host::kActive) return;
-  }
+  if (hosts_.any_active(attempt_.hosts)) return;
   settle_until_.reset();
   // All ended before it was clear which one failed first.
   if (phase_ == Phase::kRunning) note_failure(first_failure(ends_));
@@ -509,12 +354,10 @@ void Supervisor::decide(Time now) {
 // Leaves machines alone that were asked to stop. Returns whether enough others are there.
 bool Supervisor::release_reclaimed(Time now) {
   for (int index : reclaimed_) {
-    Host& host = hosts_[index];
-    if (host.state != Host::kAway) actions_.release(index);
-    host.state = Host::kAway;
-    host.retry_at = host.left_until = now + options_.reclaim;
+    if (hosts_[index].state != Host::kAway) actions_.release(index);
+    hosts_.leave_alone(index, now + options_.reclaim);
   }
-  const bool enough = count_ready() >= std::max(1, needed_hosts());
+  const bool enough = hosts_.enough();
   for (int index : reclaimed_) hosts_[index].awaited = !enough;
   return enough;
 }
@@ -540,11 +383,7 @@ void Supervisor::decide_after_failure(const std::optional<RankEnd>& failure, Tim
   }
   ++failures_;
   milliseconds delay = restart_delay(failures_);
-  std::string when = delay.count() == 0 ? "now" : fmt::format("in {:g} s", seconds_of(delay));
-  actions_.note({.event = "restart",
-                 .text = fmt::format("attempt {} starts {} (restart {} of {} without progress)",
-                                     attempt_.number + 1, when, failures_, options_.restarts),
-                 .seconds = seconds_of(delay)});
+  actions_.note(restart_event(attempt_.number + 1, delay, failures_, options_.restarts));
   gather(now, delay);
 }
 

@@ -11,17 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launch/job/spot_notice.h"
-#include "launch/processes/event_loop.h"
-#include "launch/processes/first_failure.h"
+#include "launch/job/host_roster.h"
+#include "launch/job/launch_event.h"
 
 namespace lockstep {
-
-struct SupervisedHost {
-  std::string name;  // empty: this machine, which messages need not name
-  int slots = 1;
-  bool away = false;  // known to be: the first start does not wait for it
-};
 
 // The exit code of a job that was stopped before its budget was spent (docs/errors.md).
 inline constexpr int kExitBudget = 6;
@@ -41,24 +34,6 @@ struct SupervisorOptions {
 
   // How long a machine that was asked to stop is left alone (spot machines get up to 2 minutes).
   milliseconds reclaim{150000};
-};
-
-// One start of all ranks.
-struct Attempt {
-  int number = 0;          // from 0: LOCKSTEP_ATTEMPT
-  std::vector<int> hosts;  // that take part, ascending; ranks are numbered in this order
-  int ranks = 0;
-};
-
-// An event for the console and for launch.jsonl (docs/run-folder.md#launchjsonl).
-struct LaunchEvent {
-  std::string event;  // "start", "failure", "host_lost", ...
-  std::string text;   // for a person; empty: not shown
-  int host = -1, rank = -1;
-  double seconds = -1;              // what the event measures; negative: nothing
-  int exit_code = -1;               // of the rank that failed, or of the job; negative: none
-  double cost = -1, per_hour = -1;  // spent by this launch so far, of all hosts; negative: unknown
-  HostNotice notice = {};           // of "notice" and "notice_withdrawn"
 };
 
 // How the job ended.
@@ -98,10 +73,10 @@ class Supervisor {
   // `final`: another attempt would not help (another version, no lockstep, no such folder).
   void host_lost(int host, const Error& why, bool final, Time now);
   void host_idle(int host, Time now);
-  // Somebody else asked the machine, or one of its ranks, to stop.
   // Another machine takes the place of `host`. Does nothing unless that is missing.
   void replace(int host, const std::string& name, Time now);
   std::vector<int> missing() const;  // hosts that are away, ascending; empty once the job is over
+  // Somebody else asked the machine, or one of its ranks, to stop.
   void host_told(int host, int signal, Time now);
   // The host's cloud takes the machine away at that time, or withdraws that.
   void host_noticed(int host, const HostNotice& notice, Time now);
@@ -124,18 +99,9 @@ class Supervisor {
  private:
   enum class Phase { kGathering, kRunning, kStopping, kOver };
   enum class Reason { kFailure, kSignal, kReclaim, kRejoin, kBudget };
-  struct Host {
-    SupervisedHost is;
-    enum { kAway, kConnecting, kReady, kActive } state = kAway;
-    bool awaited = true;  // until the host timeout, no attempt starts without it
-    int losses = 0;       // in a row
-    std::optional<Time> retry_at = {};
-    std::optional<Time> left_until = {};  // asked to stop: left alone so long
-    std::optional<Error> why = {};        // why it is away
-  };
+  using Host = HostRoster::Entry;
 
   void connect(int host);
-  void retry_later(Host& host, Time now);
   void gather(Time now, std::chrono::milliseconds delay);
   void try_start(Time now);
   void go_without_missing(Time now);
@@ -150,14 +116,11 @@ class Supervisor {
   void finish(JobVerdict verdict);
   void finish_without_hosts();
   void give_up_first_start(bool final);
-  int needed_hosts() const;
-  int count_ready() const;
   bool release_reclaimed(Time now);
   bool may_restart(const std::optional<RankEnd>& failure) const;
-  std::string describe_hosts() const;
 
-  std::vector<Host> hosts_;
   SupervisorOptions options_;
+  HostRoster hosts_;
   SupervisorActions& actions_;
   Phase phase_ = Phase::kGathering;
   Reason reason_ = Reason::kFailure;

@@ -22,6 +22,7 @@ struct PlanInputs {
   std::string compute_source;  // "11 steps measured on this machine"
   Link link;
   std::string link_source;        // "fitted on sums of 64 kB and 4 MB among 2 hosts", "given"
+  bool link_at_least = false;     // delays hid the transfer: the bandwidth is the least it can be
   int64_t evaluated_items = 0;    // per evaluation
   double evaluation_seconds = 0;  // per evaluation on one host; below 0: from the measurement
   double price_per_hour = 0;      // per host; 0: not given

@@ -19,6 +19,10 @@ constexpr double kUnseen = 0.1;
 
 }  // namespace
 
+bool hides_transfer(const ExchangeTiming& small, const ExchangeTiming& large) {
+  return large.seconds - small.seconds < kUnseen * large.seconds;
+}
+
 Link fit_link(const ExchangeTiming& small, const ExchangeTiming& large, int hosts) {
   if (hosts < 2) throw MachineError("an exchange among {} hosts has no link to fit", hosts);
   const bool noise = large.bytes <= small.bytes || large.seconds < small.seconds * 0.6;

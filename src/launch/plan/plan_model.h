@@ -16,9 +16,11 @@ struct ExchangeTiming {  // a measured all-reduce
   double bytes = 0, seconds = 0, cpu_seconds = 0;
 };
 
-// Fits the line through two sizes. Where delays hide the transfer of the larger one, the transfer
-// is assumed to take a tenth of its time. Throws MachineError when the larger one is much faster
-// than the smaller one, or not larger.
+// Whether delays hide the transfer of the larger one: no bandwidth can be seen then, only that it
+// takes less than a tenth of the time.
+bool hides_transfer(const ExchangeTiming& small, const ExchangeTiming& large);
+// Fits the line through two sizes; where hides_transfer(), with the least bandwidth that the link
+// has. Throws MachineError when the larger one is much faster than the smaller one, or not larger.
 Link fit_link(const ExchangeTiming& small, const ExchangeTiming& large, int hosts);
 
 struct ReadyBucket {

@@ -24,6 +24,10 @@ std::string rate_text(double bytes_per_second) {
 
 std::string money(double cost) { return fmt::format("{:.2f}", cost); }
 
+// Whether parts of a step were measured while a GPU had yet to do the work
+// (report/answers/host_clock.h says what that means).
+bool rests_on_host_clock(const PlanInputs& in) { return in.facts.device.starts_with("cuda"); }
+
 std::string inputs_text(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   const RunMeasurement& m = in.facts;
@@ -36,9 +40,16 @@ std::string inputs_text(const Plan& plan) {
                      m.threads == 1 ? "" : "s", join(in.hosts, ", "));
   out += fmt::format("Compute:        {}\n", in.compute_source);
   if (in.hosts.size() > 1) {
-    out += fmt::format("Network:        {}, {:.3f} ms a message; {}\n",
-                       rate_text(in.link.bytes_per_second), in.link.latency_seconds * 1e3,
-                       in.link_source);
+    out += fmt::format("Network:        {}{}, {:.3f} ms a message; {}\n",
+                       in.link_at_least ? "at least " : "", rate_text(in.link.bytes_per_second),
+                       in.link.latency_seconds * 1e3, in.link_source);
+  }
+  if (rests_on_host_clock(in)) {
+    out +=
+        "Clock:          the host's, which is ahead of the GPU: a step is measured right, its "
+        "parts "
+        "are not, and\n                gradients count as ready when their kernels are queued, so "
+        "waits may be longer\n";
   }
   return out;
 }
@@ -157,10 +168,12 @@ Json to_json(const Plan& plan) {
               {"ranks", static_cast<int>(in.hosts.size()) * in.ranks_per_host},
               {"ranks_per_host", in.ranks_per_host},
               {"compute", in.compute_source},
+              {"parts_by_host_clock_ahead_of_gpus", rests_on_host_clock(in)},
               {"network",
                {{"source", in.link_source},
                 {"latency_seconds", in.link.latency_seconds},
                 {"bytes_per_second", in.link.bytes_per_second},
+                {"at_least", in.link_at_least},
                 {"cpu_seconds_per_byte", in.link.cpu_seconds_per_byte}}},
               {"price_per_host_hour", in.price_per_hour},
               {"prediction", choice_json(plan.base)}};

@@ -17,6 +17,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/link_speed.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
 #include "data/manifest/manifest.h"
@@ -124,11 +125,12 @@ Json interfaces() {
     const std::string address = numeric(entry->ifa_addr);
     if (address.empty() || address.rfind("fe80:", 0) == 0) continue;
     const fs::path folder = fs::path("/sys/class/net") / entry->ifa_name;
+    const int64_t speed = link_speed_mbit(entry->ifa_name);
     out.push_back({{"name", entry->ifa_name},
                    {"address", address},
                    {"up", (entry->ifa_flags & IFF_RUNNING) != 0},
                    {"loopback", (entry->ifa_flags & IFF_LOOPBACK) != 0},
-                   {"speed_mbit", number_of(folder / "speed", -1)},
+                   {"speed_mbit", speed > 0 ? speed : -1},
                    {"mtu", number_of(folder / "mtu", -1)}});
   }
   return out;

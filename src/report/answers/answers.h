@@ -20,7 +20,8 @@ struct ReportOptions {
   double price_per_hour = 0;         // of one host; 0: not given
   double watts = 0;                  // of one host
   double peak_tflops = 0;            // of all ranks together, in the run's precision
-  double link_bytes_per_second = 0;  // of a host; 0: as the run measured it
+  double link_bytes_per_second = 0;  // of a host; 0: not given
+  double measured_link = 0;          // the slowest, by lockstep doctor; 0: not given
 };
 
 // One horizontal bar per row: where time went, or what a file consists of.
@@ -86,8 +87,7 @@ struct RankLive {
   double in_bytes = 0, out_bytes = 0, link_bytes = 0, retransmits = 0;  // per second
   std::string interface;
 };
-std::vector<RankLive> ranks_of(const RunFacts& facts);         // that took steps; empty: not known
-double link_of(const Run& run, const ReportOptions& options);  // bytes per second; 0: not known
+std::vector<RankLive> ranks_of(const RunFacts& facts);  // that took steps; empty: not known
 // Return means of neighbours, at most 400 points, for a plot.
 PlotSeries series_of(const std::string& name, const RunHistory& history, double StepRow::*field,
                      double scale = 1);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "report/answers/answers_hosts.h"
+#include "report/answers/known_link.h"
 #include "report/draw/figure_text.h"
 
 namespace lockstep {
@@ -23,12 +24,6 @@ double busier_way(const HostRow& row) { return std::fmax(row.in_bytes, row.out_b
 double lost_packets(const HostRow& row) { return row.drops + row.errors; }
 
 std::string rate(double bytes) { return std::isfinite(bytes) ? short_bytes(bytes) + "/s" : "-"; }
-
-// The link as the interface reported it, else as the reader gave it; 0: unknown.
-double link_of(const HostSeries& host, const ReportOptions& options) {
-  const double told = host.most(&HostRow::link_bytes);
-  return told > 0 ? told : options.link_bytes_per_second;
-}
 
 bool has(const Findings& findings, const std::string& id) {
   return std::any_of(findings.begin(), findings.end(),
@@ -124,11 +119,13 @@ void add_link_use(const Run& run, const ReportOptions& options, Answer& out, Fin
   for (const HostSeries& host : run.history.hosts.hosts) {
     if (host.interface.empty()) continue;
     const double in = host.mean(&HostRow::in_bytes), sent = host.mean(&HostRow::out_bytes);
-    const double busiest = host.most(busier_way), link = link_of(host, options);
+    const double busiest = host.most(busier_way);
+    const KnownLink known = known_link(run, options, host.most(&HostRow::link_bytes));
+    const double link = known.bytes_per_second;
     const double lost = host.mean(lost_packets), again = host.mean(&HostRow::retransmits);
     if (link > 0) slowest = slowest > 0 ? std::min(slowest, link) : link;
     table.rows.push_back({host.name, host.interface, rate(in), rate(sent), rate(busiest),
-                          link > 0 ? rate(link) : "does not say",
+                          link > 0 ? rate(link) : "not known",
                           link > 0 ? percent(std::max(in, sent) / link) : "-",
                           link > 0 ? percent(busiest / link) : "-", fmt::format("{:.2g}/s", lost),
                           fmt::format("{:.2g}/s", again)});
@@ -138,6 +135,7 @@ void add_link_use(const Run& run, const ReportOptions& options, Answer& out, Fin
                   {"out_bytes_per_second", sent},
                   {"busiest_bytes_per_second", busiest},
                   {"link_bytes_per_second", link > 0 ? Json(link) : Json(nullptr)},
+                  {"link_source", known.known() ? Json(known.source) : Json(nullptr)},
                   {"lost_packets_per_second", lost},
                   {"retransmits_per_second", again}};
     out.facts["use_of_links"].push_back(std::move(facts));

@@ -11,6 +11,8 @@
 #include "report/answers/answers.h"
 #include "report/answers/answers_hosts.h"
 #include "report/answers/answers_phases.h"
+#include "report/answers/host_clock.h"
+#include "report/answers/known_link.h"
 #include "report/draw/figure_text.h"
 #include "report/run/analysis_steps.h"
 #include "report/run/read_json.h"
@@ -92,8 +94,10 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   const double busy = t.mean > 0 ? t.compute / t.mean : 0;
   out.facts["computing_share_of_step"] = busy;
   out.verdict = fmt::format(
-      "Rank 0 was computing for {} of a step's time; {} it waited for others "
-      "and the network, {} for data.",
+      "{} {} of a step's time; {} it waited for others and the network, {} for data.",
+      computed_on_gpus(run) ? "By the host's clock rank 0 was queuing work for its GPU, or "
+                              "computing, for"
+                            : "Rank 0 was computing for",
       percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
       percent(t.mean > 0 ? t.data / t.mean : 0));
   if (t.data > 0.1 * t.mean) {
@@ -148,6 +152,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
     out.tables.push_back(rank_table(ranks));
   }
   if (run.times) add_rank_phases(run, out);
+  add_host_clock(run, out);
   add_slow_ranks(run, out, findings);
   add_processor_use(run, busy, out, findings);
   Figure figure{.name = "speed",
@@ -176,6 +181,21 @@ void judge_exchange(const Run& run, Answer& out, Findings& findings) {
   const double share = e.step > 0 ? (e.exposed + e.peers) / e.step : 0;
   const bool bound = e.exposed > kMuchWaiting * e.step;
   out.facts["wait_share"] = share;
+  if (computed_on_gpus(run)) {
+    const double most = most_waiting_share(run);
+    out.facts["most_waiting_share"] = most;
+    out.facts["bottleneck"] = false;
+    if (most > kMuchWaiting) out.facts["bottleneck"] = nullptr;
+    out.verdict = fmt::format(
+        "{}: of a step on GPUs at most {} is waiting for others and communication that computing "
+        "does not hide; the host's clock does not tell it from the update of the weights.",
+        most > kMuchWaiting ? "Not decided" : "No", percent(most));
+    out.method = fmt::format(
+        "With GPUs the host waits for the exchange in the optimizer's phase: both together are the "
+        "most that waiting can be, from times/. Up to {} of a step it is no bottleneck.",
+        percent(kMuchWaiting));
+    return;
+  }
   out.facts["bottleneck"] = bound && hosts > 1;
   const char* path = hosts > 1 ? "the network" : "shared memory of the one machine";
   if (bound) {
@@ -198,18 +218,18 @@ void judge_exchange(const Run& run, Answer& out, Findings& findings) {
 }
 
 // Each host's interface as its heartbeats told it last.
-void add_interfaces(const Run& run, Answer& out, Findings& findings) {
+void add_interfaces(const Run& run, const ReportOptions& options, Answer& out, Findings& findings) {
   TextTable links{{"host", "interface", "in", "out", "link", "used", "retransmits"}, {}, "llrrrrr"};
   std::vector<std::string> seen;
   for (const RankLive& r : ranks_of(run.facts)) {
     if (r.interface.empty() || std::count(seen.begin(), seen.end(), r.host) > 0) continue;
     seen.push_back(r.host);
     const double used = std::max(r.in_bytes, r.out_bytes);
-    links.rows.push_back({r.host, r.interface, short_bytes(r.in_bytes) + "/s",
-                          short_bytes(r.out_bytes) + "/s",
-                          r.link_bytes > 0 ? short_bytes(r.link_bytes) + "/s" : "does not say",
-                          r.link_bytes > 0 ? percent(used / r.link_bytes) : "-",
-                          fmt::format("{:.1f}/s", r.retransmits)});
+    const double link = known_link(run, options, r.link_bytes).bytes_per_second;
+    links.rows.push_back(
+        {r.host, r.interface, short_bytes(r.in_bytes) + "/s", short_bytes(r.out_bytes) + "/s",
+         link > 0 ? short_bytes(link) + "/s" : "not known", link > 0 ? percent(used / link) : "-",
+         fmt::format("{:.1f}/s", r.retransmits)});
     if (r.retransmits > 10) {
       findings.push_back({"retransmits", fmt::format("{} sends {:.0f} TCP segments again a second",
                                                      r.host, r.retransmits)});
@@ -251,8 +271,9 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     return out;
   }
   if (run.times) {
-    add_exchange(run, link_of(run, options), out);
+    add_exchange(run, known_link(run, options), out);
     judge_exchange(run, out, findings);
+    add_host_clock(run, out);
   } else {
     out.verdict = "Not measured: the times of its steps (times/) are not in the run folder.";
     out.facts["bottleneck"] = nullptr;
@@ -264,8 +285,8 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
     out.evidence.emplace_back(
         "All ranks ran on one machine and exchanged through its memory; no network was in use.");
   }
-  add_interfaces(run, out, findings);
-  if (run.times) add_choices(run, out);
+  add_interfaces(run, options, out, findings);
+  if (run.times && !computed_on_gpus(run)) add_choices(run, out);
   if (run.facts.value("comm.strategy", "every_step") != "every_step") {
     out.evidence.push_back(
         fmt::format("Ranks met every {} steps only ({}): waits at meetings were {} in all.",

@@ -173,9 +173,10 @@ std::optional<std::string> slow_rank_text(const Run& run, Answer& out) {
   return text;
 }
 
-void add_exchange(const Run& run, double link, Answer& out) {
+void add_exchange(const Run& run, const KnownLink& link, Answer& out) {
   const ExchangeFigures e = exchange_figures(*run.times);
   const double whole = e.exposed + e.hidden;
+  if (run.facts.hosts() > 1) add_known_link(link, out);
   out.facts["exposed_seconds"] = e.exposed;
   out.facts["hidden_seconds"] = e.hidden;
   out.facts["peers_seconds"] = e.peers;
@@ -192,12 +193,12 @@ void add_exchange(const Run& run, double link, Answer& out) {
   out.evidence.push_back(fmt::format(
       "A rank sends {} a step: {}/s while an exchange is under way, {}/s over the whole step.",
       short_bytes(e.sent), short_bytes(rate), short_bytes(e.sent / e.step)));
-  if (link <= 0 || !counted_host_bytes(run)) return;
-  out.facts["link_bytes_per_second"] = link;
-  out.facts["link_share_of_exchange"] = rate / link;
-  out.evidence.push_back(fmt::format("The link gives {}/s: exchanges use {} of it, the run {}.",
-                                     short_bytes(link), percent(rate / link),
-                                     percent(e.sent / e.step / link)));
+  if (!link.known() || !counted_host_bytes(run)) return;
+  const double speed = link.bytes_per_second;
+  out.facts["link_share_of_exchange"] = rate / speed;
+  out.evidence.push_back(fmt::format("The link gives {}/s, {}: exchanges use {} of it, the run {}.",
+                                     short_bytes(speed), link.source, percent(rate / speed),
+                                     percent(e.sent / e.step / speed)));
 }
 
 std::vector<WhatIf> measured_choices(const Run& run) {

@@ -8,6 +8,7 @@
 
 #include "report/answers/analysis_traffic.h"
 #include "report/answers/answers.h"
+#include "report/answers/known_link.h"
 
 namespace lockstep {
 
@@ -22,8 +23,8 @@ void add_rank_phases(const Run& run, Answer& out);
 std::optional<std::string> slow_rank_text(const Run& run, Answer& out);
 
 // Question 5: adds exposed and hidden communication, and what the link was used for meanwhile.
-// `link` is in bytes per second of a host, 0 if unknown.
-void add_exchange(const Run& run, double link, Answer& out);
+// For a run of several hosts it also says what the link is, or that it is not known.
+void add_exchange(const Run& run, const KnownLink& link, Answer& out);
 // Returns what other networks and fewer bytes would give.
 std::vector<WhatIf> measured_choices(const Run& run);
 // Adds a drawing of some steps of all ranks, where the run has their spans.

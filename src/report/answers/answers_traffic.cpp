@@ -7,6 +7,8 @@
 #include "report/answers/analysis_traffic.h"
 #include "report/answers/answers.h"
 #include "report/answers/answers_phases.h"
+#include "report/answers/host_clock.h"
+#include "report/answers/known_link.h"
 #include "report/draw/figure_text.h"
 #include "report/run/analysis_steps.h"
 #include "report/run/read_json.h"
@@ -39,15 +41,6 @@ std::string exchange_text(const RunTimes& times) {
 }
 
 }  // namespace
-
-double link_of(const Run& run, const ReportOptions& options) {
-  if (options.link_bytes_per_second > 0) return options.link_bytes_per_second;
-  double slowest = 0;
-  for (const RankLive& r : ranks_of(run.facts)) {
-    if (r.link_bytes > 0 && (slowest == 0 || r.link_bytes < slowest)) slowest = r.link_bytes;
-  }
-  return slowest;
-}
 
 Answer answer_traffic(const Run& run, const ReportOptions& options) {
   Answer out{.id = "traffic", .question = "How does the step time relate to the traffic?"};
@@ -83,7 +76,8 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
         short_bytes(exchange_bytes(wire, 4))));
     return out;
   }
-  const double predicted = exchange_bytes(wire, hosts), link = link_of(run, options);
+  const double predicted = exchange_bytes(wire, hosts);
+  const KnownLink link = known_link(run, options);
   out.facts["predicted_bytes"] = predicted;
   TextTable table{{"a step, each host, each way", "predicted", "measured"}, {}, "lrr"};
   double measured = 0;
@@ -102,13 +96,20 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
   out.facts["measured_bytes"] = counted > 0 ? ReadJson(measured) : ReadJson(nullptr);
   table.rows.push_back(
       {"bytes", short_bytes(predicted), counted > 0 ? short_bytes(measured) : "-"});
-  if (link > 0) {
-    const double seconds = exchange_seconds(wire, hosts, {.bytes_per_second = link});
+  add_known_link(link, out);
+  add_host_clock(run, out);
+  const bool gpus = computed_on_gpus(run);
+  if (link.known()) {
+    const double seconds =
+        exchange_seconds(wire, hosts, {.bytes_per_second = link.bytes_per_second});
     out.facts["predicted_seconds"] = seconds;
-    table.rows.push_back({fmt::format("exchange at {}/s", short_bytes(link)), milliseconds(seconds),
-                          run.times ? exchange_text(*run.times) : "-"});
+    table.rows.push_back(
+        {fmt::format("exchange at {}/s, {}", short_bytes(link.bytes_per_second), link.source),
+         milliseconds(seconds), run.times && !gpus ? exchange_text(*run.times) : "-"});
   }
-  table.rows.push_back({"waiting that computing does not hide", "-", milliseconds(t.wait)});
+  table.rows.push_back(
+      {gpus ? "waiting, by the host's clock" : "waiting that computing does not hide", "-",
+       milliseconds(t.wait)});
   table.rows.push_back({"whole step", "-", milliseconds(t.mean)});
   out.tables.push_back(table);
   out.verdict =

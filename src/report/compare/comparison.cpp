@@ -158,7 +158,30 @@ void add_scaling(Comparison& out) {
   }
 }
 
+// Runs whose steps differ in size take other numbers of updates, of other gradients.
+void add_step_sizes(Comparison& out) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_size;
+  for (const ComparedRun& run : out.runs) {
+    if (!run.run || run.run->step_size.empty()) continue;
+    auto same = [&](const auto& entry) { return entry.first == run.run->step_size; };
+    auto found = std::find_if(by_size.begin(), by_size.end(), same);
+    if (found == by_size.end()) found = by_size.insert(found, {run.run->step_size, {}});
+    found->second.push_back(run.name);
+  }
+  if (by_size.size() < 2) return;
+  std::vector<std::string> parts;
+  for (const auto& [size, names] : by_size) {
+    const bool few = names.size() <= 3;
+    parts.push_back(size + " in " +
+                    (few ? join(names, ", ") : fmt::format("{} runs", names.size())));
+  }
+  out.notes.push_back(fmt::format(
+      "whole batches differ: {}; so do the updates of an epoch, and what a learning rate means",
+      join(parts, "; ")));
+}
+
 void add_notes(Comparison& out) {
+  add_step_sizes(out);
   for (const ComparedRun& run : out.runs) {
     if (run.is_done() && !run.run) {
       out.notes.push_back(run.name + ": its run folder is not here: on the first host's disk?");
@@ -256,6 +279,24 @@ std::vector<ComparedRun> read_compared(const std::vector<fs::path>& folders) {
   return out;
 }
 
+namespace {
+
+// Returns the metrics after the first that every run with evaluations has.
+std::vector<std::string> common_further(const std::vector<ComparedRun>& runs) {
+  std::optional<std::vector<std::string>> out;
+  for (const ComparedRun& run : runs) {
+    if (!run.run || run.run->metric.empty()) continue;
+    const std::vector<std::string>& own = run.run->further;
+    if (!out) out = own;
+    std::erase_if(*out, [&](const std::string& name) {
+      return std::find(own.begin(), own.end(), name) == own.end();
+    });
+  }
+  return out.value_or(std::vector<std::string>());
+}
+
+}  // namespace
+
 Comparison compare_runs(std::vector<ComparedRun> runs) {
   Comparison out;
   out.runs = std::move(runs);
@@ -264,7 +305,10 @@ Comparison compare_runs(std::vector<ComparedRun> runs) {
   for (const ComparedRun& run : out.runs) {
     if (run.run && !run.run->metric.empty()) metrics.insert(run.run->metric);
   }
-  if (metrics.size() == 1) out.metric = *metrics.begin();
+  if (metrics.size() == 1) {
+    out.metric = *metrics.begin();
+    out.further = common_further(out.runs);
+  }
   add_groups(out);
   count_cores(out);
   add_scaling(out);

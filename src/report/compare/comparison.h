@@ -53,6 +53,7 @@ struct Comparison {
   std::vector<ComparedGroup> groups;
   std::vector<std::string> notes;  // what a reader must know: unfinished runs, missing figures
   std::string metric;              // by which runs are judged; empty: not the same for all, or none
+  std::vector<std::string> further;  // the others of evaluation.metrics that all runs have
 
   bool setups_differ() const;
   bool networks_differ() const;  // among runs on several hosts

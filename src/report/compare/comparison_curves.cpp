@@ -16,10 +16,10 @@ struct CurvePoint {
   double epoch = 0, seconds = 0, value = 0;
 };
 
-std::vector<CurvePoint> metric_curve(const Comparison& c, const ComparedRun& run) {
+std::vector<CurvePoint> metric_curve(const std::string& metric, const ComparedRun& run) {
   std::vector<CurvePoint> out;
   for (const EvaluationFigures& e : run.run->evaluations) {
-    auto value = e.metrics.find(c.metric);
+    auto value = e.metrics.find(metric);
     if (value == e.metrics.end()) continue;
     out.push_back(
         {e.epoch.value_or(static_cast<double>(e.step)), e.training_seconds, value->second});
@@ -60,7 +60,7 @@ std::vector<PlotPoint> mean_curve(const std::vector<std::vector<CurvePoint>>& cu
 struct CurveFigure {
   std::string value, x_title;  // axis titles
   CurveAxis axis;
-  bool losses = false;  // training losses, by epoch; else the metric
+  std::string metric;  // empty: training losses, by epoch
 };
 
 // Draws one panel per set-up with one series per combination of the other values; where only
@@ -76,7 +76,7 @@ Figure curves(const Comparison& c, const CurveFigure& what) {
     for (std::size_t i : group.runs) {
       const ComparedRun& run = c.runs[i];
       if (!run.run || !run.is_done()) continue;
-      auto curve = what.losses ? loss_curve(run) : metric_curve(c, run);
+      auto curve = what.metric.empty() ? loss_curve(run) : metric_curve(what.metric, run);
       if (!curve.empty()) found.push_back(std::move(curve));
     }
     if (found.empty()) continue;
@@ -130,19 +130,31 @@ void add_curve_figures(const Comparison& c, std::vector<Figure>& out) {
     add_figure(out, std::move(figure));
   };
   if (!c.metric.empty()) {
-    finished(curves(c, {.value = metric_title(c.metric), .x_title = x, .axis = CurveAxis::kEpoch}),
+    finished(curves(c, {.value = metric_title(c.metric),
+                        .x_title = x,
+                        .axis = CurveAxis::kEpoch,
+                        .metric = c.metric}),
              c.metric + "-" + x, fmt::format("{} against {}s of training", c.metric, x));
     finished(curves(c, {.value = metric_title(c.metric),
                         .x_title = "seconds of training",
-                        .axis = CurveAxis::kSeconds}),
+                        .axis = CurveAxis::kSeconds,
+                        .metric = c.metric}),
              c.metric + "-seconds",
              fmt::format("{} against time (evaluations not counted)", c.metric));
   }
-  finished(curves(c, {.value = "training loss",
-                      .x_title = "epoch",
-                      .axis = CurveAxis::kEpoch,
-                      .losses = true}),
-           "loss-epoch", "Training loss against epochs");
+  for (const std::string& metric : c.further) {
+    if (metric == "loss") continue;  // the training loss has the figure's name
+    finished(curves(c, {.value = metric_title(metric),
+                        .x_title = x,
+                        .axis = CurveAxis::kEpoch,
+                        .metric = metric}),
+             metric + "-" + x, fmt::format("{} against {}s of training", metric, x));
+  }
+  finished(
+      curves(
+          c,
+          {.value = "training loss", .x_title = "epoch", .axis = CurveAxis::kEpoch, .metric = ""}),
+      "loss-epoch", "Training loss against epochs");
 }
 
 }  // namespace lockstep

@@ -23,8 +23,9 @@ std::optional<double> number_of(const std::string& text) {
 
 // Returns "images per rank", "tokens a step", "learning rate".
 std::string axis_title(const std::string& key, const std::vector<std::string>& keys) {
+  if (key == "batch.per_rank") return "batch per rank";
   const std::string name = short_key(key, keys);
-  const bool of_a_rank = key.ends_with(kPerRank) || key == "batch.per_gpu_batch";
+  const bool of_a_rank = key.ends_with(kPerRank);
   if (key.starts_with("batch.")) return name + (of_a_rank ? "" : " a step");
   return name == "lr" ? "learning rate" : name;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "report/run/read_json.h"
 
 namespace lockstep {
@@ -106,6 +107,11 @@ class HistoryReader {
                              .last_step = first - 1,
                              .resumed = resumed});
     out_.total_steps = whole(line, "total_steps");
+    if (const auto size = line.find("step_size"); size != line.end() && size->is_object()) {
+      out_.step_size =
+          fmt::format("{} {}", with_commas(whole(*size, "step")), size->value("items", ""));
+    }
+    out_.device = word(line, "device");
     while (!out_.steps.empty() && out_.steps.back().step >= first) {
       out_.repeated_steps += 1;
       out_.repeated_seconds += out_.steps.back().seconds;

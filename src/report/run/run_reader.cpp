@@ -83,11 +83,18 @@ void add_metric(RunFigures& out) {
   if (out.evaluations.empty()) return;
   const EvaluationFigures& newest = out.evaluations.back();
   out.last_of = newest.metrics;
-  // From "[\"acc1\", \"loss\"]" takes the first name, by which the run is judged.
+  // From "[\"acc1\", \"loss\"]" takes the first name, by which the run is judged, and the others.
   const std::string names = out.config["evaluation.metrics"];
-  const std::size_t from = names.find_first_of("'\""), to = names.find_first_of("'\"", from + 1);
-  if (from != std::string::npos && to != std::string::npos) {
-    out.metric = names.substr(from + 1, to - from - 1);
+  for (std::size_t from = names.find_first_of("'\""); from != std::string::npos;) {
+    const std::size_t to = names.find_first_of("'\"", from + 1);
+    if (to == std::string::npos) break;
+    const std::string name = names.substr(from + 1, to - from - 1);
+    if (out.metric.empty()) {
+      out.metric = name;
+    } else {
+      out.further.push_back(name);
+    }
+    from = names.find_first_of("'\"", to + 1);
   }
   auto value = newest.metrics.find(out.metric);
   if (value == newest.metrics.end()) return;
@@ -181,6 +188,7 @@ RunFigures read_run(const fs::path& folder) {
   const std::string end = end_of(history);
   out.state = end.empty() ? "unfinished" : end == "signal" ? "stopped" : "finished";
   out.total_steps = history.total_steps;
+  out.step_size = history.step_size;
   out.steps = history.steps.empty() ? 0 : history.steps.back().step;
   double wall = 0;  // without the time between attempts
   for (const AttemptRow& attempt : history.attempts) wall += attempt.ended - attempt.began;

@@ -34,13 +34,15 @@ struct EvaluationFigures {
 
 struct RunFigures {
   fs::path folder;
-  std::string state;                          // "finished", "unfinished", "failed", "stopped"
-  int64_t steps = 0, total_steps = 0;         // done and configured; 0: unknown
-  std::optional<int> ranks, hosts, threads;   // threads: of each rank
+  std::string state;                         // "finished", "unfinished", "failed", "stopped"
+  int64_t steps = 0, total_steps = 0;        // done and configured; 0: unknown
+  std::optional<int> ranks, hosts, threads;  // threads: of each rank
+  std::string step_size;  // of a whole step, over all ranks: "512 images"; empty: unknown
   std::map<std::string, std::string> config;  // by key, as people write it
   std::vector<EpochFigures> epochs;
   std::vector<EvaluationFigures> evaluations;
   std::string metric;                     // the first of evaluation.metrics; empty: no evaluation
+  std::vector<std::string> further;       // the others of evaluation.metrics
   std::optional<double> best, last;       // of that metric; last: of the newest evaluation
   std::map<std::string, double> last_of;  // every metric of the newest evaluation
   std::optional<double>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
+#include "data/steps/step_size.h"
 #include "train/parts/validation.h"
 
 namespace lockstep {
@@ -17,6 +18,11 @@ struct RunPosition {
   int64_t targets_seen = 0;
   int64_t evaluated_step = -1;  // step of the newest evaluation
   Validation validation;
+  BatchSize step_size;             // of full steps, at last
+  std::vector<EpochStretch> done;  // the steps of this epoch that were of other sizes, its first
+  // By how many steps the schedule is ahead of `step`, when it spans the run's epochs and their
+  // steps changed in number.
+  int64_t schedule_shift = 0;
 };
 
 nlohmann::ordered_json to_json(const RunPosition& position);

@@ -56,7 +56,8 @@ RunConfig exported_config(const std::string& given, const fs::path& folder,
 SavedRun open_saved_run(const fs::path& given, const SavedRunOptions& options) {
   const fs::path folder = hub_reference(given.string()) ? find_model(given.string()) : given;
   if (fs::exists(folder / "config.json")) {
-    SavedRun saved{.config = exported_config(given.string(), folder, options.words), .checkpoint = folder};
+    SavedRun saved{.config = exported_config(given.string(), folder, options.words),
+                   .checkpoint = folder};
     saved.config.task->open(context_of(saved.config, folder, options));
     saved.config.task->model_folders()->load_folder(folder);
     log_info("{}", folder.string());

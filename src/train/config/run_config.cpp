@@ -251,6 +251,36 @@ void check_comm(const RunConfig& config, ConfigSource& source) {
   }
 }
 
+// Of the keys that say how large a step is, one counts: that of a later source, or the only one.
+void check_step_size(RunConfig& config, ConfigSource& source) {
+  const std::optional<StepSizeKeys> keys = config.task->step_size_keys();
+  if (!keys) return;
+  const std::string per_rank = "batch.per_rank";
+  int64_t* of_rank = &keys->per_rank->per_rank;
+  std::vector<std::string> names;
+  bool any = *of_rank > 0;
+  for (const StepSizeKeys::Whole& whole : keys->whole) {
+    const std::string key = "batch." + whole.name;
+    names.push_back(key);
+    if (*of_rank > 0 && *whole.value > 0) {
+      if (!source.has(key) || source.overrides(per_rank, key)) {
+        *whole.value = 0;
+      } else if (source.overrides(key, per_rank)) {
+        *of_rank = 0;
+      } else {
+        source.add_error(per_rank,
+                         fmt::format("{} a rank's micro-batch, but {} = {} counts the whole step: "
+                                     "set one of them to 0",
+                                     *of_rank, key, *whole.value));
+      }
+    }
+    any = any || *whole.value > 0;
+  }
+  if (!any) {
+    source.add_error(names.front(), fmt::format("0: set {} or {}", join(names, ", "), per_rank));
+  }
+}
+
 void check_shares(const RunConfig& config, ConfigSource& source) {
   const SharesConfig* shares = config.task->shares();
   if (shares == nullptr) return;
@@ -348,6 +378,7 @@ RunConfig read_run_config(ConfigSource source) {
   source.read("", config);
   check_together(config, source);
   check_comm(config, source);
+  check_step_size(config, source);
   check_shares(config, source);
   if (config.logging.style == "imagenet" && !config.task->counts_top5()) {
     source.add_error("logging.style", fmt::format("\"imagenet\" shows Acc@5, which the task {} "

@@ -1,5 +1,6 @@
 #include "train/listeners/imagenet_lines.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "base/log.h"
@@ -13,6 +14,19 @@ std::string epoch_line(const StepRecord& step, const StepRecord& epoch) {
       "Epoch: [{}][{}/{}] Loss {:.4e} ({:.4e}) Acc@1 {:.2f} ({:.2f}) Acc@5 {:.2f} ({:.2f})",
       step.epoch, step.step_in_epoch, step.steps_in_epoch, step.loss, epoch.loss,
       percent(step.accuracy), percent(epoch.accuracy), percent(step.top5), percent(epoch.top5));
+}
+
+std::string test_line(const EvaluationProgress& batch, const EvaluationProgress& all) {
+  auto mean = [](const EvaluationProgress& p, double sum) {
+    return sum / static_cast<double>(std::max<int64_t>(1, p.items));
+  };
+  auto percent = [&](const EvaluationProgress& p, int64_t count) {
+    return 100 * mean(p, static_cast<double>(count));
+  };
+  return fmt::format(
+      "Test: [{}/{}] Loss {:.4e} ({:.4e}) Acc@1 {:.2f} ({:.2f}) Acc@5 {:.2f} ({:.2f})", batch.batch,
+      batch.batches, mean(batch, batch.loss), mean(all, all.loss), percent(batch, batch.correct),
+      percent(all, all.correct), percent(batch, batch.top5), percent(all, all.top5));
 }
 
 std::string split_title(const std::string& split) {
@@ -50,6 +64,18 @@ void ImagenetLines::on_step(const StepRecord& record) {
   mean.accuracy = sum_.accuracy / all;
   mean.top5 = top5_sum_ / all;
   log_info("{}", epoch_line(record, mean));
+  if (done < record.steps_in_epoch) return;
+  log_info(" * Train Acc@1 {:.3f} Train Acc@5 {:.3f}", 100 * mean.accuracy, 100 * *mean.top5);
+}
+
+void ImagenetLines::on_evaluation_batch(const EvaluationProgress& progress) {
+  if (progress.batch == 0) tested_ = {};
+  tested_.items += progress.items;
+  tested_.correct += progress.correct;
+  tested_.top5 += progress.top5;
+  tested_.loss += progress.loss;
+  const int64_t done = progress.batch + 1;
+  if (done % every_ == 0 || done == progress.batches) log_info("{}", test_line(progress, tested_));
 }
 
 void ImagenetLines::on_evaluation(const EvaluationRecord& record) {

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-MetricsLog::MetricsLog(const fs::path& path)
-    : path_(path), file_(std::fopen(path.c_str(), "a"), std::fclose) {
+MetricsLog::MetricsLog(const fs::path& path, std::string device)
+    : path_(path), device_(std::move(device)), file_(std::fopen(path.c_str(), "a"), std::fclose) {
   if (!file_) throw MachineError("{}: cannot be opened: {}", path.string(), std::strerror(errno));
 }
 
@@ -23,11 +23,17 @@ void MetricsLog::write(const std::string& line) {
   }
 }
 
+void MetricsLog::set_step_size(const nlohmann::ordered_json& figures) {
+  step_size_ = figures.dump();
+}
+
 void MetricsLog::on_start(int64_t first_step, int64_t total_steps) {
   nlohmann::ordered_json line = {{"event", first_step == 1 ? "start" : "resume"},
                                  {"time", unix_seconds()},
                                  {"first_step", first_step},
-                                 {"total_steps", total_steps}};
+                                 {"total_steps", total_steps},
+                                 {"device", device_}};
+  if (!step_size_.empty()) line["step_size"] = nlohmann::ordered_json::parse(step_size_);
   write(line.dump());
 }
 

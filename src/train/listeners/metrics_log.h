@@ -23,7 +23,10 @@ struct SlowRankRecord {
 // written.
 class MetricsLog : public Observer {
  public:
-  explicit MetricsLog(const fs::path& path);
+  // `device` is rank 0's, as torch names it: "cpu", "cuda:0".
+  MetricsLog(const fs::path& path, std::string device);
+  // Says in the line of on_start() how large a step is (train/loop/step_sizes.h).
+  void set_step_size(const nlohmann::ordered_json& figures);
   void on_start(int64_t first_step, int64_t total_steps) override;
   void on_step(const StepRecord& record) override;
   void on_meeting(const MeetingRecord& record) override;
@@ -44,6 +47,8 @@ class MetricsLog : public Observer {
   void write(const std::string& line);
 
   fs::path path_;
+  std::string step_size_;  // JSON; empty: unknown
+  std::string device_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 

@@ -137,15 +137,16 @@ void clip(TrainingState& state, StepPass& pass) {
   const StepSigns& signs = pass.signs;
   const double limit = config.training.clip_norm, norm = signs.gradient_norm;
   const double peak = config.optimizer->lr();
+  const int64_t shift = state.position.schedule_shift;
   const ScheduleContext context{
-      .width = state.task.width(), .total_steps = state.total_steps, .lr = peak};
+      .width = state.task.width(), .total_steps = state.total_steps + shift, .lr = peak};
   const bool clipped = limit > 0 && norm > limit;
   pass.average_decay = average_decay(config.training.average_decay, signs.step);
-  pass.size = {.lr = peak * schedule_value(signs.step, config.schedule, context),
+  pass.size = {.lr = peak * schedule_value(signs.step + shift, config.schedule, context),
                .gradient_scale = (clipped ? limit / norm : 1) / signs.gradient_factor,
                // In local steps the average is updated at meetings.
                .average_decay = state.local.is_local(signs.step) ? 1 : pass.average_decay,
-               .momentum = schedule_momentum(signs.step, config.schedule, context)};
+               .momentum = schedule_momentum(signs.step + shift, config.schedule, context)};
   if (!config.larc.is_on()) return;
   pass.size.layer_scales =
       larc_scales(state.update.layers(), config.larc, pass.size.lr, pass.size.gradient_scale);
@@ -162,6 +163,7 @@ void update(TrainingState& state, const StepPass& pass) {
 
 void advance(TrainingState& state, const StepBatch& batch, bool counts) {
   if (counts) ++state.position.step;
+  if (batch.epoch != state.position.epoch) state.position.done.clear();
   state.position.epoch = batch.epoch;
   state.position.step_in_epoch = batch.step_in_epoch + 1;
   state.position.targets_seen += batch.targets;

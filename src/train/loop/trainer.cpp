@@ -277,13 +277,17 @@ void Trainer::evaluate() {
     state_->update.gather_average();
     UseForEvaluation use(task_.parameters(), state_->update.average(),
                          state_->statistics.for_evaluation());
+    auto tell_batch = [this](const EvaluationProgress& progress) {
+      for (auto& o : observers_) o->on_evaluation_batch(progress);
+    };
     result = task_.evaluate(world_, {.split = section.split,
                                      .limit = section.limit,
                                      .metrics = section.metrics,
                                      .samples = section.samples,
                                      .confusion = config_.logging.pictures,
                                      .pictures = config_.logging.pictures,
-                                     .stop_asked = [this] { return stop_asked(); }});
+                                     .stop_asked = [this] { return stop_asked(); },
+                                     .progress = tell_batch});
   }
   if (result.broken_off) {
     stopping_ = true;

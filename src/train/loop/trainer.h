@@ -12,6 +12,7 @@
 #include "train/config/run_folder.h"
 #include "train/listeners/mlperf_log.h"
 #include "train/loop/step_sharing.h"
+#include "train/loop/step_sizes.h"
 #include "train/loop/train_step.h"
 #include "train/parts/bucket_clock.h"
 #include "train/parts/trace_windows.h"
@@ -75,6 +76,7 @@ class Trainer {
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void start_observers();
   void find_place();
+  void tell_step_size(const std::optional<BatchSize>& before, int64_t steps_in_epoch);
   void divide_steps(int holder);
   void start_batches();
   bool is_due(int64_t every) const;
@@ -109,6 +111,7 @@ class Trainer {
   bool stopping_ = false;  // all ranks know of a stop and agreed to end
   Task& task_;
   std::unique_ptr<TrainingState> state_;
+  StepSizeFacts step_size_;
   int64_t saved_step_ = -1;
   int64_t equal_step_ = 0;  // the last step before now at which all ranks had the same weights
   int64_t told_step_ = 0;   // the last step whose times observers were told

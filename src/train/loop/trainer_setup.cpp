@@ -1,4 +1,7 @@
 // Starts a run: network, communication, folder, checkpoint, observers, batches.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -66,6 +69,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   const bool fresh = !checkpoint;
   TaskContext context;
   context.world = &world_;
+  context.ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks);
   if (options_.benchmark_steps == 0 && config_.evaluation.is_on()) {
     context.evaluated_split = config_.evaluation.split;
     context.evaluated_metrics = config_.evaluation.metrics;
@@ -78,6 +82,9 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   context.numerics = choose_numerics(config_.run);
   context.seed = static_cast<uint64_t>(config_.run.seed);
   if (!fresh) context.resumed_folder = folder_.path();
+  // Micro-batches that were found by an earlier process, and saved, say nothing of a step's size.
+  const auto size = task_.step_size_keys();
+  if (config_.training.fit_memory && size && size->per_rank->is_on()) task_.set_accumulate(1);
   together(world_, [&] { task_.open(context); });
   check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {
@@ -134,7 +141,9 @@ void Trainer::start_observers() {
                                                         config_.training.minutes, task_.unit()));
   }
   if (options_.benchmark_steps > 0) return;
-  auto log = std::make_unique<MetricsLog>(folder_.metrics());
+  auto log =
+      std::make_unique<MetricsLog>(folder_.metrics(), task_.parameters().values().device().str());
+  if (step_size_.step.size > 0) log->set_step_size(to_json(step_size_));
   if (auto plan = find_plan(config_.run.plan, folder_.path())) {
     observers_.push_back(std::make_unique<PlanObserver>(*plan, world_.size(), *log));
   }
@@ -174,15 +183,34 @@ void Trainer::start_observers() {
 
 // Finds where in the epoch the run is, and whether it is over. All ranks find the same.
 void Trainer::find_place() {
-  const RunPosition& position = state_->position;
+  RunPosition& position = state_->position;
+  const TrainingSection& training = config_.training;
+  const std::optional<BatchSize> before =
+      continue_epoch(task_, config_.schedule, training.epochs, position);
   const int64_t steps = task_.steps_in_epoch(position.epoch);
+  const int64_t usual = position.done.empty() ? steps : task_.steps_in_epoch(position.epoch + 1);
   state_->epoch_done = position.step_in_epoch == steps;
   state_->total_steps =
-      config_.training.steps > 0 ? config_.training.steps : config_.training.epochs * steps;
+      training.steps > 0 ? training.steps : training.epochs * usual - position.schedule_shift;
+  tell_step_size(before, usual);
   const bool evaluated = !config_.evaluation.is_on() || position.evaluated_step == position.step;
   if (!options_.stop_if_finished || position.step == 0 || !evaluated) return;
   const std::string reason = end_reason({});
   if (!reason.empty()) finished_ = fmt::format("{} at step {}", reason, with_commas(position.step));
+}
+
+// Says how large a step is; `before`: it was another size in an earlier process.
+void Trainer::tell_step_size(const std::optional<BatchSize>& before, int64_t steps_in_epoch) {
+  step_size_ = {.step = task_.step_size(),
+                .ranks = std::max<int64_t>(world_.size(), options_.benchmark_ranks),
+                .micro_batches = task_.accumulate(),
+                .updates_an_epoch = steps_in_epoch,
+                .lr = config_.optimizer->lr(),
+                .before = before};
+  if (step_size_.step.size == 0) return;
+  if (const auto keys = task_.step_size_keys()) step_size_.per_rank = keys->per_rank->per_rank;
+  log_info("{}", step_size_text(step_size_));
+  if (before) log_warning("{}", changed_size_text(step_size_, state_->position));
 }
 
 // `holder`: the rank whose run folder says how the run was divided.

@@ -72,6 +72,8 @@ class Observer {
   // Tells the times of every rank for an earlier step. Called for all steps in their order.
   virtual void on_times(const StepTimes& times) {}
   virtual void on_meeting(const MeetingRecord& record) {}
+  // What a batch of rank 0's part of an evaluation gave, where its task tells it.
+  virtual void on_evaluation_batch(const EvaluationProgress& progress) {}
   virtual void on_evaluation(const EvaluationRecord& record) {}
   virtual void on_checkpoint(const CheckpointRecord& record) {}
   // The checkpoint of `step`, told before, has the evaluation of that step now.

@@ -112,8 +112,7 @@ TEST_F(PublishedCommands, NameWhatDoesNotFit) {
 TEST_F(PublishedCommands, ComeFromAHub) {
   const LocalServer server(path() / "served", "{}", "hub_server.py");
   const std::string p = path().string();
-  const std::string hub =
-      fmt::format("HF_ENDPOINT={} HF_HOME={}/home HF_TOKEN=", server.url(), p);
+  const std::string hub = fmt::format("HF_ENDPOINT={} HF_HOME={}/home HF_TOKEN=", server.url(), p);
   good(prepare("hf:owner/opus", "corpus"), hub);
   for (const std::string& request : server.requests()) {
     EXPECT_EQ(request.find("safetensors"), std::string::npos) << request;

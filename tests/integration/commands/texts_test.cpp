@@ -89,7 +89,7 @@ TEST_F(Texts, AreLearnedEvaluatedExportedAndClassified) {
 // Rounding alone: the same dropout, the same order.
 TEST_F(Texts, TwoRanksLearnAsOne) {
   ASSERT_EQ(train("one", 1, "model.hidden_dropout_prob=0.1").exit_code, 0);
-  ASSERT_EQ(train("two", 2, "model.hidden_dropout_prob=0.1 batch.per_gpu_batch=2").exit_code, 0);
+  ASSERT_EQ(train("two", 2, "model.hidden_dropout_prob=0.1 batch.per_rank=2").exit_code, 0);
   ASSERT_EQ(train("parts", 1, "model.hidden_dropout_prob=0.1 batch.accumulate=2").exit_code, 0);
   const auto one = metrics_of(run("one"), "step");
   for (const char* other : {"two", "parts"}) {

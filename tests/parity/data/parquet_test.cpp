@@ -5,6 +5,7 @@
 #include "data/images/image_set.h"
 #include "data/images/prepare_images.h"
 #include "data/labelled/prepare_labelled.h"
+#include "data/labelled/table_pairs.h"
 #include "data/labelled/text_set.h"
 #include "formats/parquet_file.h"
 #include "support/expect_error.h"
@@ -67,6 +68,21 @@ TEST_F(ParquetSets, OfImagesBecomeShards) {
   EXPECT_EQ(train->label(5), 1);
   EXPECT_EQ(train->name(5), "train/dog/train-00000-of-00001-00000006.jpg");
   EXPECT_EQ(open_image_set(out(), "test")->size(), 6);
+}
+
+TEST_F(ParquetSets, OfTranslationsBecomeLines) {
+  if (!has_parquet()) GTEST_SKIP() << "built without Arrow (pip install pyarrow)";
+  if (!python_has("pyarrow")) GTEST_SKIP() << "no pyarrow for " << LOCKSTEP_PYTHON;
+  write("pairs");
+  const fs::path table = in() / "train.parquet";
+  const PairColumns columns = find_pair_columns(table, "en", "de");
+  EXPECT_EQ(columns.source, "translation.en");
+  const ParallelFiles to{folder_.path() / "a.en", folder_.path() / "a.de"};
+  EXPECT_EQ(write_table_pairs({table}, columns, to), 1500);
+  EXPECT_EQ(read_lines(to.source).at(1400), "house 1400");
+  EXPECT_EQ(read_lines(to.target).at(1400), "Haus 1400");
+  EXPECT_ERROR(find_pair_columns(table, "en", "fr"), DataError,
+               "it has translation.en, translation.de, id");
 }
 
 }  // namespace

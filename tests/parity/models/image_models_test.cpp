@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "formats/tensor_file.h"
+#include "models/classifier_folder.h"
 #include "models/image_export.h"
 #include "models/image_weights.h"
 #include "models/vit.h"
@@ -79,6 +80,31 @@ class ImageModels : public ::testing::Test {
     }
   }
 
+  // A network for the same classes in another order, begun as model.source begins.
+  void begin_with_published() const {
+    torch::NoGradGuard no_grad;
+    const fs::path folder = folder_.path() / "published";
+    ASSERT_TRUE(is_classifier_folder(folder));
+    const ClassifierFolder there = read_classifier_folder(folder);
+    EXPECT_EQ(there.model.name, "vit_ti16");
+    EXPECT_EQ(there.size, 32);
+    EXPECT_EQ(there.mean, std::vector<double>(3, 0.5));
+    EXPECT_EQ(there.std, std::vector<double>(3, 0.5));
+    const std::vector<std::string> here = {"eel", "dog", "cat", "bee", "ant"};
+    Network network;
+    network.model = make_image_model(there.model, 5, 32, network.parameters);
+    network.parameters.allocate(torch::kCPU, torch::kBFloat16, 1);
+    const ImageWeightsRead read =
+        read_image_weights(image_weights_file(folder), *network.model, network.parameters,
+                           plan_head(there.classes, here, "auto"));
+    EXPECT_EQ(read.notes,
+              std::vector<std::string>{"last layer kept: the same 5 classes in another order"});
+    const TensorFile answers(folder / "answers.safetensors");
+    const Tensor logits =
+        network.model->logits(images_of(answers, "images"), {.numerics = {at::kFloat, true}});
+    EXPECT_LT(relative_norm(logits.flip(1), tensor_of(answers, "logits")), 2e-5);
+  }
+
   // Where a rounding carries a value over zero a ReLU's slope changes: with few values behind each
   // batch norm that alone moves gradients by a percent, in plain libtorch operations as well. A ViT
   // has no such kinks.
@@ -124,6 +150,7 @@ TEST_F(ImageModels, OfTransformersGiveTheSameLogitsAndTrainTheSameWay) {
   const PythonResult made = run_parity_script("image_models.py", "make " + folder_.path().string());
   ASSERT_EQ(made.status, 0) << made.errors;
   for (const char* name : {"vit", "resnet18", "resnet50"}) compare(name);
+  begin_with_published();
 }
 
 TEST_F(ImageModels, ThatWeWriteGiveTheSameLogitsInTransformers) {

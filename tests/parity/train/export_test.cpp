@@ -48,8 +48,13 @@ void write_logits(const fs::path& folder, const std::string& line) {
   SavedRun run = open_saved_run(folder, {.words = decoding(1)});
   auto& task = dynamic_cast<Translation&>(*run.config.task);
   std::vector<int32_t> ids = task.subword().encode(line), source = ids, target = ids;
+  const int32_t bos = task.subword().bos_id();
   source.push_back(task.subword().eos_id());
-  target.insert(target.begin(), task.subword().bos_id());
+  target.insert(target.begin(), bos);
+  if (task.model().config().starts_with_zero()) {
+    source.insert(source.begin(), bos);
+    target.insert(target.begin(), static_cast<int32_t>(kZeroToken));
+  }
   const TranslationInput input{pack_sentences({source}, torch::kCPU),
                                pack_sentences({target}, torch::kCPU)};
   const Tensor logits = task.model().logits(task.model().forward(input, {}), {}).contiguous();
@@ -136,12 +141,17 @@ TEST_F(Export, LoadsInTransformersAndCTranslate2WithEqualResults) {
   make("pre", "", lines);
   make("post", "model.norm=post model.positions=halves model.activation=gelu", lines);
   make("bare", "model.attention_bias=false model.vocabulary_multiple=24", lines);
+  make("zero",  // OpenSeq2Seq's: a start of zeros, a smaller epsilon
+       "model.start=zero model.positions=halves model.norm_epsilon=1e-6 "
+       "model.attention_bias=false",
+       lines);
   const bool real = fs::exists(fs::path(LOCKSTEP_SHARED) / "data");
   if (real) make_real();
 
   const PythonResult result = run_parity_script("check_export.py", folders_);
   ASSERT_EQ(result.status, 0) << result.errors;
   const std::vector<std::string> names = {"PegasusForConditionalGeneration", "MarianMTModel",
+                                          "PegasusForConditionalGeneration",
                                           "PegasusForConditionalGeneration"};
   std::size_t at = 0;
   for (const std::string& line : split(result.output, '\n')) {

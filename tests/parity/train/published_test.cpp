@@ -57,7 +57,8 @@ class Models {
     for (const std::string language : {"en", "de"}) {
       std::vector<std::string> lines = kAwkward, more;
       if (has_real_text()) {
-        more = read_lines(fs::path(LOCKSTEP_SHARED) / "data/multi30k" / ("val." + language + ".gz"));
+        more =
+            read_lines(fs::path(LOCKSTEP_SHARED) / "data/multi30k" / ("val." + language + ".gz"));
         more.resize(400);
       } else {  // no translations, but text
         const char* page = language == "en" ? "docs/translation.md" : "docs/training.md";
@@ -67,11 +68,9 @@ class Models {
       lines.insert(lines.end(), more.begin(), more.end());
       write_file(text(language), lines_text(lines));
     }
-    const PythonResult made =
-        run_parity_script("published_models.py", fmt::format("make '{}/models' '{}' '{}'",
-                                                             folder_.path().string(),
-                                                             text("en").string(),
-                                                             text("de").string()));
+    const PythonResult made = run_parity_script(
+        "published_models.py", fmt::format("make '{}/models' '{}' '{}'", folder_.path().string(),
+                                           text("en").string(), text("de").string()));
     if (made.status != 0) problem_ = made.errors;
   }
 
@@ -205,8 +204,7 @@ TEST_P(PublishedModels, TranslateAsGenerateDoes) {
     const auto found = translator->translate(lines);
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (lines[i].find("eng_Latn") != std::string::npos) continue;
-      EXPECT_EQ(found[i].front().ids,
-                translation_of(wanted.at("ids")[i], task(run).special()))
+      EXPECT_EQ(found[i].front().ids, translation_of(wanted.at("ids")[i], task(run).special()))
           << lines[i];
       // transformers 4.57 takes the languages of an M2M100 for words when it decodes.
       if (GetParam() == std::string("m2m100")) continue;

@@ -43,19 +43,19 @@ TEST(ImageEpochs, OfAllImagesDoNotDependOnTheRanks) {
     std::vector<int64_t> parts;
     for (int64_t part = 0; part < 4; ++part) {
       const auto one = epochs.part(1, step, part, StepParts(equal_shares(4, 1)));
-      EXPECT_GE(std::ssize(one), epochs.smallest_part(step, 4));
+      EXPECT_GE(std::ssize(one), epochs.smallest_part(1, step, 4));
       parts.insert(parts.end(), one.begin(), one.end());
     }
     EXPECT_EQ(whole, parts);
-    EXPECT_EQ(std::ssize(whole), epochs.images_in_step(step));
+    EXPECT_EQ(std::ssize(whole), epochs.images_in_step(1, step));
   }
-  EXPECT_EQ(epochs.full_steps(), 2);
-  EXPECT_EQ(epochs.images_in_step(2), 3);
+  EXPECT_EQ(epochs.full_steps(0), 2);
+  EXPECT_EQ(epochs.images_in_step(0, 2), 3);
 }
 
 TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
   ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 12});
-  const int64_t steps = epochs.full_steps() + 1;
+  const int64_t steps = epochs.full_steps(0) + 1;
   for (int64_t epoch : {0, 1}) {
     std::multiset<int64_t> seen;
     for (int64_t step = 0; step < steps; ++step) {
@@ -67,7 +67,7 @@ TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
           ++in_step;
         }
       }
-      EXPECT_EQ(in_step, epochs.images_in_step(step));
+      EXPECT_EQ(in_step, epochs.images_in_step(epoch, step));
       EXPECT_LE(in_step, 12);
       if (step + 1 < steps) {
         EXPECT_GE(in_step, 10) << "at most one a place is missing";
@@ -78,6 +78,28 @@ TEST(ImageEpochs, WithPlacesEachImageComesOnceAndFromItsOwnPlace) {
   }
 }
 
+// Of places that have 70 and 33 images, three steps of 12 were taken, then one of 24.
+TEST(ImageEpochs, WithPlacesEachImageComesOnceWhenStepsGetAnotherSize) {
+  ImageEpochs before(two_places(), {.seed = 1, .step_images = 12});
+  ImageEpochs between(two_places(), {.seed = 1, .step_images = 24});
+  ImageEpochs after(two_places(), {.seed = 1, .step_images = 12});
+  between.continue_epoch(2, {{3, {12, "images"}}});
+  after.continue_epoch(2, {{3, {12, "images"}}, {1, {24, "images"}}});
+  std::multiset<int64_t> seen;
+  auto take = [&](ImageEpochs& epochs, int64_t step) {
+    for (int64_t part = 0; part < 3; ++part) {
+      for (int64_t image : epochs.part(2, step, part, three())) seen.insert(image);
+    }
+  };
+  for (int64_t step : {0, 1, 2}) take(before, step);
+  take(between, 3);
+  for (int64_t step = 4; step <= after.full_steps(2); ++step) take(after, step);
+  EXPECT_EQ(after.full_steps(2), 4 + (103 - 60) / 12);
+  EXPECT_EQ(after.full_steps(3), 103 / 12);
+  EXPECT_EQ(seen.size(), 103u);
+  EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 103u);
+}
+
 TEST(ImageEpochs, WithPlacesStepsAreSharedInProportion) {
   ImageEpochs epochs(two_places(), {.seed = 1, .step_images = 12});
   for (int64_t step = 0; step < 8; ++step) {
@@ -86,7 +108,7 @@ TEST(ImageEpochs, WithPlacesStepsAreSharedInProportion) {
     };
     EXPECT_NEAR(static_cast<double>(count(1)), 12 * 33 / 103.0, 1);
     EXPECT_NEAR(static_cast<double>(count(0) + count(2)), 12 * 70 / 103.0, 1);
-    EXPECT_EQ(epochs.smallest_part(step, 3), std::min({count(0), count(1), count(2)}));
+    EXPECT_EQ(epochs.smallest_part(0, step, 3), std::min({count(0), count(1), count(2)}));
   }
 }
 

@@ -56,7 +56,7 @@ class TextLoaders : public ::testing::Test {
 TEST_F(TextLoaders, EveryEpochHasEachTextOnceForAnyNumberOfParts) {
   const TextSet texts = set();
   TextLoader loader(texts, {.examples = 8}, {.seed = 7});
-  EXPECT_EQ(loader.steps_in_epoch(), 3);
+  EXPECT_EQ(loader.steps_in_epoch(0), 3);
   std::set<Numbers> orders;
   for (int64_t epoch : {0, 1, 0}) {
     for (int64_t parts : {1, 2, 3}) {
@@ -70,7 +70,7 @@ TEST_F(TextLoaders, EveryEpochHasEachTextOnceForAnyNumberOfParts) {
             of_step.insert(batch.indices[i].item<int64_t>());
           }
         }
-        EXPECT_EQ(std::ssize(of_step), loader.examples_in_step(step));
+        EXPECT_EQ(std::ssize(of_step), loader.examples_in_step(0, step));
         all.insert(all.end(), of_step.begin(), of_step.end());
       }
       orders.insert(all);  // which texts make which step: for all parts alike
@@ -129,6 +129,24 @@ TEST_F(TextLoaders, PartsHaveNearlyEqualNumbersOfTokens) {
   EXPECT_LE(*most - *least, 8);
 }
 
+TEST_F(TextLoaders, AnEpochWhoseStepsGetAnotherSizeHasEachTextOnce) {
+  const TextSet texts = set();
+  TextLoader before(texts, {.examples = 8}, {.seed = 7}),
+      after(texts, {.examples = 3}, {.seed = 7});
+  after.continue_epoch(1, {{1, {8, "texts"}}});
+  Numbers all;
+  auto take = [&](TextLoader& loader, int64_t step) {
+    const TextTensors batch = loader.batch(1, step, 0, StepParts());
+    for (int64_t i = 0; i < batch.texts(); ++i) all.push_back(batch.indices[i].item<int64_t>());
+  };
+  take(before, 0);
+  for (int64_t step = 1; step < after.steps_in_epoch(1); ++step) take(after, step);
+  EXPECT_EQ(after.steps_in_epoch(1), 1 + (kTexts - 8 + 2) / 3);
+  EXPECT_EQ(after.steps_in_epoch(2), (kTexts + 2) / 3);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, text_order(kTexts, "file", 7, 0));
+}
+
 TEST_F(TextLoaders, KeepsTheOrderOfTheFileWhenTold) {
   const TextSet texts = set();
   TextLoader loader(texts, {.examples = 4, .order = "file"}, {});
@@ -140,10 +158,10 @@ TEST_F(TextLoaders, KeepsTheOrderOfTheFileWhenTold) {
 
 TEST_F(TextLoaders, CountsStepsAsAsked) {
   const TextSet texts = set();
-  EXPECT_EQ(TextLoader(texts, {.examples = 8, .drop_last = true}, {}).steps_in_epoch(), 2);
-  const TextLoader by_gpu(texts, {.per_gpu_batch = 2, .accumulate = 2}, {.ranks = 3});
-  EXPECT_EQ(by_gpu.examples_in_step(0), 12);
-  EXPECT_EQ(by_gpu.examples_in_step(1), 11);
+  EXPECT_EQ(TextLoader(texts, {.examples = 8, .drop_last = true}, {}).steps_in_epoch(0), 2);
+  const TextLoader by_rank(texts, {.accumulate = 2}, {.ranks = 3, .step_examples = 12});
+  EXPECT_EQ(by_rank.examples_in_step(0, 0), 12);
+  EXPECT_EQ(by_rank.examples_in_step(0, 1), 11);
   EXPECT_ERROR(TextLoader(texts, {.examples = 3, .accumulate = 2}, {.ranks = 2}).check_training(),
                ConfigError, "expected at least 4");
   EXPECT_ERROR(TextLoader(texts, {.examples = 32, .drop_last = true}, {}).check_training(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/prefetcher.h"
 #include "base/random.h"
@@ -148,6 +149,29 @@ TEST(Prefetcher, GivesItemsInOrderAndPassesOnFailures) {
 TEST(Prefetcher, StopsWhenItsOwnerGoes) {
   Prefetcher<int> items([] { return 1; }, 2);
   EXPECT_EQ(items.next(), 1);
+}
+
+TEST(PlanEpoch, WhoseStepsGetAnotherSizeHasEachPairOnce) {
+  const std::vector<PairLength> lengths = some_lengths(500);
+  for (bool by_length : {true, false}) {
+    const BatchConfig before{.tokens = 200, .by_length = by_length, .pool_steps = 4};
+    const BatchConfig after = before.with({8, "sentences"});
+    const std::vector<EpochStretch> done = {{7, {200, "tokens"}}};
+    const auto old_steps = plan_epoch(lengths, before, 1, 2);
+    const auto steps = plan_epoch(lengths, after, 1, 2, done);
+    EXPECT_EQ(steps, plan_epoch(lengths, after, 1, 2, done));
+    std::multiset<int32_t> seen;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (i < 7) {
+        EXPECT_EQ(steps[i], old_steps[i]);
+      } else {
+        EXPECT_LE(steps[i].size(), 8u);
+      }
+      seen.insert(steps[i].begin(), steps[i].end());
+    }
+    EXPECT_EQ(seen.size(), 500u);
+    EXPECT_EQ(std::set<int32_t>(seen.begin(), seen.end()).size(), 500u);
+  }
 }
 
 }  // namespace

@@ -157,6 +157,13 @@ TEST(HubReferences, NameModelsAndRevisions) {
   for (const char* wrong : {"hf:", "hf:a/b/c", "hf:a/", "hf:a/b@", "hf:../b", "hf:a/b@../c"}) {
     EXPECT_ERROR(hub_reference(wrong), ConfigError, "expected hf:OWNER/NAME");
   }
+  const HubReference data = *hub_reference("hf:datasets/owner/name@v1");
+  EXPECT_TRUE(data.dataset);
+  EXPECT_EQ(data.repository, "owner/name");
+  EXPECT_EQ(data.text(), "hf:datasets/owner/name@v1");
+  EXPECT_EQ(hub_reference("hf:datasets/imdb")->text(), "hf:datasets/imdb@main");
+  EXPECT_ERROR(hub_reference("hf:datasets/a/b/c"), ConfigError, "expected hf:datasets/OWNER/NAME");
+  EXPECT_ERROR(find_model("hf:datasets/owner/name"), ConfigError, "a data set; expected a model");
   EXPECT_ERROR(find_model("absent/model"), DataError, "hf:absent/model for a model");
 }
 

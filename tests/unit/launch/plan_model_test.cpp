@@ -26,6 +26,8 @@ TEST(PlanModel, RecoversLatencyAndBandwidthFromTwoSizes) {
 }
 
 TEST(PlanModel, TakesATransferThatDelaysHideAsATenth) {
+  EXPECT_TRUE(hides_transfer({64e3, 0.105}, {1.4e6, 0.1}));
+  EXPECT_FALSE(hides_transfer({64e3, 0.01}, {1.4e6, 0.02}));
   Link fitted = fit_link({64e3, 0.105}, {1.4e6, 0.1}, 2);
   EXPECT_NEAR(exchange_seconds(1.4e6, 2, fitted), 0.11, 0.006);
   EXPECT_GT(fitted.bytes_per_second, 100e6);

@@ -64,6 +64,27 @@ TEST(Plan, SaysWhenAHostFewerWouldBeFaster) {
   EXPECT_NE(plan.advice.find("1 host would be faster than 2"), std::string::npos) << plan.advice;
 }
 
+TEST(Plan, SaysWhatRestsOnTheHostsClock) {
+  PlanInputs in = usual_inputs(117e6);
+  in.facts.device = "cpu";
+  EXPECT_EQ(plan_report(make_plan(in)).find("Clock:"), std::string::npos);
+  in.facts.device = "cuda:0";
+  const Plan plan = make_plan(in);
+  EXPECT_NE(plan_report(plan).find("Clock:          the host's, which is ahead of the GPU"),
+            std::string::npos);
+  EXPECT_EQ(to_json(plan).at("parts_by_host_clock_ahead_of_gpus"), true);
+}
+
+TEST(Plan, SaysWhereABandwidthIsTheLeastThatItCanBe) {
+  PlanInputs in = usual_inputs(117e6);
+  EXPECT_EQ(plan_report(make_plan(in)).find("at least"), std::string::npos);
+  in.link_at_least = true;
+  EXPECT_NE(plan_report(make_plan(in)).find("Network:        at least 117.0 MB/s"),
+            std::string::npos)
+      << plan_report(make_plan(in));
+  EXPECT_EQ(to_json(make_plan(in)).at("network").at("at_least"), true);
+}
+
 TEST(Plan, WritesWhatTheRunReads) {
   Plan plan = make_plan(usual_inputs(117e6));
   Json json = Json::parse(to_json(plan).dump());

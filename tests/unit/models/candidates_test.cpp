@@ -25,8 +25,13 @@ struct Output {
 
 Candidates packed_candidates(const Output& output, int64_t per_row,
                              const std::vector<int32_t>& excluded) {
-  const PackedLinear table(output.table, {}, WeightFormat::kFp32);
-  return best_candidates(table, table.prepare(output.x), per_row, excluded);
+  const OneThread threads;
+  const Tensor& weight = output.table;
+  const PackedLinear table({weight.data_ptr<float>(), nullptr, weight.size(0), weight.size(1)},
+                           WeightFormat::kFp32, threads);
+  PackedInput x;
+  table.prepare(output.x.data_ptr<float>(), output.x.size(0), x, threads);
+  return best_candidates(table, x, per_row, excluded, threads);
 }
 
 TEST(Candidates, OfAPackedTableAreThoseOfItsLogits) {

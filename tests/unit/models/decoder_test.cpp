@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "nn/embedding.h"
+#include "models/candidates.h"
+#include "models/packing.h"
 #include "support/tiny_transformer.h"
 
 namespace lockstep {
@@ -10,23 +11,30 @@ namespace {
 
 using torch::Tensor;
 
-// The outputs of forward() for the last token of every target, one sentence at a time.
-Tensor last_outputs(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
-                    const std::vector<std::vector<int32_t>>& targets, const Numerics& numerics) {
+// The logits of forward() for the last token of every target, one sentence at a time.
+Tensor last_logits(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
+                   const std::vector<std::vector<int32_t>>& targets, const Numerics& numerics) {
   torch::NoGradGuard no_grad;
   ForwardContext context;
   context.numerics = numerics;
   std::vector<Tensor> rows;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    rows.push_back(model.forward(translation_input({sources[i]}, {targets[i]}), context)[-1]);
+    const Tensor hidden = model.forward(translation_input({sources[i]}, {targets[i]}), context);
+    rows.push_back(model.logits(hidden, numerics)[-1].to(at::kFloat));
   }
   return torch::stack(rows);
 }
 
-Tensor column(const std::vector<std::vector<int32_t>>& targets) {
+std::vector<int64_t> column(const std::vector<std::vector<int32_t>>& targets) {
   std::vector<int64_t> newest;
   for (const auto& target : targets) newest.push_back(target.back());
-  return torch::tensor(newest, torch::kInt64);
+  return newest;
+}
+
+// Logits [rows, pieces] after a step.
+Tensor stepped(Decoder& decoder, const std::vector<int64_t>& tokens) {
+  decoder.step(tokens);
+  return torch::tensor(decoder.logits()).view({std::ssize(tokens), -1});
 }
 
 class DecoderTest : public ::testing::TestWithParam<bool> {
@@ -38,8 +46,8 @@ class DecoderTest : public ::testing::TestWithParam<bool> {
   struct Both {
     Both(const TinyTransformer& tiny, const std::vector<std::vector<int32_t>>& sources,
          at::ScalarType compute, bool use_packed)
-        : numerics{compute, false}, packed(tiny.model, format_of(compute)) {
-      decoder = make_decoder({tiny.model, numerics, use_packed ? &packed : nullptr}, sources);
+        : numerics{compute, false}, packed(pack_transformer(tiny.model, format_of(compute))) {
+      decoder = decoding_model(tiny.model, numerics, use_packed ? &packed : nullptr).start(sources);
     }
     Numerics numerics;
     PackedTransformer packed;
@@ -56,9 +64,9 @@ TEST_P(DecoderTest, EqualsForwardOnThePrefixAtEveryStep) {
   std::vector<std::vector<int32_t>> prefix(4);
   for (std::size_t t = 0; t < 36; ++t) {
     for (std::size_t i = 0; i < 4; ++i) prefix[i].push_back(whole[i][t]);
-    const Tensor got = state.step(column(prefix));
+    const Tensor got = stepped(state, column(prefix));
     if (t > 5 && t < 30) continue;  // the reference is slow
-    const Tensor want = last_outputs(tiny.model, sources, prefix, both.numerics);
+    const Tensor want = last_logits(tiny.model, sources, prefix, both.numerics);
     // fp32; sums of another order and products of another height.
     ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
   }
@@ -94,8 +102,8 @@ TEST_P(DecoderTest, EqualsForwardInEveryVariant) {
       for (auto* rows : {&prefix, &inputs}) {
         for (auto& row : *rows) row.push_back(t == 0 ? 2 : 4 + (t * 5) % 19);
       }
-      const Tensor got = state.step(column(prefix));
-      const Tensor want = last_outputs(tiny.model, sources, inputs, both.numerics);
+      const Tensor got = stepped(state, column(prefix));
+      const Tensor want = last_logits(tiny.model, sources, inputs, both.numerics);
       ASSERT_LT((got - want).abs().max().item<float>(), 1e-4) << "step " << t;
     }
   }
@@ -110,8 +118,8 @@ TEST_P(DecoderTest, FollowsWidenedReorderedAndDroppedRows) {
   int32_t next = 4;
   auto step_and_compare = [&] {
     for (auto& target : prefix) target.push_back(4 + (next++ * 7) % 19);
-    const Tensor got = state.step(column(prefix));
-    const Tensor want = last_outputs(tiny.model, row_sources, prefix, both.numerics);
+    const Tensor got = stepped(state, column(prefix));
+    const Tensor want = last_logits(tiny.model, row_sources, prefix, both.numerics);
     EXPECT_LT((got - want).abs().max().item<float>(), 1e-4) << "length " << prefix[0].size();
   };
   auto select = [&](const std::vector<int32_t>& rows) {
@@ -146,8 +154,8 @@ TEST_P(DecoderTest, DecodesInBfloat16AsForwardDoes) {
   Decoder& state = *both.decoder;
   std::vector<std::vector<int32_t>> prefix = random_sentences({1, 1}, 23);
   for (int t = 0; t < 6; ++t) {
-    const Tensor got = state.step(column(prefix)).to(at::kFloat);
-    const Tensor want = last_outputs(tiny.model, sources, prefix, both.numerics).to(at::kFloat);
+    const Tensor got = stepped(state, column(prefix));
+    const Tensor want = last_logits(tiny.model, sources, prefix, both.numerics);
     // Values of about 1 with 8 bits, rounded at every layer on both sides.
     EXPECT_LT((got - want).abs().max().item<float>(), 0.1);
     for (auto& target : prefix) target.push_back(4 + t);
@@ -157,28 +165,23 @@ TEST_P(DecoderTest, DecodesInBfloat16AsForwardDoes) {
 TEST_P(DecoderTest, GivesTheBestOfItsLogits) {
   TinyTransformer tiny;
   const Both both(tiny, random_sentences({5, 2}, 23), at::kFloat, GetParam());
-  const Tensor output = both.decoder->step(torch::full({2}, 2, torch::kInt64));
-  const Tensor logits = both.decoder->logits(output);
+  const Tensor logits = stepped(*both.decoder, {2, 2});
   const Candidates want = best_candidates(logits, 3, {0, 1});
-  const Candidates got = both.decoder->best(output, 3, {0, 1});
+  const Candidates got = both.decoder->best(3, {0, 1});
   EXPECT_EQ(got.id, want.id);
-  ForwardContext context;
-  context.numerics = both.numerics;
-  torch::NoGradGuard no_grad;
-  EXPECT_LT((logits - tiny.model.logits(output, both.numerics)).abs().max().item<float>(), 1e-5);
 }
 
 TEST(PackedDecoder, WithInt8WeightsIsCloseToFp32) {
   TinyTransformer tiny;
   const auto sources = random_sentences({5, 12, 3}, 23);
-  const PackedTransformer whole(tiny.model, WeightFormat::kFp32);
-  const PackedTransformer bytes(tiny.model, WeightFormat::kInt8);
+  const PackedTransformer whole = pack_transformer(tiny.model, WeightFormat::kFp32);
+  const PackedTransformer bytes = pack_transformer(tiny.model, WeightFormat::kInt8);
   EXPECT_LT(bytes.bytes(), whole.bytes());
-  const auto exact = make_decoder({tiny.model, {}, &whole}, sources);
-  const auto rounded = make_decoder({tiny.model, {}, &bytes}, sources);
+  const auto exact = decoding_model(tiny.model, {}, &whole).start(sources);
+  const auto rounded = decoding_model(tiny.model, {}, &bytes).start(sources);
   for (int64_t token : {2, 7, 9}) {
-    const Tensor tokens = torch::full({3}, token, torch::kInt64);
-    const Tensor want = exact->step(tokens), got = rounded->step(tokens);
+    const std::vector<int64_t> tokens(3, token);
+    const Tensor want = stepped(*exact, tokens), got = stepped(*rounded, tokens);
     // Values of about 1 through 4 layers of products with errors of about 1 in 127 an element.
     const double difference = (got - want).abs().mean().item<double>();
     EXPECT_LT(difference, 0.05);

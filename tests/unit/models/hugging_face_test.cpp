@@ -66,6 +66,23 @@ TEST(HuggingFace, GivesEveryWeightBack) {
   }
 }
 
+TEST(HuggingFace, GivesAStartOfZerosBack) {
+  TransformerConfig config = variant("pre");
+  config.start = "zero";
+  config.norm_epsilon = 1e-6;
+  TemporaryFolder folder;
+  const TinyTransformer tiny(config);
+  save(folder.path(), tiny, "fp32");
+  const Loaded loaded(folder.path());
+  EXPECT_EQ(loaded.model.vocabulary, kVocabulary);
+  EXPECT_EQ(loaded.model.config.start, "zero");
+  EXPECT_EQ(loaded.model.config.norm_epsilon, 1e-6);
+  for (const ParameterRef& p : loaded.tiny.parameters.list()) {  // scaled and scaled back
+    EXPECT_TRUE(torch::allclose(p->value, tiny.parameters.find(p->name)->value, 1e-6, 1e-9))
+        << p->name;
+  }
+}
+
 TEST(HuggingFace, RoundsMatricesToSixteenAndEightBits) {
   for (const auto& [precision, tolerance] : {std::pair{"bf16", 1.0 / 256},  // 8 bits: half a step
                                              std::pair{"int8", 0.51 / 127}}) {
@@ -104,12 +121,15 @@ TEST(HuggingFace, NamesTheTensorOfAnotherArchitecture) {
 }
 
 TEST(HuggingFace, RefusesVariantsThatNoClassComputes) {
-  TransformerConfig config = variant("pre");
+  TransformerConfig config = variant("post");
   config.start = "zero";
   EXPECT_THROW(check_exportable(config), ConfigError);
-  config = variant("pre");
+  config = variant("post");
   config.norm_epsilon = 1e-6;
   EXPECT_THROW(check_exportable(config), ConfigError);
+  config.norm = "pre";
+  config.start = "zero";
+  EXPECT_NO_THROW(check_exportable(config));
   EXPECT_NO_THROW(check_exportable(variant("post")));
 }
 

@@ -219,6 +219,51 @@ TEST(ImageWeights, KeepTheOwnHeadForOtherClassesAndSaySo) {
   }
 }
 
+using Names = std::vector<std::string>;
+
+TEST(ImageHead, FollowsTheNamesOfItsClasses) {
+  const Names here = {"cat", "dog", "fox"};
+  const HeadPlan same = plan_head(here, here, "auto");
+  EXPECT_TRUE(!same.fresh && same.rows.empty() && same.note.empty());
+  const HeadPlan turned = plan_head({"fox", "cat", "dog"}, here, "auto");
+  EXPECT_EQ(turned.rows, (std::vector<int64_t>{1, 2, 0}));
+  EXPECT_EQ(turned.note, "last layer kept: the same 3 classes in another order");
+  const HeadPlan numbers = plan_head({"LABEL_0", "LABEL_1", "LABEL_2"}, here, "auto");
+  EXPECT_FALSE(numbers.fresh);
+  EXPECT_NE(numbers.note.find("model.head=new begins it anew"), std::string::npos);
+  const HeadPlan other = plan_head({"cat", "cow", "fox"}, here, "auto");
+  EXPECT_TRUE(other.fresh);
+  EXPECT_NE(other.note.find("class 1 is \"cow\" there, \"dog\" here"), std::string::npos);
+  EXPECT_FALSE(plan_head({"cat", "cow", "fox"}, here, "keep").fresh);
+  EXPECT_TRUE(plan_head(here, here, "new").fresh);
+  // Of another number of classes the shapes tell.
+  EXPECT_FALSE(plan_head({"cat"}, here, "keep").fresh);
+}
+
+TEST(ImageWeights, TakeTheRowsOfTheHeadInTheOrderOfTheClasses) {
+  TemporaryFolder folder;
+  const TinyVit vit({}, 3);
+  TinyVit other({}, 3, 32, kTinyVit, 9);
+  write_image_model(folder.path() / "vit", vit.model, vit.parameters,
+                    options(WeightFlavour::kHuggingFace, 3));
+  const HeadPlan turned{.fresh = false, .rows = {1, 2, 0}, .note = "turned"};
+  const ImageWeightsRead read =
+      read_image_weights(folder.path() / "vit", other.model, other.parameters, turned);
+  EXPECT_EQ(read.notes, Names{"turned"});
+  for (const char* name : {"head.weight", "head.bias"}) {
+    const Tensor there = vit.parameters.find(name)->value,
+                 here = other.parameters.find(name)->value;
+    for (int64_t label = 0; label < 3; ++label) {
+      EXPECT_TRUE(torch::equal(here[label], there[(label + 1) % 3])) << name << label;
+    }
+  }
+  TinyVit fresh({}, 3, 32, kTinyVit, 9);
+  const Tensor own = fresh.parameters.find("head.weight")->value.clone();
+  read_image_weights(folder.path() / "vit", fresh.model, fresh.parameters, {.fresh = true});
+  EXPECT_TRUE(torch::equal(fresh.parameters.find("head.weight")->value, own));
+  expect_equal(fresh.parameters, vit.parameters, false);
+}
+
 TEST(ImageWeights, InterpolatePositionsOfAnotherGrid) {
   TemporaryFolder folder;
   const TinyVit vit;

@@ -157,11 +157,11 @@ TEST_F(Published, LearnedPositionsAreRefused) {
   for (const torch::Tensor* positions : {&right, &wrong}) {
     const TensorFile file(path() / "model.safetensors");
     std::vector<TensorEntry> entries = file.entries();
-    entries.push_back({"model.encoder.embed_positions.weight",
-                       DType::kF32,
-                       {128, 32},
-                       {static_cast<const std::byte*>(positions->const_data_ptr()),
-                        positions->nbytes()}});
+    entries.push_back(
+        {"model.encoder.embed_positions.weight",
+         DType::kF32,
+         {128, 32},
+         {static_cast<const std::byte*>(positions->const_data_ptr()), positions->nbytes()}});
     write_tensor_file(path() / "pytorch_model.safetensors", entries, {});
     fs::create_directories(path() / "with");
     fs::copy_file(path() / "pytorch_model.safetensors", path() / "with/model.safetensors",

@@ -208,6 +208,24 @@ TEST(Comparison, DrawsWhatThereIsDataFor) {
                                       "acc1-seconds", "loss-epoch", "speed-up", "efficiency"}));
 }
 
+TEST(Comparison, DrawsTheFurtherMetricsThatAllRunsHave) {
+  TemporaryFolder folder;
+  Comparison c = eight_runs(folder.path());
+  EXPECT_TRUE(c.further.empty());
+  for (ComparedRun& run : c.runs) {
+    run.run->further = {"f1", "recall"};
+    for (EvaluationFigures& e : run.run->evaluations) e.metrics["f1"] = 0.5;
+  }
+  c.runs.back().run->further = {"f1"};
+  c = compare_runs(std::move(c.runs));
+  EXPECT_EQ(c.further, std::vector<std::string>{"f1"});
+  const std::vector<Figure> figures = comparison_figures(c);
+  const auto f1 = std::find_if(figures.begin(), figures.end(),
+                               [](const Figure& f) { return f.name == "f1-epoch"; });
+  ASSERT_NE(f1, figures.end());
+  EXPECT_EQ(f1->panels.front().series.front().points.front().y, 0.5);
+}
+
 TEST(Comparison, DrawsSetupsThatAloneDifferInOnePanel) {
   TemporaryFolder folder;
   const auto curve = [](const Comparison& c) {

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "report/answers/known_link.h"
 #include "report/answers/report_page.h"
 #include "report/answers/report_text.h"
+#include "support/expect_error.h"
 #include "support/invented_run.h"
 #include "support/report_parts.h"
 #include "support/step_times.h"
@@ -27,6 +29,8 @@ struct InventedRun {
   int warned_at = 0;  // the run noticed a slow rank; 0: never
   int killed_at = 0;  // resumed from the evaluation before; 0: never
   bool overfits = false, levels = true;
+  double link = 125e6;  // as the interfaces say, bytes per second; 0: nothing
+  std::string device = "cpu";
   std::string end = "steps";
 };
 
@@ -64,7 +68,10 @@ class ReportTest : public ::testing::Test {
       json["time"] = time;
       out += json.dump() + "\n";
     };
-    line({{"event", "start"}, {"first_step", 1}, {"total_steps", run.steps}});
+    line({{"event", "start"},
+          {"first_step", 1},
+          {"total_steps", run.steps},
+          {"device", run.device}});
     for (int step = 1; step <= run.steps; ++step) {
       add_step(run, step, time, out);
       if (step == run.warned_at) {
@@ -143,7 +150,7 @@ class ReportTest : public ::testing::Test {
              {"interface", "eth0"},
              {"in_bytes_per_second", 4.2e6 / step},
              {"out_bytes_per_second", 4.2e6 / step},
-             {"link_bytes_per_second", 125e6}}}});
+             {"link_bytes_per_second", run.link}}}});
     }
     return {{"version", 1},  {"state", "ended"},   {"size", 2},
             {"unit", "tok"}, {"slowest", nullptr}, {"ranks", ranks}};
@@ -289,6 +296,88 @@ TEST_F(ReportWithTimes, AHealthyRunHasNoFindingsAndAWaterfallOfPhases) {
   EXPECT_NEAR(traffic["measured_bytes"].get<double>(), 4.1e6, 1);
   EXPECT_NEAR(traffic["sent_bytes"].get<double>(), 4.1e6, 1);
   report_page(report_);
+}
+
+// Whether an answer says that the speed of the link is not known, and how to find out.
+bool asks_for_the_link(const Json& answer) {
+  for (const Json& one : answer["not_measured"]) {
+    if (one["what"] != "link speed not known") continue;
+    return one["how"].get<std::string>().find("lockstep doctor") != std::string::npos;
+  }
+  return false;
+}
+
+TEST_F(ReportWithTimes, ALinkOfWhichNobodyKnowsTheSpeedGetsNone) {
+  const Json report = report_with(nullptr, {.link = 0});
+  for (const char* id : {"network", "traffic"}) {
+    const Json answer = answer_of(report, id);
+    EXPECT_TRUE(asks_for_the_link(answer)) << id;
+    EXPECT_TRUE(answer["facts"]["link_bytes_per_second"].is_null()) << id;
+    EXPECT_FALSE(answer["facts"].contains("predicted_seconds"));
+    EXPECT_FALSE(answer["facts"].contains("link_share_of_exchange"));
+  }
+  EXPECT_NE(report_markdown(report_).find("link speed not known"), std::string::npos);
+}
+
+TEST_F(ReportWithTimes, ALinkIsThatOfTheFirstSourceThatKnowsIt) {
+  const auto link_of = [&](const fs::path& folder, const ReportOptions& options = {}) {
+    return answer_of(report_of(folder, options), "traffic")["facts"];
+  };
+  report_with(nullptr, {.link = 0});
+  const fs::path folder = make({.link = 0});
+  const auto plan = [&](const char* source, bool at_least) {
+    write_file(
+        folder / "plan.json",
+        Json{{"network", {{"source", source}, {"bytes_per_second", 50e6}, {"at_least", at_least}}}}
+            .dump());
+  };
+  plan("fitted on sums", false);
+  EXPECT_EQ(link_of(folder)["link_bytes_per_second"], 50e6);
+  EXPECT_EQ(link_of(folder)["link_source"], "as lockstep plan measured it");
+  EXPECT_DOUBLE_EQ(link_of(folder)["predicted_seconds"].get<double>(), 4e6 / 50e6);
+  plan("fitted on sums", true);
+  EXPECT_EQ(link_of(folder)["link_source"], "at least, as lockstep plan measured it");
+  plan("as given", false);
+  EXPECT_EQ(link_of(folder)["link_source"], "as it was given to lockstep plan");
+  EXPECT_EQ(link_of(make({}))["link_source"], "as the interfaces say");
+  EXPECT_EQ(link_of(folder, {.measured_link = 80e6})["link_bytes_per_second"], 80e6);
+  EXPECT_EQ(link_of(folder, {.link_bytes_per_second = 90e6, .measured_link = 80e6})["link_source"],
+            "as given (--bandwidth)");
+}
+
+TEST(DoctorLinkSpeed, IsThatOfTheSlowestWay) {
+  TemporaryFolder folder;
+  const fs::path file = folder.path() / "doctor.json";
+  write_file(file, R"({"links":[{"to_streams":2e8,"from_streams":1.5e8},)"
+                   R"({"to_streams":0,"from_streams":0,"failure":"no way"}]})");
+  EXPECT_EQ(doctor_link_speed(file), 1.5e8);
+  write_file(file, R"({"links":[]})");
+  EXPECT_ERROR(doctor_link_speed(file), DataError, "no link was measured");
+  write_file(file, "Hosts:");
+  EXPECT_ERROR(doctor_link_speed(file), DataError, "is not what `lockstep doctor --json` prints");
+}
+
+TEST_F(ReportWithTimes, WithGpusPhasesAreTheHostsAndNoVerdictRestsOnThem) {
+  const auto bound = [](int64_t, int, RankTimes& t) { t.wait += 0.4F; };
+  const Json cpus = report_with(bound);
+  EXPECT_TRUE(findings_of(cpus).contains("network_bound"));
+  EXPECT_EQ(answer_of(cpus, "processors")["facts"]["phases_by_host_clock_ahead_of_gpus"], false);
+  const Json gpus = report_with(bound, {.device = "cuda:0"});
+  EXPECT_FALSE(findings_of(gpus).contains("network_bound"));
+  for (const char* id : {"processors", "network", "traffic"}) {
+    const Json answer = answer_of(gpus, id);
+    EXPECT_EQ(answer["facts"]["phases_by_host_clock_ahead_of_gpus"], true) << id;
+    EXPECT_NE(answer["evidence"].dump().find("Phases are by the host's clock"), std::string::npos);
+  }
+  const Json network = answer_of(gpus, "network");
+  EXPECT_TRUE(network["facts"]["bottleneck"].is_null());
+  EXPECT_NE(network["answer"].get<std::string>().find("Not decided"), std::string::npos);
+  EXPECT_NEAR(network["facts"]["most_waiting_share"].get<double>(), 0.49 / 1.26, 1e-4);
+  const Json light = answer_of(report_with(nullptr, {.device = "cuda:0"}), "network");
+  EXPECT_EQ(light["facts"]["bottleneck"], false) << "even the most that it can be is little";
+  EXPECT_FALSE(network["facts"].contains("what_if"));
+  EXPECT_NE(answer_of(gpus, "processors")["answer"].get<std::string>().find("By the host's clock"),
+            std::string::npos);
 }
 
 TEST_F(ReportWithTimes, ASlowRankIsNamedWithItsHost) {

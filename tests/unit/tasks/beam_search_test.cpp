@@ -1,4 +1,4 @@
-#include "tasks/beam_search.h"
+#include "decode/beam_search.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "models/decoder.h"
+#include "models/packing.h"
 #include "support/tiny_transformer.h"
 
 namespace lockstep {
@@ -151,9 +153,10 @@ class BeamSearch : public ::testing::TestWithParam<bool> {
   std::vector<std::vector<Hypothesis>> search_n(const Small& net, const std::vector<Ids>& sources,
                                                 const BeamOptions& options, int64_t n_best,
                                                 at::ScalarType compute = at::kFloat) const {
-    const PackedTransformer packed(
+    const PackedTransformer packed = pack_transformer(
         net.model(), compute == at::kFloat ? WeightFormat::kFp32 : WeightFormat::kBf16);
-    const DecodingModel model{net.model(), {compute, false}, GetParam() ? &packed : nullptr};
+    const DecodingModel model =
+        decoding_model(net.model(), {compute, false}, GetParam() ? &packed : nullptr);
     return beam_search(model, sources, {kPad, kEos, kBos, kUnk}, options, n_best);
   }
   std::vector<Hypothesis> search(const Small& net, const std::vector<Ids>& sources,

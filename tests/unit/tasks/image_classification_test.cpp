@@ -5,6 +5,7 @@
 #include <set>
 
 #include "config/source.h"
+#include "metrics/classification_scores.h"
 #include "support/tiny_images.h"
 
 namespace lockstep {
@@ -89,7 +90,17 @@ TEST_F(ImageClassificationTest, AnEvaluationShowsImagesOfAllClassesAsTheyAreSeen
     }
     EXPECT_TRUE(sample.output.starts_with("c")) << "a class's name";
   }
-  EXPECT_TRUE(result.confusion);
+  ASSERT_TRUE(result.confusion);
+  // Precision, recall and F1 are those of the matrix, which others do without.
+  const ClassificationScores scores = classification_scores(*result.confusion, 0);
+  const Evaluation plain = opened.task.evaluate(world, {.split = "val"});
+  EXPECT_FALSE(plain.confusion);
+  for (const auto& metrics : {result.metrics, plain.metrics}) {
+    EXPECT_EQ(metrics.at("precision"), scores.macro.precision);
+    EXPECT_EQ(metrics.at("recall"), scores.macro.recall);
+    EXPECT_EQ(metrics.at("f1_weighted"), scores.weighted.f1);
+    EXPECT_DOUBLE_EQ(100 * metrics.at("f1_micro"), metrics.at("acc1"));
+  }
   EXPECT_EQ(opened.task.evaluate(world, {.split = "val", .samples = 2}).samples[1].picture, nullptr)
       << "only when they are asked for";
   EXPECT_TRUE(opened.task.evaluate(world, {.split = "val"}).samples.empty());

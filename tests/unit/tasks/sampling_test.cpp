@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "models/decoder.h"
+#include "models/packing.h"
 #include "support/tiny_transformer.h"
 
 namespace lockstep {
@@ -62,15 +64,15 @@ TEST(SampleToken, AlmostFrozenIsTheMostLikely) {
 }
 
 struct Samples {
-  Samples() : packed(tiny.model, WeightFormat::kFp32) {}
+  Samples() : packed(pack_transformer(tiny.model, WeightFormat::kFp32)) {}
   std::vector<std::vector<Hypothesis>> draw(const std::vector<Ids>& sources, int64_t count,
                                             int64_t batch_tokens = 1000, int64_t seed = 1) const {
     BeamOptions options;
     options.batch_tokens = batch_tokens;
     SamplingOptions sampling;
     sampling.seed = seed;
-    return sample_translations({tiny.model, {}, &packed}, sources, kSpecial, options, sampling,
-                               count);
+    return sample_translations(decoding_model(tiny.model, {}, &packed), sources, kSpecial, options,
+                               sampling, count);
   }
   TinyTransformer tiny;
   PackedTransformer packed;

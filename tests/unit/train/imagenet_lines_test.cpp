@@ -21,6 +21,14 @@ TEST(ImagenetLines, AreThoseOfTheReferenceRun) {
             "(57.46)");
 }
 
+TEST(ImagenetLines, OfATestHaveTheBatchAndTheMeanSoFar) {
+  const EvaluationProgress batch{
+      .batch = 9, .batches = 20, .items = 50, .correct = 25, .top5 = 40, .loss = 100};
+  const EvaluationProgress all{.items = 500, .correct = 200, .top5 = 350, .loss = 1250};
+  EXPECT_EQ(test_line(batch, all),
+            "Test: [9/20] Loss 2.0000e+00 (2.5000e+00) Acc@1 50.00 (40.00) Acc@5 80.00 (70.00)");
+}
+
 TEST(ImagenetLines, TellTheTimeAndTheSplit) {
   EXPECT_EQ(clock_text(48 * 60 + 45.9), "0:48:45");
   EXPECT_EQ(clock_text(3600 + 30 * 60 + 40), "1:30:40");

@@ -76,7 +76,7 @@ TEST(Recipes, ImagesHaveNetworksThatExistAndTheReferenceRunsConstants) {
   EXPECT_EQ(config.schedule.name, "one_cycle");
   EXPECT_EQ(config.optimizer->lr(), 1.0);
   EXPECT_EQ(config.loss_scale.name, "apex");
-  EXPECT_EQ(dynamic_cast<ImageClassification&>(*config.task).config().batch.images, 256);
+  EXPECT_EQ(dynamic_cast<ImageClassification&>(*config.task).config().batch.per_rank.per_rank, 256);
 }
 
 }  // namespace

@@ -41,6 +41,35 @@ TEST(RunConfigText, DefaultsAreThoseOfTheTask) {
   EXPECT_EQ(read({"task.name=images"}).log_style(), "imagenet");
 }
 
+TEST(RunConfigText, AStepIsCountedAsAWholeOrByRank) {
+  const std::pair<const char*, const char*> keys[] = {{"translation", "tokens"},
+                                                      {"translation", "sentences"},
+                                                      {"images", "images"},
+                                                      {"text", "examples"},
+                                                      {"pretend", "items"}};
+  for (const auto& [task, key] : keys) {
+    const std::string name = fmt::format("task.name={}", task),
+                      whole = fmt::format("batch.{}", key);
+    auto size = [](RunConfig& config) { return *config.task->step_size_keys(); };
+    RunConfig by_rank = read({name, "batch.per_rank=7"});
+    EXPECT_EQ(size(by_rank).per_rank->per_rank, 7);
+    for (const auto& w : size(by_rank).whole) EXPECT_EQ(*w.value, 0) << task;
+    EXPECT_EQ(read({}, by_rank.to_toml()).to_toml(), by_rank.to_toml());
+
+    EXPECT_ERROR(read({name, "batch.per_rank=7", whole + "=64"}), ConfigError,
+                 "batch.per_rank: 7 a rank's micro-batch, but " + whole +
+                     " = 64 counts the whole step: set one of them to 0");
+    EXPECT_ERROR(read({name}, fmt::format("[batch]\nper_rank = 7\n{} = 64\n", key)), ConfigError,
+                 "run.toml:2:12: batch.per_rank: 7 a rank's");
+    RunConfig word = read({name, "batch.per_rank=7"}, fmt::format("[batch]\n{} = 64\n", key));
+    EXPECT_EQ(size(word).per_rank->per_rank, 7) << "a word goes over the file";
+    RunConfig back = read({name, whole + "=64"}, "[batch]\nper_rank = 7\n");
+    EXPECT_EQ(size(back).per_rank->per_rank, 0);
+  }
+  EXPECT_ERROR(read({"task.name=images", "batch.images=0"}), ConfigError,
+               "batch.images: 0: set batch.images or batch.per_rank");
+}
+
 TEST(RunConfigText, SharesAreOfEveryTaskAndNotWhereRanksComputeAlikeOrAlone) {
   for (const char* task : {"translation", "images", "text"}) {
     const std::string name = fmt::format("task.name={}", task);

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""lockstep-translate built for 64-bit ARM and run by qemu translates as the one of this machine.
+
+    edge_aarch64_test.py PROGRAM SOURCE BUILD [PYTHON-OF-THE-BUILD]
+
+PROGRAM is lockstep, beside which lockstep-translate lies; BUILD/edge-aarch64 is where the other one is
+built, once. Exit code 77, with the reason, where the cross compiler, qemu or SentencePiece's source are
+missing.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+NUMBERS = "one two three four five six seven eight nine ten".split()
+CONFIG = """[run]
+device = "cpu"
+precision = "fp32"
+[model]
+d_model = 32
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+feed_forward = 48
+[batch]
+tokens = 64
+[training]
+steps = 3
+[evaluation]
+every = 0
+"""
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def run(*command, cwd=None, **environment):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=1200,
+                          cwd=cwd, env=dict(os.environ, **environment))
+    if done.returncode != 0:
+        sys.exit(f"{command}: exit code {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def main():
+    program, source, build = map(pathlib.Path, sys.argv[1:4])
+    native = program.parent / "lockstep-translate"
+    for name in ("aarch64-linux-gnu-g++", "qemu-aarch64-static"):
+        if not shutil.which(name):
+            skip(f"no {name} (apt-get install g++-aarch64-linux-gnu qemu-user-static)")
+    if not native.exists():
+        skip("lockstep-translate is not built: no source of SentencePiece")
+    other = build / "edge-aarch64"
+    run("cmake", "--preset", "edge-aarch64", "-B", other, cwd=source)
+    run("cmake", "--build", other, cwd=source)
+    arm = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu", "-cpu", "max", other / "lockstep-translate"]
+    needed = run("aarch64-linux-gnu-readelf", "-d", other / "lockstep-translate")
+    libraries = {line.split("[")[1].split("]")[0] for line in needed.splitlines() if "(NEEDED)" in line}
+    allowed = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-aarch64.so.1",
+               "libpthread.so.0"}
+    assert libraries <= allowed, libraries
+    assert ", kernels neon_dot" in run(*arm, "--version")
+    with tempfile.TemporaryDirectory(prefix="lockstep-edge-") as name:
+        folder = pathlib.Path(name)
+        lines = [" ".join(NUMBERS[(i * k + k) % 10] for k in range(1, 4 + i % 5)) for i in range(12)]
+        for side in ("en", "de"):
+            (folder / f"t.{side}").write_text("\n".join(lines) + "\n")
+        (folder / "tiny.toml").write_text(CONFIG)
+        both = ["t.en", "t.de"]
+        run(program, "prepare", "text", *both, "--out", "corpus", "--vocab", "36", "--dev", *both, "--test",
+            *both, cwd=folder)
+        run(program, "train", "tiny.toml", "data.corpus=corpus", "run.folder=run", cwd=folder)
+        for precision in ("fp32", "bf16", "int8"):
+            run(program, "export", "run", "--format", "edge", "--precision", precision, "--out", precision,
+                cwd=folder)
+            words = [precision, "--input", "t.en", "--n-best", "2", "--threads", "2"]
+            # Sums of another order: the texts are equal, the scores nearly.
+            want = [line.split(" ||| ") for line in run(native, *words, cwd=folder).splitlines()]
+            assert len(want) == 24, want
+            for isa in ("neon_dot", "generic"):
+                found = [line.split(" ||| ") for line in
+                         run(*arm, *words, cwd=folder, LOCKSTEP_ISA=isa).splitlines()]
+                assert [f[:2] for f in found] == [w[:2] for w in want], (precision, isa, found, want)
+                worst = max(abs(float(f[2]) - float(w[2])) for f, w in zip(found, want))
+                assert worst < (1e-4 if precision != "bf16" else 2e-2), (precision, isa, worst)
+    print("passed")
+
+
+main()
