@@ -102,22 +102,25 @@ TranslationTokenizer::TranslationTokenizer(PublishedVocabulary published)
 }
 
 std::vector<int32_t> TranslationTokenizer::encode_source(std::string_view line) const {
-  if (is_own()) return source_->encode(line);
-  std::vector<int32_t> out;
-  const std::size_t end = line.find("<<");
-  if (kind() == VocabularyKind::kMarian && line.starts_with(">>") && end != line.npos) {
-    const auto at = published_.source.ids.find(std::string(line.substr(0, end + 2)));
-    out.push_back(at == published_.source.ids.end() ? special().unk : at->second);
-    line.remove_prefix(end + 2);
-  }
-  append_ids(*source_, published_.source, special().unk, line, out);
-  return out;
+  return encode(*source_, published_.source, line);
 }
 
 std::vector<int32_t> TranslationTokenizer::encode_target(std::string_view line) const {
-  if (is_own()) return target_->encode(line);
+  return encode(*target_, published_.target, line);
+}
+
+// As MarianTokenizer, which looks for the token of a language on either side.
+std::vector<int32_t> TranslationTokenizer::encode(const Subword& model, const PieceTable& table,
+                                                  std::string_view line) const {
+  if (is_own()) return model.encode(line);
   std::vector<int32_t> out;
-  append_ids(*target_, published_.target, special().unk, line, out);
+  const std::size_t end = line.find("<<");
+  if (kind() == VocabularyKind::kMarian && line.starts_with(">>") && end != line.npos) {
+    const auto at = table.ids.find(std::string(line.substr(0, end + 2)));
+    out.push_back(at == table.ids.end() ? special().unk : at->second);
+    line.remove_prefix(end + 2);
+  }
+  append_ids(model, table, special().unk, line, out);
   return out;
 }
 

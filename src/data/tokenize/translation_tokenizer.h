@@ -61,8 +61,8 @@ class TranslationTokenizer {
   VocabularyKind kind() const { return published_.kind; }
   bool is_own() const { return kind() == VocabularyKind::kOwn; }
 
-  // Return the ids of a sentence without special ones. A Marian source may begin with the token of
-  // its target language, ">>deu<<".
+  // Return the ids of a sentence without special ones. A line of a Marian may begin with the token
+  // of its target language, ">>deu<<".
   std::vector<int32_t> encode_source(std::string_view line) const;
   std::vector<int32_t> encode_target(std::string_view line) const;
   // Returns the text of a translation; special tokens, languages and ids without a piece give none.
@@ -91,6 +91,8 @@ class TranslationTokenizer {
   const std::vector<std::pair<std::string, std::string>>& files() const { return published_.files; }
 
  private:
+  std::vector<int32_t> encode(const Subword& model, const PieceTable& table,
+                              std::string_view line) const;
   bool is_silent(int32_t id) const;
 
   PublishedVocabulary published_;  // of our own only the special pieces and files

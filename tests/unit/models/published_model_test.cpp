@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/tensor_file.h"
 #include "support/expect_error.h"
 #include "support/tiny_marian.h"
 
