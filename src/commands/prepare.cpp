@@ -1,5 +1,6 @@
 #include "commands/prepare.h"
 
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -11,10 +12,12 @@
 #include "base/text.h"
 #include "commands/hub_input.h"
 #include "commands/prepare_labelled.h"
+#include "data/fetch/hub.h"
 #include "data/images/prepare_images.h"
 #include "data/labelled/table_pairs.h"
 #include "data/parallel/prepare_corpus.h"
 #include "data/parallel/wmt_corpus.h"
+#include "data/tokenize/published_vocabulary.h"
 
 namespace lockstep {
 
@@ -24,6 +27,7 @@ struct Options {
   CorpusOptions corpus;
   CatalogueSources catalogues;
   std::string source, target;
+  std::string vocabulary = "8000";
   std::vector<std::string> dev_files, test_files;
   std::optional<int64_t> dev_size, test_size;
   uint64_t seed = 1;
@@ -42,7 +46,9 @@ struct Options {
 // Adds options of all ways to prepare.
 void add_corpus_options(CommandLine& app, Options& o) {
   app.add_option("--out", o.corpus.out, "folder to write into")->required();
-  app.add_option("--vocab", o.corpus.subword.vocab_size, "subwords, one set for both languages")
+  app.add_option("--vocab", o.vocabulary,
+                 "subwords to learn, one set for both languages, or the vocabulary of a model to "
+                 "begin with: its folder or hf:OWNER/NAME")
       ->capture_default_str();
   app.add_option("--character-coverage", o.corpus.subword.character_coverage,
                  "share of characters with a subword of their own")
@@ -264,7 +270,30 @@ WmtOptions wmt_options(const Options& o) {
   return out;
 }
 
+// A number is how many subwords to learn; anything else names a vocabulary.
+void take_vocabulary(Options& o) {
+  const std::string& given = o.vocabulary;
+  int32_t count = 0;
+  const auto [end, problem] = std::from_chars(given.data(), given.data() + given.size(), count);
+  if (problem == std::errc() && end == given.data() + given.size()) {
+    o.corpus.subword.vocab_size = count;
+    return;
+  }
+  if (!hub_reference(given) && !fs::is_directory(given)) {
+    throw ConfigError(
+        "--vocab {}: expected a number of subwords, a folder with the vocabulary of a model, or "
+        "hf:OWNER/NAME",
+        given);
+  }
+  std::vector<std::string> names = published_vocabulary_files();
+  names.emplace_back("config.json");
+  o.corpus.vocabulary = find_model_files(given, names);
+  o.corpus.vocabulary_name =
+      hub_reference(given) ? given : fs::absolute(given).lexically_normal().filename().string();
+}
+
 void finish_options(Options& o) {
+  take_vocabulary(o);
   bool given = !o.dev_files.empty() || !o.test_files.empty();
   o.corpus.split.dev = o.dev_size.value_or(given ? 0 : 1000);
   o.corpus.split.test = o.test_size.value_or(given ? 0 : 1000);
@@ -296,8 +325,14 @@ int prepare(const Arguments& arguments) {
     o.images.fail_on_broken = o.broken == "fail";
     return prepare_them(o.images, o.hub);
   }
-  if (wmt16->parsed() && !wmt16->has("--vocab")) o.corpus.subword.vocab_size = 32'768;
+  if (wmt16->parsed() && !wmt16->has("--vocab")) o.vocabulary = "32768";
   finish_options(o);
+  if (wmt16->parsed() && !o.corpus.vocabulary.empty()) {
+    ConfigError error("prepare wmt16-en-de: --vocab {}: expected a number of subwords",
+                      o.vocabulary);
+    error.set_advice("prepare text OUT/train.en OUT/train.de --out FOLDER --vocab " + o.vocabulary);
+    throw error;
+  }
   if (catalogs->parsed() && o.dry_run) {
     if (!o.catalogues.more) throw ConfigError("--dry-run: only with --more");
     fmt::print("{}", plan_more(o.catalogues, o.corpus));

@@ -68,6 +68,8 @@ int tokenize(const Arguments& arguments) {
   app.add_flag("--ids", ids, "ids (the default for --decode)")->excludes(pieces);
   app.add_flag("--decode", decode, "lines of ids, or with --pieces of pieces, to text");
   app.add_option("--threads", threads, "that work at once")->range(1, 1024)->capture_default_str();
+  app.add_flag("--target", options.target, "lines of the target's language")
+      ->group("Published translation models");
   app.add_flag("--bos", options.start, "with <s>")->group("SentencePiece");
   app.add_flag("--eos", options.end, "with </s>")->group("SentencePiece");
   app.add_flag("--cased", options.cased, "neither lower-cased nor stripped of accents")

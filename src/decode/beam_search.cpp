@@ -136,7 +136,13 @@ std::vector<Continuation> BatchSearch::continuations(const Search& search,
                                                      const Candidates& candidates,
                                                      int64_t first_row) const {
   std::vector<Continuation> all;
+  const bool must_end = special_.ends_at_limit && length_ >= search.max_length;
   for (std::size_t beam = 0; beam < search.live.size(); ++beam) {
+    if (must_end) {
+      const double so_far = search.live[beam].log_probability;
+      if (so_far != kNever) all.push_back({so_far, static_cast<int32_t>(beam), special_.eos});
+      continue;
+    }
     const std::size_t row = static_cast<std::size_t>(first_row) + beam;
     const std::size_t per_row = static_cast<std::size_t>(candidates.per_row);
     for (std::size_t i = row * per_row; i < (row + 1) * per_row; ++i) {
@@ -196,10 +202,12 @@ bool BatchSearch::done(const Search& search) const {
                bound = best / length_norm(options_, search.max_length);
   const double nth = search.finished[n_best_ - 1].score, worst = search.finished.back().score;
   if (options_.stop == "t2t") return worst >= bound;
+  const bool full = search.finished.size() == static_cast<std::size_t>(options_.beam_size);
+  if (options_.stop == "full") return full;
   if (nth >= bound) return true;
   if (options_.stop == "bound") return false;
   if (options_.stop == "first") return nth >= now;
-  return search.finished.size() == static_cast<std::size_t>(options_.beam_size) && worst >= now;
+  return full && worst >= now;
 }
 
 std::vector<int32_t> BatchSearch::ids_up_to(int32_t link) const {
@@ -213,7 +221,18 @@ std::vector<int32_t> BatchSearch::ids_up_to(int32_t link) const {
 
 std::vector<Hypothesis> BatchSearch::results(const Search& search) const {
   std::vector<Hypothesis> out;
-  for (const Finished& f : search.finished) {
+  std::vector<Finished> finished = search.finished;
+  if (options_.length_norm == "tokens" && length_ >= search.max_length) {
+    // As in transformers: what reaches the limit competes with what has finished before.
+    for (const Live& live : search.live) {
+      if (live.log_probability == kNever) continue;
+      finished.push_back(
+          {live.log_probability / length_norm(options_, length_), live.log_probability, live.link});
+    }
+    std::stable_sort(finished.begin(), finished.end(),
+                     [](const Finished& a, const Finished& b) { return a.score > b.score; });
+  }
+  for (const Finished& f : finished) {
     if (out.size() < n_best_) out.push_back({ids_up_to(f.link), f.score, f.log_probability});
   }
   for (const Live& live : search.live) {
@@ -228,6 +247,9 @@ std::vector<Hypothesis> BatchSearch::results(const Search& search) const {
 }  // namespace
 
 double length_norm(const BeamOptions& options, int64_t length) {
+  if (options.length_norm == "tokens") {
+    return std::pow(static_cast<double>(length + options.given_tokens), options.length_penalty);
+  }
   return std::pow((5.0 + static_cast<double>(length)) / 6.0, options.length_penalty);
 }
 
@@ -238,7 +260,8 @@ int64_t max_output_length(const BeamOptions& options, int64_t source_length) {
 }
 
 std::vector<int32_t> excluded_ids(const SpecialIds& special, bool no_end) {
-  std::vector<int32_t> ids{special.pad, special.bos, special.unk};
+  std::vector<int32_t> ids =
+      special.never.value_or(std::vector<int32_t>{special.pad, special.bos, special.unk});
   if (no_end) ids.push_back(special.eos);
   std::erase_if(ids, [](int32_t id) { return id < 0; });
   std::sort(ids.begin(), ids.end());

@@ -20,11 +20,11 @@ SourceRows::SourceRows(const Sentences& sentences) {
 template <class T>
 void PackedBlocks<T>::begin(const std::vector<int64_t>& tokens,
                             const std::vector<int64_t>& positions, int64_t longest,
-                            const PackedNorm& first) {
+                            const PackedNorm& first, const float* embedding) {
   const int64_t width = model_.shape.d_model;
   rows_ = std::ssize(tokens);
   const PositionRows signal = model_.positions(longest);
-  const float* table = model_.embedding;
+  const float* table = embedding;
   const int64_t* row_of_table = tokens.data();
   std::vector<int64_t> own_rows;
   if (table == nullptr) {  // the rows that are read, unpacked
@@ -125,7 +125,8 @@ void PackedBlocks<T>::feed_forward(const PackedTransformer::FeedForward& block,
     T* no_bias = zeros_.room<T>(width);
     std::fill(no_bias, no_bias + width, T{});
     const GeluDropoutArgs<T> args{inner, no_bias, inner, width, {}};
-    const auto kernel = kernels().typed<T>().gelu_dropout;
+    const auto kernel = model_.shape.activation == "silu" ? kernels().typed<T>().silu_dropout
+                                                          : kernels().typed<T>().gelu_dropout;
     threads_.split_rows(rows_, width,
                         [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
   }
@@ -160,7 +161,9 @@ void PackedBlocks<T>::attend(const T* qkv, const SourceRows& source, T* out) {
 template <class T>
 void PackedBlocks<T>::encode(const SourceRows& source) {
   const std::vector<PackedTransformer::Layer>& layers = model_.encoder;
-  begin(source.tokens, source.positions, source.longest, layers.front().self.norm);
+  const float* own = model_.source_embedding;
+  begin(source.tokens, source.positions, source.longest, layers.front().self.norm,
+        own == nullptr ? model_.embedding : own);
   const int64_t width = model_.shape.d_model;
   RowMemory qkv_memory;
   T* qkv = qkv_memory.room<T>(3 * rows_ * width);

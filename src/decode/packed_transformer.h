@@ -53,6 +53,7 @@ struct PackedTransformer {
   PackedNorm encoder_norm, decoder_norm;
   PackedLinear output;               // the table
   const float* embedding = nullptr;  // fp32 [pieces or more, d_model]; null: the rows of `output`
+  const float* source_embedding = nullptr;               // the encoder's own; null: `embedding`
   std::function<PositionRows(int64_t count)> positions;  // thread-safe
 
   bool low() const { return output.matrix().format == WeightFormat::kBf16; }  // activations

@@ -1,5 +1,6 @@
-// Computes the exact GELU (Hendrycks and Gimpel 2016): x * Phi(x), where Phi is the distribution
-// function of the standard normal distribution.
+// Computes smooth activations with their slopes: the exact GELU (Hendrycks and Gimpel 2016),
+// x * Phi(x), where Phi is the distribution function of the standard normal distribution, and the
+// SiLU, x / (1 + e^-x) (the same paper; Swish of Ramachandran et al. 2017 with beta = 1).
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -7,7 +8,7 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-struct Gelu {
+struct Activation {
   float value, slope;
 };
 
@@ -15,7 +16,7 @@ struct Gelu {
 // relative error on [0, 13.3] (1.3e-7): the form of Abramowitz and Stegun 7.1.26 with three more
 // coefficients. In fp32 Phi is off by less than 2e-7. The density phi in the slope,
 // Phi(x) + x * phi(x), uses the same e^(-x^2 / 2).
-inline Gelu gelu(float x) {
+inline Activation gelu(float x) {
   const float size = __builtin_fabsf(x);
   const float t = 1.0f / (1.0f + 0.3f * size);
   const float power = exponential(-0.5f * x * x);
@@ -32,10 +33,15 @@ inline Gelu gelu(float x) {
   return {x * phi, phi + x * power * 0.39894228f};
 }
 
+inline Activation silu(float x) {
+  const float share = 1.0f / (1.0f + exponential(-x));
+  return {x * share, share * (1.0f + x * (1.0f - share))};
+}
+
 // Works in blocks through fp32 buffers: when one loop mixes 16-bit numbers and fp32 arithmetic, GCC
 // builds vectors that it has to take apart again.
-template <class T, bool kSlope>
-void gelu_dropout_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
+template <class T, Activation (*kActivation)(float), bool kSlope>
+void activate_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
   const uint32_t threshold = a.dropout.threshold;
   const float scale = a.dropout.scale;
   RandomHalves random;
@@ -51,9 +57,9 @@ void gelu_dropout_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
       for (int64_t j = 0; j < count; ++j) value[j] = to_float(x[j]) + to_float(bias[j]);
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) {
-        const Gelu g = gelu(value[j]);
-        value[j] = g.value;
-        slope[j] = g.slope;
+        const Activation activation = kActivation(value[j]);
+        value[j] = activation.value;
+        slope[j] = activation.slope;
       }
       if (threshold != 0) {
         random.fill(row, column / 2, count);
@@ -74,9 +80,10 @@ void gelu_dropout_as(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
   }
 }
 
-template <class T>
-void gelu_dropout(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
-  a.y == a.x ? gelu_dropout_as<T, false>(a, begin, end) : gelu_dropout_as<T, true>(a, begin, end);
+template <class T, Activation (*kActivation)(float)>
+void activate(const GeluDropoutArgs<T>& a, int64_t begin, int64_t end) {
+  a.y == a.x ? activate_as<T, kActivation, false>(a, begin, end)
+             : activate_as<T, kActivation, true>(a, begin, end);
 }
 
 template <class T>
@@ -89,7 +96,8 @@ void gelu_dropout_backward(const T* d_y, const T* slope, T* d_x, int64_t begin, 
 
 template <class T>
 void fill_typed(TypedKernels<T>& table) {
-  table.gelu_dropout = gelu_dropout<T>;
+  table.gelu_dropout = activate<T, gelu>;
+  table.silu_dropout = activate<T, silu>;
   table.gelu_dropout_backward = gelu_dropout_backward<T>;
 }
 

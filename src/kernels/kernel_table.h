@@ -68,7 +68,7 @@ struct ReluDropoutBackwardArgs {  // d_x = d_y * scale where y > 0; y alone show
 };
 
 template <class T>
-struct GeluDropoutArgs {  // y = dropout(gelu(x + bias)), x = the slope for the backward pass
+struct GeluDropoutArgs {  // y = dropout(gelu or silu of x + bias), x = its slope (backward pass)
   T* x;
   const T* bias;  // [width]
   T* y;           // equal to x: no slope is kept
@@ -266,6 +266,7 @@ struct TypedKernels : PixelKernels<T> {
   // [begin, end) counts elements here, not rows.
   void (*relu_dropout_backward)(const ReluDropoutBackwardArgs<T>&, int64_t begin, int64_t end);
   void (*gelu_dropout)(const GeluDropoutArgs<T>&, int64_t begin, int64_t end);
+  void (*silu_dropout)(const GeluDropoutArgs<T>&, int64_t begin, int64_t end);
   // d_x = d_y * slope; [begin, end) counts elements, not rows.
   void (*gelu_dropout_backward)(const T* d_y, const T* slope, T* d_x, int64_t begin, int64_t end);
   void (*add_bias)(T* x, const T* bias, int64_t width, int64_t begin, int64_t end);

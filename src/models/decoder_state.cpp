@@ -13,8 +13,12 @@ using torch::Tensor;
 
 DecoderState::DecoderState(const Transformer& model,
                            const std::vector<std::vector<int32_t>>& sources,
-                           const Numerics& numerics)
-    : model_(model), numerics_(numerics), rows_(static_cast<int64_t>(sources.size())) {
+                           const Numerics& numerics, const std::vector<int64_t>& primer,
+                           std::vector<int32_t> suppressed)
+    : model_(model),
+      numerics_(numerics),
+      suppressed_(std::move(suppressed)),
+      rows_(static_cast<int64_t>(sources.size())) {
   c10::InferenceMode inference;
   const PackedSentences source = pack_sentences(sources, model.device());
   ForwardContext context;
@@ -25,8 +29,7 @@ DecoderState::DecoderState(const Transformer& model,
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
   cache_ = make_padded_cache(std::move(memory));
-  if (!model.config().starts_with_zero()) return;
-  step(std::vector<int64_t>(sources.size(), kZeroToken));  // its output is <s>
+  for (int64_t token : primer) step(std::vector<int64_t>(sources.size(), token));
   length_ = 0;
 }
 
@@ -36,8 +39,8 @@ void DecoderState::step(const std::vector<int64_t>& newest) {
   const Tensor tokens = torch::tensor(newest, torch::kInt64).to(model_.device());
   const int64_t place = positions_++;
   const Tensor position = torch::full_like(tokens, place);
-  Tensor start =
-      embed({tokens, position}, model_.table(), model_.positions(place + 1), {}, numerics_);
+  Tensor start = embed({tokens, position, model_.embedding_scale()}, model_.table(),
+                       model_.positions(place + 1), {}, numerics_);
   ForwardContext context;
   context.numerics = numerics_;
   const std::vector<DecoderLayer>& layers = model_.decoder();
@@ -56,14 +59,21 @@ void DecoderState::step(const std::vector<int64_t>& newest) {
 
 Candidates DecoderState::best(int64_t per_row, const std::vector<int32_t>& excluded) {
   c10::InferenceMode inference;
-  return best_candidates(model_.logits(output_, numerics_), per_row, excluded);
+  return best_candidates(normalised_logits(output_), per_row, excluded);
 }
 
 std::vector<float> DecoderState::logits() {
   c10::InferenceMode inference;
-  const Tensor all = model_.logits(output_, numerics_).to(torch::kFloat).cpu().contiguous();
+  const Tensor all = normalised_logits(output_).cpu().contiguous();
   const float* first = all.const_data_ptr<float>();
   return {first, first + all.numel()};
+}
+
+Tensor DecoderState::normalised_logits(const Tensor& output) const {
+  constexpr float kSuppressedLogit = -1e30f;
+  Tensor out = model_.logits(output, numerics_).to(torch::kFloat);
+  for (int32_t id : suppressed_) out.select(1, id).fill_(kSuppressedLogit);
+  return out;
 }
 
 void DecoderState::select(const std::vector<int32_t>& rows) {

@@ -40,9 +40,11 @@ std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
 class DecoderState : public Decoder {
  public:
   // Encodes `sources` (in the form of TranslationInput's, not empty) and starts one row for each.
-  // Runs in inference mode; `model` must outlive the state. Use it from one thread at a time.
+  // Reads the tokens of `primer` first. Runs in inference mode; `model` must outlive the state. Use
+  // it from one thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
-               const Numerics& numerics);
+               const Numerics& numerics, const std::vector<int64_t>& primer,
+               std::vector<int32_t> suppressed = {});
 
   void step(const std::vector<int64_t>& tokens) override;
   Candidates best(int64_t per_row, const std::vector<int32_t>& excluded) override;
@@ -53,10 +55,13 @@ class DecoderState : public Decoder {
   int64_t length() const { return length_; }  // steps so far
 
  private:
+  torch::Tensor normalised_logits(const torch::Tensor& output) const;  // fp32, without suppressed_
+
   const Transformer& model_;
   Numerics numerics_;
+  std::vector<int32_t> suppressed_;
   int64_t rows_ = 0, length_ = 0;
-  int64_t positions_ = 0;  // used so far: length_, plus one with start = "zero"
+  int64_t positions_ = 0;  // used so far: length_, plus the primer
   std::unique_ptr<DecoderCache> cache_;
   torch::Tensor output_;  // of the newest step, [rows, d_model] in the compute type
 };

@@ -1,7 +1,5 @@
 #include "models/hugging_face.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "formats/tensor_file.h"
+#include "models/transformer_places.h"
 
 namespace lockstep {
 namespace {
@@ -20,59 +19,6 @@ using torch::Tensor;
 constexpr int64_t kPositions = 1024;   // tokens that an exported model can read and write
 constexpr double kNeverLogit = -1e4;   // logit of an id that we lack: e^-10000 is 0 in fp32
 constexpr double kNormEpsilon = 1e-5;  // of every layer norm in transformers
-
-// One tensor of theirs: `rows` rows, from `begin` on, of one of ours.
-struct Place {
-  std::string theirs, ours;
-  int64_t begin = 0, rows = 0;
-};
-
-void add_with_bias(const std::string& theirs, const std::string& ours, int64_t begin, int64_t rows,
-                   std::vector<Place>& out) {
-  for (const char* kind : {".weight", ".bias"}) {
-    out.push_back({theirs + kind, ours + kind, begin, rows});
-  }
-}
-
-// Returns all places except the table, positions and logits' biases. Attention biases are listed
-// even if there are none.
-std::vector<Place> places_of(const Parameters& parameters) {
-  std::vector<Place> out;
-  const int64_t d = parameters.find("embedding.weight")->shape[1];
-  for (const char* side : {"encoder", "decoder"}) {
-    const bool decoder = side == std::string("decoder");
-    for (int64_t i = 0;; ++i) {
-      const std::string ours = fmt::format("{}.{}.", side, i);
-      const std::string theirs = fmt::format("model.{}.layers.{}.", side, i);
-      const Parameter* up = parameters.find(ours + "feed_forward.up.weight");
-      if (up == nullptr) break;
-      add_with_bias(theirs + "self_attn.q_proj", ours + "attention.qkv", 0, d, out);
-      add_with_bias(theirs + "self_attn.k_proj", ours + "attention.qkv", d, d, out);
-      add_with_bias(theirs + "self_attn.v_proj", ours + "attention.qkv", 2 * d, d, out);
-      add_with_bias(theirs + "self_attn.out_proj", ours + "attention.out", 0, d, out);
-      add_with_bias(theirs + "self_attn_layer_norm", ours + "norm1", 0, d, out);
-      if (decoder) {
-        add_with_bias(theirs + "encoder_attn.q_proj", ours + "cross.query", 0, d, out);
-        add_with_bias(theirs + "encoder_attn.k_proj", ours + "cross.memory", 0, d, out);
-        add_with_bias(theirs + "encoder_attn.v_proj", ours + "cross.memory", d, d, out);
-        add_with_bias(theirs + "encoder_attn.out_proj", ours + "cross.out", 0, d, out);
-        add_with_bias(theirs + "encoder_attn_layer_norm", ours + "norm2", 0, d, out);
-      }
-      add_with_bias(theirs + "fc1", ours + "feed_forward.up", 0, up->shape[0], out);
-      add_with_bias(theirs + "fc2", ours + "feed_forward.down", 0, d, out);
-      add_with_bias(theirs + "final_layer_norm", ours + (decoder ? "norm3" : "norm2"), 0, d, out);
-    }
-    const std::string norm = fmt::format("{}.norm", side);
-    if (parameters.find(norm + ".weight") != nullptr) {
-      add_with_bias(fmt::format("model.{}.layer_norm", side), norm, 0, d, out);
-    }
-  }
-  return out;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
 
 // Tensors to be written to a file; keeps them alive, in the type in which they are written.
 class FileTensors {
@@ -210,7 +156,7 @@ void write_hugging_face_weights(const fs::path& path, const Transformer& model,
     add("model.encoder.embed_positions.weight", positions);
     add("model.decoder.embed_positions.weight", first);
   }
-  for (const Place& place : places_of(parameters)) {
+  for (const WeightPlace& place : transformer_places(parameters)) {
     const Parameter* ours = parameters.find(place.ours);
     add(place.theirs, ours == nullptr ? torch::zeros({place.rows})
                                       : ours->value.cpu().narrow(0, place.begin, place.rows));
@@ -269,7 +215,7 @@ Json hugging_face_config(const TransformerConfig& config, const ExportedIds& ids
 bool is_hugging_face_folder(const fs::path& folder) { return fs::exists(folder / "config.json"); }
 
 HuggingFaceModel read_hugging_face_config(const fs::path& folder) {
-  const fs::path path = folder / "config.json";
+  const fs::path path = fs::is_directory(folder) ? folder / "config.json" : folder;
   const std::string text = read_file(path);
   HuggingFaceModel out;
   try {
@@ -323,11 +269,9 @@ void read_hugging_face_weights(const fs::path& folder, Parameters& parameters) {
     return scale == 1 ? value : value / scale;
   };
   table.value.detach().copy_(load("model.shared.weight", table_shape).narrow(0, 0, table.shape[0]));
-  for (const Place& place : places_of(parameters)) {
+  for (const WeightPlace& place : transformer_places(parameters)) {
     const Parameter& ours = *parameters.find(place.ours);
-    std::vector<int64_t> shape = ours.shape;
-    shape[0] = place.rows;
-    ours.value.detach().narrow(0, place.begin, place.rows).copy_(load(place.theirs, shape));
+    ours.value.detach().narrow(0, place.begin, place.rows).copy_(load(place.theirs, place.shape));
   }
   parameters.refresh_low();
 }

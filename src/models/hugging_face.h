@@ -69,6 +69,7 @@ struct HuggingFaceModel {
 // Whether the folder has a config.json.
 bool is_hugging_face_folder(const fs::path& folder);
 // Throws DataError when the file is damaged or was not exported by lockstep.
+// `folder` has a config.json, or is one.
 HuggingFaceModel read_hugging_face_config(const fs::path& folder);
 // Reads FOLDER/model.safetensors into the parameters of a network of that configuration. Throws
 // DataError that names the tensor, and its expected and found type and shape.

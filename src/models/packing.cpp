@@ -1,7 +1,5 @@
 #include "models/packing.h"
 
-#include <cmath>
-
 #include "models/decoder.h"
 #include "nn/embedding.h"
 #include "nn/fused.h"
@@ -25,7 +23,7 @@ PackedNorm packed(const LayerNorm& norm) {
   return {detail::pointer<float>(norm.weight->value), detail::pointer<float>(norm.bias->value)};
 }
 
-DecodingShape shape_of(const Transformer& model) {
+DecodingShape shape_of(const Transformer& model, const DecodingStart& start) {
   const TransformerConfig& config = model.config();
   DecodingShape shape;
   shape.d_model = config.d_model;
@@ -37,9 +35,20 @@ DecodingShape shape_of(const Transformer& model) {
   shape.pre_norm = config.pre_norm();
   shape.activation = config.activation;
   shape.norm_epsilon = config.norm_epsilon;
-  shape.embedding_scale = std::sqrt(static_cast<float>(config.d_model));
-  if (config.starts_with_zero()) shape.primer = {kZeroToken};  // its output is <s>
+  shape.embedding_scale = static_cast<float>(model.embedding_scale());
+  shape.primer = start.tokens(config);
   return shape;
+}
+
+// Returns the output's bias for the ids that are pieces; undefined where there is none.
+Tensor packed_bias(const Transformer& model, const std::vector<int32_t>& suppressed) {
+  constexpr float kNeverBias = -1e30f;
+  Tensor bias = model.output_bias();
+  if (bias.defined()) bias = bias.narrow(0, 0, model.pieces());
+  if (suppressed.empty()) return bias;
+  bias = bias.defined() ? bias.clone() : torch::zeros({model.pieces()});
+  for (int32_t id : suppressed) bias[id] = kNeverBias;
+  return bias;
 }
 
 }  // namespace
@@ -49,10 +58,11 @@ WeightFormat weight_format(const std::string& precision) {
   return precision == "bf16" ? WeightFormat::kBf16 : WeightFormat::kFp32;
 }
 
-PackedTransformer pack_transformer(const Transformer& model, WeightFormat format) {
+PackedTransformer pack_transformer(const Transformer& model, WeightFormat format,
+                                   const DecodingStart& start) {
   auto pack = [&](const Linear& linear) { return packed(linear, format); };
   PackedTransformer out;
-  out.shape = shape_of(model);
+  out.shape = shape_of(model, start);
   for (const auto& [self, inner] : model.encoder()) {
     out.encoder.push_back({{packed(self.norm), pack(self.qkv), pack(self.out), {}},
                            {},
@@ -66,9 +76,14 @@ PackedTransformer pack_transformer(const Transformer& model, WeightFormat format
   }
   out.encoder_norm = packed(model.encoder_norm());
   out.decoder_norm = packed(model.decoder_norm());
-  const Tensor& table = model.table().value;
-  out.embedding = detail::pointer<float>(table);
-  out.output = {{out.embedding, nullptr, model.pieces(), table.size(1)}, format, torch_threads()};
+  out.embedding = detail::pointer<float>(model.table().value);
+  out.source_embedding = detail::pointer<float>(model.source_table().value);
+  const Tensor& table = model.output_table().value;
+  const Tensor bias = packed_bias(model, start.suppressed);  // copied
+  out.output = {
+      {detail::pointer<float>(table), detail::pointer<float>(bias), model.pieces(), table.size(1)},
+      format,
+      torch_threads()};
   out.positions = [&model](int64_t count) {
     const Tensor rows = model.positions(count);
     return PositionRows(detail::pointer<float>(rows), [rows](const float*) {});

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "decode/packed_transformer.h"
+#include "models/decoder.h"
 #include "models/transformer.h"
 
 namespace lockstep {
@@ -13,6 +14,7 @@ WeightFormat weight_format(const std::string& precision);
 
 // Copies the matrices of `model` and refers to its norms and its table, so `model` must outlive the
 // result and must not be trained meanwhile.
-PackedTransformer pack_transformer(const Transformer& model, WeightFormat format);
+PackedTransformer pack_transformer(const Transformer& model, WeightFormat format,
+                                   const DecodingStart& start = {});
 
 }  // namespace lockstep

@@ -24,7 +24,19 @@ Dropout dropout_at(int64_t site, double p, const Tensor& rows, const ForwardCont
   return {p, dropout_key(context.seed, context.step, site), rows};
 }
 
+PositionLayout layout_of(const std::string& positions) {
+  if (positions == "halves") return PositionLayout::kHalves;
+  if (positions == "paper_halves") return PositionLayout::kPaperHalves;
+  return PositionLayout::kInterleaved;
+}
+
 }  // namespace
+
+Tensor computed_positions(const TransformerConfig& config, int64_t count, torch::Device device) {
+  const int64_t first = config.variant.first_position;
+  return sinusoidal_positions(first + count, config.d_model, device, layout_of(config.positions))
+      .slice(0, first);
+}
 
 void TransformerConfig::check() const {
   if (d_model % heads != 0) {
@@ -71,6 +83,17 @@ Transformer::Transformer(const TransformerConfig& config, int64_t pieces, Parame
   const int64_t vocabulary = (pieces + multiple - 1) / multiple * multiple;
   table_ = parameters.add_table("embedding.weight", {vocabulary, d},
                                 normal(1 / std::sqrt(static_cast<double>(d))));
+  const PublishedVariant& variant = config_.variant;
+  const auto rows_of = normal(1 / std::sqrt(static_cast<double>(d)));
+  source_table_ = output_table_ = table_;
+  if (variant.own_source_table) {
+    source_table_ =
+        parameters.add_table("source_embedding.weight", {variant.source_pieces, d}, rows_of);
+  }
+  if (variant.own_output_table) {
+    output_table_ = parameters.add("output.weight", {vocabulary, d}, rows_of);
+  }
+  if (variant.output_bias) output_bias_ = parameters.add_buffer("output.bias", {vocabulary}, 0);
   source_site_ = sites_++;
   target_site_ = sites_++;
   for (int64_t i = 0; i < config_.encoder_layers; ++i) {
@@ -147,7 +170,7 @@ FeedForwardBlock Transformer::add_feed_forward(const std::string& layer, const s
 Tensor Transformer::forward(const TranslationInput& input, const ForwardContext& context) const {
   const Tensor memory = encode(input.source, context);
   const PackedSentences& target = input.target;
-  ResidualNorm x = begin_stack(embed_side(target, target_site_, context),
+  ResidualNorm x = begin_stack(embed_side(target, *table_, target_site_, context),
                                decoder_.front().attention.norm, context.numerics);
   for (std::size_t i = 0; i < decoder_.size(); ++i) {
     const auto& [self, cross, inner] = decoder_[i];
@@ -163,7 +186,7 @@ Tensor Transformer::forward(const TranslationInput& input, const ForwardContext&
 }
 
 Tensor Transformer::encode(const PackedSentences& source, const ForwardContext& context) const {
-  ResidualNorm x = begin_stack(embed_side(source, source_site_, context),
+  ResidualNorm x = begin_stack(embed_side(source, *source_table_, source_site_, context),
                                encoder_.front().attention.norm, context.numerics);
   for (std::size_t i = 0; i < encoder_.size(); ++i) {
     const auto& [self, inner] = encoder_[i];
@@ -181,9 +204,10 @@ const LayerNorm& Transformer::norm_after_decoder_layer(std::size_t layer) const 
   return layer + 1 < decoder_.size() ? decoder_[layer + 1].attention.norm : decoder_norm_;
 }
 
-Tensor Transformer::embed_side(const PackedSentences& side, int64_t site,
+Tensor Transformer::embed_side(const PackedSentences& side, const Parameter& table, int64_t site,
                                const ForwardContext& context) const {
-  return embed({side.tokens, side.positions}, *table_, positions(side.segments.longest),
+  return embed({side.tokens, side.positions, embedding_scale()}, table,
+               positions(side.segments.longest),
                dropout_at(site, config_.dropout, side.rows, context), context.numerics);
 }
 
@@ -215,7 +239,9 @@ ResidualNorm Transformer::feed_forward(const FeedForwardEnd& block, const Residu
                                        const Tensor& rows, const ForwardContext& context) const {
   const FeedForwardBlock& b = block.block;
   const Dropout dropout = dropout_at(b.relu_site, config_.relu_dropout, rows, context);
-  const auto activated = config_.activation == "gelu" ? linear_gelu : linear_relu;
+  const auto activated = config_.activation == "gelu"   ? linear_gelu
+                         : config_.activation == "silu" ? linear_silu
+                                                        : linear_relu;
   const Tensor inner = activated(x.normed, b.up, dropout, context.numerics);
   return finish_block(x, inner, {b.down, b.residual_site, b.norm, block.next}, rows, context);
 }
@@ -238,7 +264,17 @@ ResidualNorm Transformer::begin_stack(Tensor embedded, const LayerNorm& first,
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {
-  return at::linear(hidden, table_->as(numerics.compute).narrow(0, 0, pieces_));
+  const Tensor bias = output_bias();
+  return at::linear(hidden, output_table_->as(numerics.compute).narrow(0, 0, pieces_),
+                    bias.defined() ? bias.narrow(0, 0, pieces_).to(numerics.compute) : bias);
+}
+
+Tensor Transformer::output_bias() const {
+  return output_bias_ == nullptr ? Tensor() : output_bias_->value;
+}
+
+double Transformer::embedding_scale() const {
+  return config_.variant.scale_embedding ? std::sqrt(static_cast<double>(config_.d_model)) : 1.0;
 }
 
 Tensor Transformer::positions(int64_t count) const {
@@ -247,9 +283,7 @@ Tensor Transformer::positions(int64_t count) const {
     // Not in inference mode: the table outlives a translation and is read in training as well.
     c10::InferenceMode off(false);
     const int64_t prepared = positions_.defined() ? 2 * positions_.size(0) : config_.longest;
-    const PositionLayout layout =
-        config_.positions == "halves" ? PositionLayout::kHalves : PositionLayout::kInterleaved;
-    positions_ = sinusoidal_positions(std::max(count, prepared), config_.d_model, device(), layout);
+    positions_ = computed_positions(config_, std::max(count, prepared), device());
   }
   return positions_;
 }

@@ -6,7 +6,8 @@
 // Differences from the paper: norm = "pre" is the default; the attention projections have biases
 // unless attention_bias is false; dropout on attention weights and after the ReLU exists but is off
 // by default. As in the paper, one table serves source, target and output (section 3.4), scaled by
-// sqrt(d_model) at the input, and the output has no bias.
+// sqrt(d_model) at the input, and the output has no bias. Published models differ in these
+// (PublishedVariant): their config.json says how.
 //
 // Sentences are packed (nn/segments.h): nothing is computed for padding, and the table has no row
 // that is never trained.
@@ -20,6 +21,7 @@
 
 #include "config/fields.h"
 #include "nn/attention.h"
+#include "nn/cross_entropy.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "nn/linear_epilogues.h"
@@ -28,6 +30,16 @@
 #include "nn/segments.h"
 
 namespace lockstep {
+
+// What only networks that others published have (models/published_model.h): no key sets it.
+struct PublishedVariant {
+  bool scale_embedding = true;    // by sqrt(d_model)
+  bool own_source_table = false;  // the encoder embeds with a table of its own
+  bool own_output_table = false;  // the logits have a table of their own
+  bool output_bias = false;       // the logits have a bias, which is not trained
+  int64_t first_position = 0;     // of a sentence's first token
+  int64_t source_pieces = 0;      // rows of the encoder's own table
+};
 
 struct TransformerConfig {
   int64_t d_model = 256;
@@ -46,6 +58,7 @@ struct TransformerConfig {
   std::string positions = "interleaved";
   std::string start = "bos";
   int64_t vocabulary_multiple = 1;
+  PublishedVariant variant;
 
   void describe(Fields& f) {
     f("d_model", &d_model, AtLeast{2}, "width of embeddings and layers; even, divisible by heads");
@@ -55,14 +68,16 @@ struct TransformerConfig {
     f("feed_forward", &feed_forward, AtLeast{1}, "inner width of the feed-forward blocks");
     f("dropout", &dropout, Between{0, 1}, "dropout of embeddings and residual branches");
     f("attention_dropout", &attention_dropout, Between{0, 1}, "dropout of attention weights");
-    f("relu_dropout", &relu_dropout, Between{0, 1}, "dropout after the ReLU (or GELU)");
+    f("relu_dropout", &relu_dropout, Between{0, 1}, "dropout after the activation");
     f("longest", &longest, AtLeast{1}, "tokens whose positions are prepared; longer ones work");
     f("norm", &norm, OneOf{{"pre", "post"}}, "layer norm before each block, or after its sum");
     f("norm_epsilon", &norm_epsilon, Above{0}, "added to the variance in layer norms");
     f("attention_bias", &attention_bias, Any{}, "biases of query, key, value and their output");
-    f("activation", &activation, OneOf{{"relu", "gelu"}}, "inside the feed-forward blocks");
-    f("positions", &positions, OneOf{{"interleaved", "halves"}},
-      "sine and cosine in turns, as the paper, or one half each, as Tensor2Tensor");
+    f("activation", &activation, OneOf{{"relu", "gelu", "silu"}},
+      "inside the feed-forward blocks; silu is also called swish");
+    f("positions", &positions, OneOf{{"interleaved", "halves", "paper_halves"}},
+      "sine and cosine in turns, as the paper, or one half each: with the waves of Tensor2Tensor, "
+      "or with the paper's, as Marian");
     f("start", &start, OneOf{{"bos", "zero"}},
       "the decoder's first input is <s>; or, as OpenSeq2Seq, a zero vector, whose output is <s>, "
       "and sources begin with <s> too");
@@ -76,6 +91,11 @@ struct TransformerConfig {
   // Throws ConfigError unless d_model is even, divisible by heads and wide enough for `positions`.
   void check() const;
 };
+
+// Returns the positions that such a network adds, fp32 [count, d_model]; row 0 is a sentence's
+// first token.
+torch::Tensor computed_positions(const TransformerConfig& config, int64_t count,
+                                 torch::Device device = torch::kCPU);
 
 // One side of a batch. Copies share the tensors.
 struct PackedSentences {
@@ -145,6 +165,8 @@ class Transformer {
   // In total there are vocabulary * d + encoder_layers * (4 d^2 + 2 d f + 9 d + f)
   //   + decoder_layers * (8 d^2 + 2 d f + 15 d + f) + 4 d weights, d = d_model, f = feed_forward;
   //   4 d less for every attention without biases, 4 d less with norm = "post".
+  // By the variant there are also source_embedding.weight and output.weight, behind the first, and
+  // the buffer output.bias.
   // `vocabulary` is the number of `pieces` rounded up to config.vocabulary_multiple. The loss takes
   // its softmax over all of these (as OpenSeq2Seq does); decoding produces only the pieces.
   // The network can be used once parameters.allocate() has run. Throws ConfigError (check()).
@@ -161,13 +183,20 @@ class Transformer {
   // hidden [rows, d_model] in the compute type -> [rows, pieces] in the compute type.
   torch::Tensor logits(const torch::Tensor& hidden, const Numerics& numerics) const;
 
-  // Returns fp32 [at least `count`, d_model] on the device of the weights. Thread-safe.
+  // Returns fp32 [at least `count`, d_model] on the device of the weights; row 0 is a sentence's
+  // first token. Thread-safe.
   torch::Tensor positions(int64_t count) const;
 
   const TransformerConfig& config() const { return config_; }
   int64_t vocabulary() const { return table_->shape[0]; }  // rows of the table
   int64_t pieces() const { return pieces_; }               // rows that stand for a piece
-  const Parameter& table() const { return *table_; }       // [vocabulary, d_model]
+  // The decoder's, and where nothing else is said also the encoder's and the output's.
+  const Parameter& table() const { return *table_; }                // [vocabulary, d_model]
+  const Parameter& source_table() const { return *source_table_; }  // [source pieces, d_model]
+  const Parameter& output_table() const { return *output_table_; }  // [vocabulary, d_model]
+  torch::Tensor output_bias() const;  // fp32 [vocabulary]; undefined: there is none
+  OutputLayer output() const { return {*output_table_, output_bias()}; }
+  double embedding_scale() const;
   const std::vector<EncoderLayer>& encoder() const { return encoder_; }
   const LayerNorm& encoder_norm() const { return encoder_norm_; }
   const std::vector<DecoderLayer>& decoder() const { return decoder_; }
@@ -213,7 +242,7 @@ class Transformer {
   FeedForwardBlock add_feed_forward(const std::string& layer, const std::string& norm,
                                     Parameters& parameters);
 
-  torch::Tensor embed_side(const PackedSentences& side, int64_t site,
+  torch::Tensor embed_side(const PackedSentences& side, const Parameter& table, int64_t site,
                            const ForwardContext& context) const;
   // normed: what the block reads, [tokens, d_model] in the compute type -> the same shape.
   torch::Tensor attend_self(const SelfAttentionBlock& block, const torch::Tensor& normed,
@@ -226,7 +255,8 @@ class Transformer {
   TransformerConfig config_;
   int64_t pieces_;
   int64_t sites_ = 0;
-  ParameterRef table_;
+  ParameterRef table_, source_table_, output_table_;  // may be one
+  BufferRef output_bias_;                             // null: none
   int64_t source_site_ = 0, target_site_ = 0;
   std::vector<EncoderLayer> encoder_;
   std::vector<DecoderLayer> decoder_;

@@ -9,10 +9,18 @@
 namespace lockstep {
 namespace {
 
-CrossEntropyResult plain_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
+// The bias in the type of the logits; undefined where there is none.
+torch::Tensor bias_as(const OutputLayer& output, at::ScalarType compute) {
+  return output.bias.defined() ? output.bias.to(compute).contiguous() : torch::Tensor();
+}
+
+CrossEntropyResult plain_cross_entropy(const torch::Tensor& hidden, const OutputLayer& output,
                                        const torch::Tensor& targets, double smoothing,
                                        at::ScalarType compute) {
-  torch::Tensor logits = at::linear(hidden, detail::plain_weight(table, compute)).to(torch::kFloat);
+  const Parameter& table = output.table;
+  torch::Tensor logits = at::linear(hidden, detail::plain_weight(table, compute));
+  if (output.bias.defined()) logits = logits + bias_as(output, compute);
+  logits = logits.to(torch::kFloat);
   torch::Tensor log_p = logits.log_softmax(1);  // [tokens, vocabulary]
   torch::Tensor nll = -log_p.gather(1, targets.unsqueeze(1)).sum();
   double share = smoothing / static_cast<double>(table.shape[0]);
@@ -80,11 +88,28 @@ int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
   return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
 }
 
+// The table and its bias (undefined: none) in the compute type.
+struct UsedOutput {
+  torch::Tensor table, bias;
+};
+
+void add_bias_rows(const torch::Tensor& logits, const torch::Tensor& bias) {
+  if (!bias.defined()) return;
+  detail::with_type(logits.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto kernel = kernels().typed<T>().add_bias;
+    detail::parallel_rows(logits.size(0), logits.size(1), [&](int64_t begin, int64_t end) {
+      kernel(detail::pointer<T>(logits), detail::pointer<T>(bias), logits.size(1), begin, end);
+    });
+  });
+}
+
 struct FusedCrossEntropy : Function<FusedCrossEntropy> {
-  // `value` is the table's fp32 value, `used` the one in the compute type.
+  // `value` is the table's fp32 value; `used` the table and its bias in the compute type.
   static variable_list forward(AutogradContext* ctx, const torch::Tensor& input,
-                               const torch::Tensor& value, const torch::Tensor& used,
+                               const torch::Tensor& value, const UsedOutput& of_output,
                                const torch::Tensor& targets, const LossOptions& options) {
+    const torch::Tensor& used = of_output.table;
     const torch::Tensor hidden = input.contiguous();
     const bool gradient = options.gradient;
     const int64_t rows = hidden.size(0), vocabulary = used.size(0);
@@ -99,6 +124,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
       const int64_t count = std::min(step, rows - first);
       const torch::Tensor chunk = hidden.narrow(0, first, count);
       const torch::Tensor logits = detail::product_transposed(chunk, used);
+      add_bias_rows(logits, of_output.bias);
       loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, options);
       if (!gradient) continue;
       d_hidden.narrow(0, first, count).copy_(detail::product(logits, used));
@@ -138,21 +164,23 @@ LabelSmoothing label_smoothing(double share, int64_t vocabulary, const Smoothing
   return out;
 }
 
-CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
+CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const OutputLayer& output,
                                           const torch::Tensor& targets, double smoothing,
                                           const Numerics& numerics) {
+  const Parameter& table = output.table;
   TORCH_CHECK(hidden.dim() == 2 && hidden.size(1) == table.shape[1] &&
                   hidden.scalar_type() == numerics.compute,
               "cross-entropy: hidden is ", hidden.scalar_type(), " ", hidden.sizes(), ", expected ",
               numerics.compute, " [tokens, ", table.shape[1], "]");
   if (!detail::runs_fused(numerics, FusedOperation::kCrossEntropy, hidden)) {
-    return plain_cross_entropy(hidden, table, targets, smoothing, numerics.compute);
+    return plain_cross_entropy(hidden, output, targets, smoothing, numerics.compute);
   }
   const bool gradient =
       at::GradMode::is_enabled() && (hidden.requires_grad() || table.value.requires_grad());
-  variable_list out =
-      FusedCrossEntropy::apply(hidden, table.value, table.as(numerics.compute), targets,
-                               LossOptions{smoothing, gradient, numerics.loss_scale});
+  variable_list out = FusedCrossEntropy::apply(
+      hidden, table.value,
+      UsedOutput{table.as(numerics.compute), bias_as(output, numerics.compute)}, targets,
+      LossOptions{smoothing, gradient, numerics.loss_scale});
   return {out[0], out[1], out[2]};
 }
 

@@ -4,6 +4,8 @@
 
 #include <torch/types.h>
 
+#include <utility>
+
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 
@@ -27,13 +29,22 @@ struct LabelSmoothing {
 };
 LabelSmoothing label_smoothing(double share, int64_t vocabulary, const SmoothingRule& rule);
 
-// hidden [tokens, width] in the compute type; table [vocabulary, width]; targets int64 [tokens].
+// What gives the logits: hidden table^T + bias. The bias is constant.
+struct OutputLayer {
+  OutputLayer(const Parameter& rows, torch::Tensor added = {})  // NOLINT: a table alone will do
+      : table(rows), bias(std::move(added)) {}
+
+  const Parameter& table;  // [vocabulary, width]
+  torch::Tensor bias;      // fp32 [vocabulary], no gradient; undefined: none
+};
+
+// hidden [tokens, width] in the compute type; targets int64 [tokens].
 // Smoothing is that of torch's CrossEntropyLoss: (1 - s) on the target plus s / vocabulary on
 // every entry. The loss is a SUM; divide the gradients by the number of tokens. When grad mode
 // is on, the fused path computes the gradients, times numerics.loss_scale, in the forward pass
 // and adds the table's straight to its grad(): call backward with loss_scale as its gradient
 // only, which is checked.
-CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const Parameter& table,
+CrossEntropyResult smoothed_cross_entropy(const torch::Tensor& hidden, const OutputLayer& output,
                                           const torch::Tensor& targets, double smoothing,
                                           const Numerics& numerics);
 

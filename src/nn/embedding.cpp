@@ -131,12 +131,12 @@ struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
 torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,
                                    PositionLayout layout) {
   torch::NoGradGuard no_grad;
-  const bool halves = layout == PositionLayout::kHalves;
+  const bool halves = layout != PositionLayout::kInterleaved;
   const int64_t waves = (width + 1) / 2;
   // Computed in double: the angles grow to the length of the longest sentence, where fp32 would
   // lose digits.
-  const double step =
-      halves ? 1.0 / static_cast<double>(waves - 1) : 2.0 / static_cast<double>(width);
+  const double step = layout == PositionLayout::kHalves ? 1.0 / static_cast<double>(waves - 1)
+                                                        : 2.0 / static_cast<double>(width);
   torch::Tensor exponent = torch::arange(waves, torch::kDouble) * step;
   torch::Tensor angle = torch::arange(longest, torch::kDouble).unsqueeze(1) /
                         torch::pow(10000.0, exponent).unsqueeze(0);  // [longest, waves]

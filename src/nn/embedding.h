@@ -19,6 +19,9 @@ enum class PositionLayout {
   // PE(pos, i) = sin(pos / 10000^(i/(width/2 - 1))) for i < width/2, then the cosines, as in
   // Tensor2Tensor and thus OpenSeq2Seq. REQUIRES an even width of at least 4.
   kHalves,
+  // PE(pos, i) = sin(pos / 10000^(2i/width)) for i < width/2, then the cosines: the waves of
+  // kInterleaved in the order of kHalves, as Marian.
+  kPaperHalves,
 };
 
 // Returns fp32 [longest, width].

@@ -53,9 +53,11 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
   }
 };
 
+enum class Smooth : int64_t { kGelu, kSilu };
+
 // Without `keeps_slope` no backward pass is possible.
-torch::Tensor gelu_rows(const torch::Tensor& product, const torch::Tensor& bias,
-                        const Dropout& dropout, bool keeps_slope) {
+torch::Tensor smooth_rows(Smooth activation, const torch::Tensor& product,
+                          const torch::Tensor& bias, const Dropout& dropout, bool keeps_slope) {
   RECORD_FUNCTION("lockstep::gelu_dropout", {});
   const torch::Tensor y = keeps_slope ? torch::empty_like(product) : product;
   const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
@@ -63,19 +65,21 @@ torch::Tensor gelu_rows(const torch::Tensor& product, const torch::Tensor& bias,
     using T = decltype(zero);
     const GeluDropoutArgs<T> args{detail::pointer<T>(product), detail::pointer<T>(bias),
                                   detail::pointer<T>(y), y.size(1), rows};
-    const auto kernel = kernels().typed<T>().gelu_dropout;
+    const TypedKernels<T>& table = kernels().typed<T>();
+    const auto kernel = activation == Smooth::kGelu ? table.gelu_dropout : table.silu_dropout;
     detail::parallel_rows(y.size(0), y.size(1),
                           [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
   });
   return y;
 }
 
-struct FusedLinearGelu : Function<FusedLinearGelu> {
+struct FusedLinearSmooth : Function<FusedLinearSmooth> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& x,
                                const torch::Tensor& weight, const torch::Tensor& bias,
-                               const detail::LinearTensors& layer, const Dropout& dropout) {
+                               const detail::LinearTensors& layer, const Dropout& dropout,
+                               Smooth activation) {
     const torch::Tensor slope = detail::product_transposed(x, layer.used);
-    torch::Tensor y = gelu_rows(slope, layer.used_bias, dropout, true);
+    torch::Tensor y = smooth_rows(activation, slope, layer.used_bias, dropout, true);
     ctx->save_for_backward({x, layer.used, weight, bias, slope});
     return y;
   }
@@ -95,7 +99,7 @@ struct FusedLinearGelu : Function<FusedLinearGelu> {
           d_y.numel(), 1, [&](int64_t begin, int64_t end) { kernel(from, slope, to, begin, end); });
     });
     const bool wants_x = ctx->needs_input_grad(0);
-    return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}};
+    return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}, {}};
   }
 };
 
@@ -304,18 +308,35 @@ torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dro
   return detail::plain_dropout(torch::relu(linear(x, layer, numerics)), dropout);
 }
 
-torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
-                          const Numerics& numerics) {
+namespace {
+
+torch::Tensor linear_smooth(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                            const Numerics& numerics, Smooth activation) {
   check_linear(x, layer, numerics);
-  TORCH_CHECK(layer.bias, "linear_gelu needs a bias");
+  TORCH_CHECK(layer.bias, "a smooth activation needs a bias");
   if (detail::runs_fused(numerics, FusedOperation::kLinearGelu, x)) {
     const detail::LinearTensors used = detail::linear_tensors(layer, numerics.compute);
     if (!at::GradMode::is_enabled()) {
-      return gelu_rows(detail::product_transposed(x, used.used), used.used_bias, dropout, false);
+      return smooth_rows(activation, detail::product_transposed(x, used.used), used.used_bias,
+                         dropout, false);
     }
-    return FusedLinearGelu::apply(x, layer.weight->value, layer.bias->value, used, dropout);
+    return FusedLinearSmooth::apply(x, layer.weight->value, layer.bias->value, used, dropout,
+                                    activation);
   }
-  return detail::plain_dropout(at::gelu(linear(x, layer, numerics)), dropout);
+  const torch::Tensor y = linear(x, layer, numerics);
+  return detail::plain_dropout(activation == Smooth::kGelu ? at::gelu(y) : at::silu(y), dropout);
+}
+
+}  // namespace
+
+torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics) {
+  return linear_smooth(x, layer, dropout, numerics, Smooth::kGelu);
+}
+
+torch::Tensor linear_silu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics) {
+  return linear_smooth(x, layer, dropout, numerics, Smooth::kSilu);
 }
 
 ResidualNorm linear_residual_norm(const torch::Tensor& residual, const torch::Tensor& x,

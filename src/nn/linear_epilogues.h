@@ -21,6 +21,11 @@ torch::Tensor linear_relu(const torch::Tensor& x, const Linear& layer, const Dro
 torch::Tensor linear_gelu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
                           const Numerics& numerics);
 
+// dropout(silu(x W^T + b)), silu(x) = x / (1 + e^-x), which others call swish; all else as for
+// linear_gelu, run.plain_operations included.
+torch::Tensor linear_silu(const torch::Tensor& x, const Linear& layer, const Dropout& dropout,
+                          const Numerics& numerics);
+
 // The residual stream after a block, and its norm, which the next block reads.
 struct ResidualNorm {
   torch::Tensor stream;  // fp32 [tokens, width]

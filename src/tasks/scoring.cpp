@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "nn/embedding.h"
-
 namespace lockstep {
 namespace {
 
@@ -32,6 +30,13 @@ std::vector<std::vector<std::size_t>> make_batches(const std::vector<PairIds>& p
   return batches;
 }
 
+Tensor whole_logits(const Transformer& model, const Tensor& hidden, const Numerics& numerics) {
+  const Tensor bias = model.output_bias();
+  return at::linear(hidden, model.output_table().as(numerics.compute),
+                    bias.defined() ? bias.to(numerics.compute) : bias)
+      .to(torch::kFloat);
+}
+
 }  // namespace
 
 std::vector<std::vector<float>> score_pairs(const Transformer& model,
@@ -41,21 +46,21 @@ std::vector<std::vector<float>> score_pairs(const Transformer& model,
   std::vector<std::vector<float>> out(pairs.size());
   ForwardContext context;
   context.numerics = numerics;
-  // With start = "zero", <s> is predicted first, and its probability is left out here.
-  const bool zero = model.config().starts_with_zero();
-  const std::vector<int32_t> start =
-      zero ? std::vector<int32_t>{static_cast<int32_t>(kZeroToken), special.bos}
-           : std::vector<int32_t>{special.bos};
+  // What follows the primer is predicted, but belongs to no translation: it is left out here.
+  const std::vector<int64_t> primer = primer_of(special, model.config());
+  std::vector<int32_t> start(primer.begin(), primer.end());
+  start.push_back(special.bos);
+  const std::vector<int32_t> prefix = source_prefix_of(special, model.config());
   for (const std::vector<std::size_t>& batch : make_batches(pairs)) {
     std::vector<std::vector<int32_t>> sources, targets_in;
     std::vector<int64_t> wanted;
     for (std::size_t i : batch) {
-      sources.push_back(pairs[i].source);
-      if (zero) sources.back().insert(sources.back().begin(), special.bos);
+      sources.push_back(prefix);
+      sources.back().insert(sources.back().end(), pairs[i].source.begin(), pairs[i].source.end());
       sources.back().push_back(special.eos);
       targets_in.push_back(start);
       const std::vector<int32_t>& target = pairs[i].target;
-      if (zero) wanted.push_back(special.bos);
+      wanted.insert(wanted.end(), start.begin() + 1, start.end());
       targets_in.back().insert(targets_in.back().end(), target.begin(), target.end());
       wanted.insert(wanted.end(), target.begin(), target.end());
       wanted.push_back(special.eos);
@@ -63,15 +68,13 @@ std::vector<std::vector<float>> score_pairs(const Transformer& model,
     const TranslationInput input{pack_sentences(sources, model.device()),
                                  pack_sentences(targets_in, model.device())};
     // The softmax goes over all rows of the table, as in the loss.
-    const Tensor logits =
-        at::linear(model.forward(input, context), model.table().as(numerics.compute))
-            .to(torch::kFloat);
+    const Tensor logits = whole_logits(model, model.forward(input, context), numerics);
     const Tensor ids = torch::tensor(wanted, torch::kInt64).to(model.device()).unsqueeze(1);
     const Tensor chosen = logits.log_softmax(1).gather(1, ids).cpu().contiguous();
     const float* next = chosen.const_data_ptr<float>();
     for (std::size_t i : batch) {
       const std::size_t tokens = pairs[i].target.size() + 1;
-      if (zero) ++next;
+      next += primer.size();
       out[i].assign(next, next + tokens);
       next += tokens;
     }

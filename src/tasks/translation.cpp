@@ -10,7 +10,6 @@
 #include "batches/shared_files.h"
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
-#include "nn/embedding.h"
 
 namespace lockstep {
 
@@ -37,8 +36,11 @@ struct TranslationLossSection {
   }
 };
 
-// Tokens on each side besides the pieces: </s>, and <s> with start = "zero".
-int32_t specials(const TransformerConfig& model) { return model.starts_with_zero() ? 2 : 1; }
+// Tokens on each side besides the pieces: </s>, and what the network adds before them.
+PairLength specials(const SpecialIds& ids, const TransformerConfig& model) {
+  return {static_cast<int32_t>(source_prefix_of(ids, model).size()) + 1,
+          static_cast<int32_t>(primer_of(ids, model).size()) + 1};
+}
 
 // Returns the keys of the dropout rows, made from the sentence pair, the side and the position, so
 // that a mask does not depend on what else is in the micro-batch.
@@ -61,14 +63,15 @@ torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segmen
 // A split of the corpus as token ids, and the division of its pairs into steps.
 struct Translation::Corpus {
   // `specials`: tokens that the network adds to each side. `longest` pieces are kept; 0: all.
-  Corpus(const fs::path& folder, const std::string& split, int32_t specials, int64_t longest)
+  Corpus(const fs::path& folder, const std::string& split, PairLength specials, int64_t longest)
       : tokens(folder / (split + ".tokens")) {
-    auto length = [&](int32_t pieces) {
-      return (longest == 0 ? pieces : std::min(pieces, static_cast<int32_t>(longest))) + specials;
+    auto cut = [&](int32_t pieces) {
+      return longest == 0 ? pieces : std::min(pieces, static_cast<int32_t>(longest));
     };
     lengths.reserve(static_cast<std::size_t>(tokens.pairs()));
     for (int64_t i = 0; i < tokens.pairs(); ++i) {
-      lengths.push_back({length(tokens.source_length(i)), length(tokens.target_length(i))});
+      lengths.push_back({cut(tokens.source_length(i)) + specials.source,
+                         cut(tokens.target_length(i)) + specials.target});
     }
   }
 
@@ -108,16 +111,19 @@ void Translation::open(const TaskContext& context) {
     fetch_missing_files(context.world, config_.corpus,
                         [this] { return read_manifest(config_.corpus).files; });
     read_manifest(config_.corpus);
-    corpus_ = std::make_shared<Corpus>(config_.corpus, "train", specials(config_.model),
+  }
+  tokenizer_ = TranslationTokenizer::load(in_use ? context.run_folder : fs::path(config_.corpus));
+  const fs::path weights = choose_network();
+  check_tokenizer_fits();
+  special_ = choose_special_ids();
+  if (!in_use) {
+    corpus_ = std::make_shared<Corpus>(config_.corpus, "train", specials(special_, config_.model),
                                        config_.batch.longest);
   }
-  fs::path subword = (in_use ? context.run_folder : fs::path(config_.corpus)) / "subword.model";
-  if (in_use && !fs::exists(subword) && fs::exists(context.run_folder / kExportedSubword)) {
-    subword = context.run_folder / kExportedSubword;
-  }
-  subword_ = Subword::load(subword);
-  model_ = std::make_unique<Transformer>(config_.model, subword_->vocab_size(), parameters_);
+  const int64_t pieces = published_ ? published_->vocabulary : tokenizer_->vocab_size();
+  model_ = std::make_unique<Transformer>(config_.model, pieces, parameters_);
   parameters_.allocate(context.device, context.numerics.compute, context.seed);
+  if (!weights.empty()) begin_with(weights);
 }
 
 // Depends on the files' contents only, not on where they were made or are stored. A line a file,
@@ -134,10 +140,12 @@ std::string Translation::data_identity() const {
 }
 
 void Translation::save_assets(const fs::path& run_folder) {
-  for (const char* name : {"subword.model", "manifest.json"}) {
-    std::string copy = name == std::string("manifest.json") ? "corpus.json" : name;
-    write_file(run_folder / copy, read_file(fs::path(config_.corpus) / name));
+  for (const auto& [name, contents] : tokenizer_->files()) {
+    write_file(run_folder / name,
+               tokenizer_->is_own() ? read_file(fs::path(config_.corpus) / name) : contents);
   }
+  write_file(run_folder / "corpus.json", read_file(fs::path(config_.corpus) / kManifestName));
+  save_network(run_folder);
 }
 
 const std::vector<StepPlan>& Translation::plan(int64_t epoch) {
@@ -190,24 +198,25 @@ double Translation::items_per_step() {
 
 std::unique_ptr<TranslationBatch> Translation::make_translation_batch(
     const TokenFile& tokens, const std::vector<int32_t>& pairs, int64_t longest) const {
-  const int32_t eos = subword_->eos_id(), bos = subword_->bos_id();
-  const bool zero = config_.model.starts_with_zero();
-  auto cut = [&](std::vector<int32_t> ids) {
+  const std::vector<int32_t> prefix = source_prefix_of(special_, config_.model);
+  const std::vector<int64_t> primer = primer_of(special_, config_.model);
+  std::vector<int32_t> start(primer.begin(), primer.end());  // then the target follows
+  start.push_back(special_.bos);
+  // Returns `before`, then the pieces.
+  auto cut = [&](std::vector<int32_t> ids, const std::vector<int32_t>& before) {
     if (longest > 0 && std::ssize(ids) > longest) ids.resize(static_cast<std::size_t>(longest));
-    if (zero) ids.insert(ids.begin(), bos);
+    ids.insert(ids.begin(), before.begin(), before.end());
     return ids;
   };
   const torch::Device device = context_.device;
   std::vector<std::vector<int32_t>> sources, targets_in;
   std::vector<int64_t> targets_out;
   for (int32_t pair : pairs) {
-    sources.push_back(cut(tokens.source(pair)));
-    sources.back().push_back(eos);
-    std::vector<int32_t> target = cut(tokens.target(pair));
-    targets_out.insert(targets_out.end(), target.begin(), target.end());
-    targets_out.push_back(eos);
-    target.insert(target.begin(), zero ? static_cast<int32_t>(kZeroToken) : bos);
-    targets_in.push_back(std::move(target));
+    sources.push_back(cut(tokens.source(pair), prefix));
+    sources.back().push_back(special_.eos);
+    targets_in.push_back(cut(tokens.target(pair), start));
+    targets_out.insert(targets_out.end(), targets_in.back().begin() + 1, targets_in.back().end());
+    targets_out.push_back(special_.eos);
   }
   auto batch = std::make_unique<TranslationBatch>();
   batch->input.source = pack_sentences(sources, device);
@@ -285,7 +294,7 @@ LossParts Translation::batch_loss(const TranslationBatch& batch,
   const LabelSmoothing smoothing =
       label_smoothing(config_.label_smoothing, model_->vocabulary(), config_.smoothing);
   torch::Tensor hidden = model_->forward(batch.input, context);
-  CrossEntropyResult result = smoothed_cross_entropy(hidden, model_->table(), batch.targets_out,
+  CrossEntropyResult result = smoothed_cross_entropy(hidden, model_->output(), batch.targets_out,
                                                      smoothing.share, context.numerics);
   if (smoothing.entropy != 0) {
     result.loss = result.loss - smoothing.entropy * static_cast<double>(batch.targets);
@@ -295,7 +304,7 @@ LossParts Translation::batch_loss(const TranslationBatch& batch,
 
 void Translation::measure_loss(World& world, const EvaluationRequest& request, Evaluation& out) {
   torch::InferenceMode inference;
-  Corpus corpus(config_.corpus, request.split, specials(config_.model), 0);
+  Corpus corpus(config_.corpus, request.split, specials(special_, config_.model), 0);
   BatchConfig batches{.tokens = kEvaluationTokens};
   std::vector<StepPlan> steps = plan_epoch(corpus.lengths, batches, 0, 0);
   // Four sums of every batch, which are added in the order of the batches: the result has the same

@@ -8,8 +8,9 @@
 
 #include "data/manifest/manifest.h"
 #include "data/parallel/batch_plan.h"
-#include "data/tokenize/subword.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "formats/token_file.h"
+#include "models/published_model.h"
 #include "models/transformer.h"
 #include "nn/cross_entropy.h"
 #include "tasks/task.h"
@@ -18,11 +19,18 @@
 
 namespace lockstep {
 
+// Section [model].
+struct TranslationModelConfig : TransformerConfig {
+  std::string source, source_language, target_language;
+
+  void describe(Fields& f);
+};
+
 struct TranslationConfig {
   std::string corpus;
   double label_smoothing = 0.1;  // Vaswani et al. 2017, section 5.4
   SmoothingRule smoothing;
-  TransformerConfig model;
+  TranslationModelConfig model;
   BatchConfig batch;
   DecodingConfig decoding;
 };
@@ -72,6 +80,7 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   std::vector<std::pair<std::string, std::string>> folder_settings(
       const fs::path& folder) const override;
   void load_folder(const fs::path& folder) override;
+  std::vector<std::string> companion_files() const override;
 
   TranslationUse* translating() override { return this; }
   std::unique_ptr<Translator> translator() const override;
@@ -85,10 +94,23 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
 
   const TranslationConfig& config() const { return config_; }
   const Transformer& model() const { return *model_; }
-  const Subword& subword() const { return *subword_; }
+  const TranslationTokenizer& tokenizer() const { return *tokenizer_; }
+  const Subword& subword() const { return tokenizer_->subword(); }
+  const SpecialIds& special() const { return special_; }
 
  private:
   struct Corpus;  // the training data; null when the model is only used
+
+  // The network and its vocabulary (translation_network.cpp).
+  fs::path choose_network();  // returns the folder of initial weights; empty: none
+  void take_network(const fs::path& config);
+  void check_vocabulary(const std::string& source_name, const fs::path& source) const;
+  SpecialIds choose_special_ids() const;
+  int32_t language_token(const std::string& side) const;
+  void check_tokenizer_fits() const;
+  void begin_with(const fs::path& folder);
+  void save_network(const fs::path& run_folder) const;
+  int64_t write_published_folder(const ModelFolderOptions& options);
 
   const std::vector<StepPlan>& plan(int64_t epoch);
   ForwardContext forward_context(bool training, int64_t step) const;
@@ -114,7 +136,11 @@ class Translation : public Task, public ModelFolderUse, public TranslationUse {
   TaskContext context_;
   Parameters parameters_;
   std::unique_ptr<Transformer> model_;
-  std::optional<Subword> subword_;
+  std::optional<TranslationTokenizer> tokenizer_;
+  SpecialIds special_;
+  std::optional<PublishedModel> published_;  // the model that this one began with, or is
+  // A model that lockstep exported, with which this one began: its config.json.
+  std::string exported_json_;
   std::shared_ptr<Corpus> corpus_;
 };
 

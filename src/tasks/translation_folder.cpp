@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "models/hugging_face.h"
 #include "tasks/edge_export.h"
 #include "tasks/translation.h"
@@ -131,41 +132,92 @@ void make_folder(const fs::path& folder) {
   if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
 }
 
+int64_t bytes_in(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// What transformers' generate() does with the model, as keys of lockstep; open() reads the network
+// from config.json itself. Their lengths count the decoder's first input, ours do not.
+Settings published_settings(const PublishedModel& model) {
+  const int64_t given = model.type == "marian" ? 1 : 2;  // <pad>; </s> and the language
+  Settings out = {{"run.precision", "fp32"},
+                  {"decoding.length_norm", "tokens"},
+                  {"decoding.length_penalty", fmt::to_string(model.length_penalty)},
+                  {"decoding.stop", model.early_stopping ? "full" : "all_beams"}};
+  if (model.beam_size) out.emplace_back("decoding.beam_size", fmt::to_string(*model.beam_size));
+  if (model.max_length) {
+    out.emplace_back("decoding.max_length_factor", "0");
+    out.emplace_back("decoding.max_length_extra",
+                     fmt::to_string(std::max<int64_t>(1, *model.max_length - given)));
+  }
+  if (model.min_length > given) {
+    out.emplace_back("decoding.min_length", fmt::to_string(model.min_length - given));
+  }
+  return out;
+}
+
 }  // namespace
 
 // config.json is written last: a folder that has one is complete.
 int64_t Translation::write_folder(const ModelFolderOptions& options) {
   if (options.format == "edge") {
-    return export_edge(options.folder, {*model_, *subword_, config_.decoding, options.precision});
+    if (published_) {
+      throw ConfigError(
+          "--format edge: of networks that lockstep made, not of one that began as a published "
+          "model; expected huggingface");
+    }
+    return export_edge(options.folder,
+                       {*model_, tokenizer_->subword(), config_.decoding, options.precision});
   }
   if (options.format != "huggingface") {
     throw ConfigError("--format {}: for images only; expected huggingface or edge", options.format);
   }
+  if (published_) return write_published_folder(options);
   const TransformerConfig& config = config_.model;
   check_exportable(config);
   const Languages languages = languages_of(options.run_folder);
-  const ExportedIds ids =
-      exported_ids(config, model_->vocabulary(), subword_->bos_id(), subword_->eos_id());
+  const ExportedIds ids = exported_ids(config, model_->vocabulary(), special_.bos, special_.eos);
+  const Subword& subword_used = tokenizer_->subword();
   make_folder(options.folder);
   auto file = [&](const char* name) { return options.folder / name; };
   write_hugging_face_weights(file("model.safetensors"), *model_, parameters_, ids,
                              options.precision);
-  const std::string pieces = subword_->serialized();
+  const std::string pieces = subword_used.serialized();
   write_file(file(kExportedSubword), pieces);
   write_file(file(ids.starts_with_zero() ? "sentencepiece.bpe.model" : "target.spm"), pieces);
-  write_json(file("vocab.json"), vocabulary_json(*subword_, ids));
-  write_json(file("tokenizer_config.json"), tokenizer_json(*subword_, ids, languages));
-  write_json(file("generation_config.json"), generation_json(*subword_, ids, config_.decoding));
+  write_json(file("vocab.json"), vocabulary_json(subword_used, ids));
+  write_json(file("tokenizer_config.json"), tokenizer_json(subword_used, ids, languages));
+  write_json(file("generation_config.json"), generation_json(subword_used, ids, config_.decoding));
   Json json = hugging_face_config(config, ids, options.precision);
   const BeamOptions& decoding = config_.decoding;
   json["lockstep"]["decoding"] = {{"beam_size", decoding.beam_size},
                                   {"length_penalty", decoding.length_penalty}};
   write_json(file("config.json"), json);
-  int64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(options.folder)) {
-    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  return bytes_in(options.folder);
+}
+
+// Such a model goes back as it came: with its own config.json and tokenizer, and other weights.
+int64_t Translation::write_published_folder(const ModelFolderOptions& options) {
+  if (options.precision == "int8") {
+    throw ConfigError(
+        "--precision int8: of networks that lockstep made, not of one that began as a published "
+        "model; expected fp32 or bf16 (decoding.precision=int8 decodes any in int8)");
   }
-  return bytes;
+  make_folder(options.folder);
+  for (const auto& [name, contents] : tokenizer_->files()) {
+    write_file(options.folder / name, contents);
+  }
+  if (!published_->generation_json.empty()) {
+    write_file(options.folder / kGenerationFile, published_->generation_json);
+  }
+  write_published_model(options.folder, *published_, parameters_, options.precision);
+  return bytes_in(options.folder);
 }
 
 // Accepts any model that no other task recognizes: reading it reports what is wrong.
@@ -175,6 +227,9 @@ bool Translation::recognizes_folder(const fs::path& folder) const {
 
 std::vector<std::pair<std::string, std::string>> Translation::folder_settings(
     const fs::path& folder) const {
+  if (is_published_model(folder)) {
+    return published_settings(read_published_model(folder / "config.json"));
+  }
   const HuggingFaceModel model = read_hugging_face_config(folder);
   const TransformerConfig& c = model.config;
   std::vector<std::pair<std::string, std::string>> out = {
@@ -200,7 +255,10 @@ std::vector<std::pair<std::string, std::string>> Translation::folder_settings(
 }
 
 void Translation::load_folder(const fs::path& folder) {
-  read_hugging_face_weights(folder, parameters_);
+  if (!published_) return read_hugging_face_weights(folder, parameters_);
+  for (const std::string& note : read_published_weights(folder, *published_, parameters_)) {
+    log_info("{}", note);
+  }
 }
 
 }  // namespace lockstep

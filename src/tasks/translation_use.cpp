@@ -90,7 +90,8 @@ std::string Translation::model_text() const {
 }
 
 std::unique_ptr<Translator> Translation::translator() const {
-  return std::make_unique<Translator>(*model_, *subword_, config_.decoding, use_numerics());
+  return std::make_unique<Translator>(*model_, Translator::Vocabulary{*tokenizer_, special_},
+                                      config_.decoding, use_numerics());
 }
 
 std::vector<std::string> Translation::translate(const std::vector<std::string>& lines) const {
@@ -105,14 +106,15 @@ std::vector<ScoredPair> Translation::score(const std::vector<std::string>& sourc
                                            const std::vector<std::string>& targets) const {
   std::vector<PairIds> pairs;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    pairs.push_back({subword_->encode(sources[i]), subword_->encode(targets.at(i))});
+    pairs.push_back(
+        {tokenizer_->encode_source(sources[i]), tokenizer_->encode_target(targets.at(i))});
   }
-  const auto scores = score_pairs(*model_, pairs, special_ids(*subword_), use_numerics());
+  const auto scores = score_pairs(*model_, pairs, special_, use_numerics());
   std::vector<ScoredPair> out;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     ScoredPair scored{{}, scores[i]};
-    for (int32_t id : pairs[i].target) scored.pieces.push_back(subword_->piece(id));
-    scored.pieces.push_back(subword_->piece(subword_->eos_id()));
+    for (int32_t id : pairs[i].target) scored.pieces.push_back(tokenizer_->piece(id));
+    scored.pieces.push_back(tokenizer_->piece(special_.eos));
     out.push_back(std::move(scored));
   }
   return out;

@@ -20,19 +20,39 @@ SpecialIds special_ids(const Subword& subword) {
           .unk = subword.unk_id()};
 }
 
-Translator::Translator(const Transformer& model, const Subword& subword,
+std::vector<int64_t> primer_of(const SpecialIds& special, const TransformerConfig& config) {
+  return DecodingStart{.primer = special.primer}.tokens(config);
+}
+
+std::vector<int32_t> source_prefix_of(const SpecialIds& special, const TransformerConfig& config) {
+  return config.starts_with_zero() ? std::vector<int32_t>{special.bos} : special.source_prefix;
+}
+
+Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
                        const DecodingConfig& config, const Numerics& numerics)
-    : model_(model), subword_(subword), config_(config), numerics_(numerics) {
+    : model_(model),
+      tokenizer_(vocabulary.tokenizer),
+      special_(vocabulary.special),
+      config_(config),
+      numerics_(numerics) {
+  config_.given_tokens = std::ssize(primer_of(special_, model.config()));
   const std::string trained = trained_precision(numerics);
   const std::string wanted = config.precision == "trained" ? trained : config.precision;
   if (model.device().is_cpu() && numerics.fused && numerics.plain == 0) {
-    packed_ = std::make_unique<PackedTransformer>(pack_transformer(model, weight_format(wanted)));
+    packed_ = std::make_unique<PackedTransformer>(
+        pack_transformer(model, weight_format(wanted), start()));
   } else if (wanted != trained) {
     throw ConfigError(
         "decoding.precision: {} decodes with lockstep's own kernels on the CPU only (run.device, "
         "run.fused, run.plain_operations); here expected {}, as trained",
         wanted, trained);
   }
+}
+
+DecodingStart Translator::start() const {
+  DecodingStart out{.primer = special_.primer};
+  if (special_.renormalizes) out.suppressed = excluded_ids(special_, false);
+  return out;
 }
 
 std::vector<std::vector<Hypothesis>> Translator::translate(const std::vector<std::string>& lines,
@@ -43,12 +63,12 @@ std::vector<std::vector<Hypothesis>> Translator::translate(const std::vector<std
 std::vector<std::vector<int32_t>> Translator::encode(const std::vector<std::string>& lines) const {
   std::vector<std::vector<int32_t>> sources;
   sources.reserve(lines.size());
+  const std::vector<int32_t> prefix = source_prefix_of(special_, model_.config());
   for (const std::string& line : lines) {
-    sources.push_back(subword_.encode(line));
+    std::vector<int32_t> ids = tokenizer_.encode_source(line);
     // The search appends </s>; empty sentences stay empty.
-    if (model_.config().starts_with_zero() && !sources.back().empty()) {
-      sources.back().insert(sources.back().begin(), subword_.bos_id());
-    }
+    if (!ids.empty()) ids.insert(ids.begin(), prefix.begin(), prefix.end());
+    sources.push_back(std::move(ids));
   }
   return sources;
 }
@@ -61,10 +81,9 @@ std::vector<std::vector<Hypothesis>> Translator::decode(
                       count, config_.beam_size);
   }
   torch::InferenceMode inference;
-  const SpecialIds special = special_ids(subword_);
-  const DecodingModel model = decoding_model(model_, numerics_, packed_.get());
-  if (!samples) return beam_search(model, sources, special, config_, count);
-  return sample_translations(model, sources, special, config_, config_.sampling, count);
+  const DecodingModel model = decoding_model(model_, numerics_, packed_.get(), start());
+  if (!samples) return beam_search(model, sources, special_, config_, count);
+  return sample_translations(model, sources, special_, config_, config_.sampling, count);
 }
 
 }  // namespace lockstep

@@ -40,6 +40,9 @@ class ModelFolderUse {
   // Loads the weights, after open() with that configuration. Throws DataError that names what is
   // missing or of another shape.
   virtual void load_folder(const fs::path& folder) = 0;
+  // Returns the names of files that such a folder may have and reading it may need, besides
+  // config.json and the weights.
+  virtual std::vector<std::string> companion_files() const { return {}; }
 };
 
 // The score of a given translation, piece by piece; </s> is the last piece.

@@ -25,11 +25,11 @@ struct PythonResult {
 
 // Runs Python with `arguments`, which the caller quotes for the shell where needed, and ends it
 // after a minute.
-inline PythonResult run_python(const std::string& arguments) {
+inline PythonResult run_python(const std::string& arguments, int seconds = 60) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
-  std::string command =
-      fmt::format("timeout 60 '{}' {} >'{}' 2>'{}'", LOCKSTEP_PYTHON, arguments, output, errors);
+  std::string command = fmt::format("timeout {} '{}' {} >'{}' 2>'{}'", seconds, LOCKSTEP_PYTHON,
+                                    arguments, output, errors);
   PythonResult result;
   result.status = std::system(command.c_str());
   result.output = read_file(output);
@@ -38,8 +38,10 @@ inline PythonResult run_python(const std::string& arguments) {
 }
 
 // Runs tests/parity/`script` in the same way.
-inline PythonResult run_parity_script(const std::string& script, const std::string& arguments) {
-  return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments));
+inline PythonResult run_parity_script(const std::string& script, const std::string& arguments,
+                                      int seconds = 60) {
+  return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments),
+                    seconds);
 }
 
 }  // namespace lockstep

@@ -287,17 +287,52 @@ fs::path Hub::model(const HubReference& reference) const {
   throw DataError("{}: has neither model.safetensors nor pytorch_model.bin", reference.text());
 }
 
-fs::path find_model(const std::string& source) {
-  if (const std::optional<HubReference> reference = hub_reference(source)) {
-    if (reference->dataset) throw ConfigError("{}: a data set; expected a model", source);
-    return Hub(HubSettings::from_environment()).model(*reference);
-  }
+namespace {
+
+fs::path existing_folder(const std::string& source) {
   if (fs::is_directory(source)) return source;
   DataError error("{}: there is no such folder", source);
   if (std::count(source.begin(), source.end(), '/') == 1) {
     error.set_advice("hf:" + source + " for a model of the Hugging Face hub");
   }
   throw error;
+}
+
+}  // namespace
+
+fs::path find_model(const std::string& source) {
+  if (const std::optional<HubReference> reference = hub_reference(source)) {
+    if (reference->dataset) throw ConfigError("{}: a data set; expected a model", source);
+    return Hub(HubSettings::from_environment()).model(*reference);
+  }
+  return existing_folder(source);
+}
+
+void fetch_companions(const std::string& source, const fs::path& folder,
+                      const std::vector<std::string>& names) {
+  const std::optional<HubReference> reference = hub_reference(source);
+  if (!reference) return;
+  const Hub hub(HubSettings::from_environment());
+  for (const std::string& name : names) {
+    hub.file({reference->repository, folder.filename().string()}, name);
+  }
+}
+
+fs::path find_model_files(const std::string& source, const std::vector<std::string>& names) {
+  std::optional<HubReference> reference = hub_reference(source);
+  if (!reference) return existing_folder(source);
+  const Hub hub(HubSettings::from_environment());
+  fs::path snapshot;
+  for (const std::string& name : names) {
+    const std::optional<fs::path> file = hub.file(*reference, name);
+    if (!file || !snapshot.empty()) continue;
+    snapshot = file->parent_path();
+    reference->revision = snapshot.filename().string();  // the branch may move meanwhile
+  }
+  if (snapshot.empty()) {
+    throw DataError("{}: has none of {}", source, join(names, ", "));
+  }
+  return snapshot;
 }
 
 }  // namespace lockstep

@@ -104,5 +104,13 @@ class Hub {
 // Returns the folder of a model: `source` itself, or the snapshot of hf:OWNER/NAME[@REVISION].
 // Throws DataError when there is no such folder, and ConfigError for a data set.
 fs::path find_model(const std::string& source);
+// Fetches more files of a model that find_model() found as `folder`, those that exist; does nothing
+// unless `source` is on the hub.
+void fetch_companions(const std::string& source, const fs::path& folder,
+                      const std::vector<std::string>& names);
+// Returns the folder of some files of a model, of which at least one exists: `source` itself, or
+// the snapshot of hf:OWNER/NAME[@REVISION], in which only these are fetched. Throws DataError when
+// there is no such folder or it has none of them.
+fs::path find_model_files(const std::string& source, const std::vector<std::string>& names);
 
 }  // namespace lockstep

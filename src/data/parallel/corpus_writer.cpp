@@ -1,6 +1,7 @@
 #include "data/parallel/corpus_writer.h"
 
 #include <algorithm>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -56,10 +57,56 @@ WordCounts count_all_words(const SplitPairs& train) {
   return counts;
 }
 
+// A vocabulary that has been written: how it encodes, and its files.
+struct CorpusVocabulary {
+  TokenFileInfo info;
+  PairEncoder encoder;
+  std::vector<std::string> files;
+  std::shared_ptr<const void> owner;  // of what the encoder refers to
+};
+
+CorpusVocabulary learn_vocabulary(const CorpusOptions& options, const SplitPairs& train) {
+  log_info("learning {} subwords on {} pairs", with_commas(options.subword.vocab_size),
+           with_commas(size_of(train)));
+  const WordCounts counts = count_all_words(train);
+  const std::string model = learn_subwords(options.subword, counts);
+  struct Words {
+    Subword subword;
+    WordEncoder encoder;
+    Words(const std::string& model, const WordCounts& counts)
+        : subword(Subword::from_bytes(model)), encoder(subword, counts) {}
+  };
+  const auto words = std::make_shared<const Words>(model, counts);
+  write_file(options.out / "subword.model", model);
+  write_file(options.out / "subword.vocab", words->subword.vocabulary_text());
+  return {{words->subword.vocab_size(), words->subword.sha256()},
+          pair_encoder(words->encoder),
+          {"subword.model", "subword.vocab"},
+          words};
+}
+
+// Copies the files of the vocabulary that the options name.
+CorpusVocabulary take_vocabulary(const CorpusOptions& options) {
+  const auto tokenizer =
+      std::make_shared<const TranslationTokenizer>(TranslationTokenizer::load(options.vocabulary));
+  CorpusVocabulary out{
+      {std::max(tokenizer->source_vocab_size(), tokenizer->vocab_size()), tokenizer->identity()},
+      pair_encoder(*tokenizer),
+      {},
+      tokenizer};
+  for (const auto& [name, contents] : tokenizer->files()) {
+    write_file(options.out / name, contents);
+    out.files.push_back(name);
+  }
+  log_info("the vocabulary of {}: {} pieces", options.vocabulary_name,
+           with_commas(out.info.vocab_size));
+  return out;
+}
+
 SplitRecord write_split(const CorpusOptions& options, const SplitPairs& split,
-                        const Subword& subword, const WordEncoder& encoder, DropCounts& dropped) {
+                        const CorpusVocabulary& vocabulary, DropCounts& dropped) {
   SplitWriter writer({options.out, split.name, options.source_language, options.target_language},
-                     subword);
+                     vocabulary.info);
   int64_t pairs = size_of(split);
   Progress progress("encoding " + split.name, "pairs", pairs);
   int64_t done = 0;
@@ -68,7 +115,8 @@ SplitRecord write_split(const CorpusOptions& options, const SplitPairs& split,
       [&](int64_t block) {
         EncodedPairs out;
         int64_t end = std::min(pairs, (block + 1) * kPairsInBlock);
-        for (int64_t i = block * kPairsInBlock; i < end; ++i) out.add(pair_of(split, i), encoder);
+        for (int64_t i = block * kPairsInBlock; i < end; ++i)
+          out.add(pair_of(split, i), vocabulary.encoder);
         return out;
       },
       [&](const EncodedPairs& encoded) {
@@ -138,18 +186,12 @@ void write_corpus(const CorpusOptions& options, const std::vector<SplitPairs>& s
     throw DataError("no sentence pair is left to train on, of {} that were read",
                     with_commas(manifest.pairs_read));
   }
-  log_info("learning {} subwords on {} pairs", with_commas(options.subword.vocab_size),
-           with_commas(static_cast<int64_t>(train.order.size())));
-  WordCounts counts = count_all_words(train);
-  std::string model = learn_subwords(options.subword, counts);
-  Subword subword = Subword::from_bytes(model);
-  write_file(options.out / "subword.model", model);
-  write_file(options.out / "subword.vocab", subword.vocabulary_text());
-  WordEncoder encoder(subword, counts);
-  manifest.vocab_size = subword.vocab_size();
-  std::vector<std::string> names{"subword.model", "subword.vocab"};
+  const CorpusVocabulary vocabulary =
+      options.vocabulary.empty() ? learn_vocabulary(options, train) : take_vocabulary(options);
+  manifest.vocab_size = vocabulary.info.vocab_size;
+  std::vector<std::string> names = vocabulary.files;
   for (const SplitPairs& split : splits) {
-    manifest.splits.push_back(write_split(options, split, subword, encoder, manifest.dropped));
+    manifest.splits.push_back(write_split(options, split, vocabulary, manifest.dropped));
     for (const std::string& ending :
          {std::string("tokens"), options.source_language, options.target_language}) {
       names.push_back(split.name + "." + ending);

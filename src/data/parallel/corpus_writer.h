@@ -23,6 +23,10 @@ struct CorpusOptions {
   CleaningRules cleaning;
   SplitRules split;
   SubwordConfig subword;
+  // A folder with the vocabulary of a published model (data/tokenize/published_vocabulary.h) or of
+  // an exported one; empty: one is learned. The name is the user's: hf:OWNER/NAME.
+  fs::path vocabulary;
+  std::string vocabulary_name;
 };
 
 // One split: the pairs `order` of `pairs`, in this order.
@@ -45,8 +49,9 @@ std::string describe_differences(const Manifest& there, const Manifest& here);
 // Removes the marker of an unfinished corpus and writes the manifest. This is the last step.
 void finish_corpus_folder(const fs::path& out, const Manifest& manifest);
 
-// Learns the subwords on the first split and writes all files, the manifest last. Fills the
-// remaining fields of `manifest`. REQUIRES: open_corpus_folder() was called before.
+// Learns the subwords on the first split, or takes those of options.vocabulary, and writes all
+// files, the manifest last. Fills the remaining fields of `manifest`. REQUIRES:
+// open_corpus_folder() was called before.
 void write_corpus(const CorpusOptions& options, const std::vector<SplitPairs>& splits,
                   Manifest& manifest);
 

@@ -16,6 +16,7 @@
 #include "data/parallel/debian_texts.h"
 #include "data/parallel/gettext_corpus.h"
 #include "data/parallel/translated_files.h"
+#include "data/tokenize/translation_tokenizer.h"
 
 namespace lockstep {
 
@@ -47,6 +48,10 @@ Manifest start_manifest(const std::string& command, const CorpusOptions& options
                     {"dev-size", std::to_string(options.split.dev)},
                     {"test-size", std::to_string(options.split.test)},
                     {"near-copy", fmt::format("{}", options.split.near_copy)}};
+  if (!options.vocabulary.empty()) {
+    out.parameters["vocab"] = options.vocabulary_name;
+    out.parameters["vocab-identity"] = TranslationTokenizer::load(options.vocabulary).identity();
+  }
   return out;
 }
 

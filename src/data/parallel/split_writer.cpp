@@ -4,11 +4,30 @@
 
 namespace lockstep {
 
-void EncodedPairs::add(PairView pair, const WordEncoder& encoder) {
+PairEncoder pair_encoder(const WordEncoder& both) {
+  auto encode = [&both](std::string_view line, std::vector<int32_t>& ids) {
+    both.encode(line, ids);
+  };
+  return {encode, encode};
+}
+
+PairEncoder pair_encoder(const TranslationTokenizer& tokenizer) {
+  auto append = [](const std::vector<int32_t>& more, std::vector<int32_t>& ids) {
+    ids.insert(ids.end(), more.begin(), more.end());
+  };
+  return {[&tokenizer, append](std::string_view line, std::vector<int32_t>& ids) {
+            append(tokenizer.encode_source(line), ids);
+          },
+          [&tokenizer, append](std::string_view line, std::vector<int32_t>& ids) {
+            append(tokenizer.encode_target(line), ids);
+          }};
+}
+
+void EncodedPairs::add(PairView pair, const PairEncoder& encoder) {
   std::size_t begin = ids.size();
-  encoder.encode(pair.source, ids);
+  encoder.source(pair.source, ids);
   std::size_t middle = ids.size();
-  encoder.encode(pair.target, ids);
+  encoder.target(pair.target, ids);
   if (middle == begin || ids.size() == middle) {
     ids.resize(begin);
     ++empty;
@@ -22,10 +41,10 @@ void EncodedPairs::add(PairView pair, const WordEncoder& encoder) {
   target_words += count_words(pair.target);
 }
 
-SplitWriter::SplitWriter(const Place& place, const Subword& subword)
+SplitWriter::SplitWriter(const Place& place, const TokenFileInfo& vocabulary)
     : source_(place.folder / (place.name + "." + place.source_language)),
       target_(place.folder / (place.name + "." + place.target_language)),
-      tokens_(place.folder / (place.name + ".tokens"), {subword.vocab_size(), subword.sha256()}) {
+      tokens_(place.folder / (place.name + ".tokens"), vocabulary) {
   record_.name = place.name;
 }
 

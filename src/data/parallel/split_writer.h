@@ -2,17 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "base/output_file.h"
 #include "data/manifest/manifest.h"
 #include "data/parallel/sentence_pairs.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "data/tokenize/word_encoder.h"
 #include "formats/token_file.h"
 
 namespace lockstep {
+
+// Appends the ids of a line of either side. Several threads may call it.
+struct PairEncoder {
+  std::function<void(std::string_view line, std::vector<int32_t>&ids)> source, target;
+};
+// These keep references.
+PairEncoder pair_encoder(const WordEncoder& both);
+PairEncoder pair_encoder(const TranslationTokenizer& tokenizer);
 
 // Some pairs in the form in which they are written. Any thread may make them.
 struct EncodedPairs {
@@ -22,7 +33,7 @@ struct EncodedPairs {
   int64_t source_words = 0, target_words = 0;
   int64_t empty = 0;  // dropped pairs: Unicode normalization left a side empty
 
-  void add(PairView pair, const WordEncoder& encoder);
+  void add(PairView pair, const PairEncoder& encoder);
 };
 
 // Writes NAME.tokens, NAME.SOURCE and NAME.TARGET. The files appear when finish() returns.
@@ -32,7 +43,7 @@ class SplitWriter {
     fs::path folder;
     std::string name, source_language, target_language;
   };
-  SplitWriter(const Place& place, const Subword& subword);
+  SplitWriter(const Place& place, const TokenFileInfo& vocabulary);
 
   void write(const EncodedPairs& pairs, DropCounts& dropped);
   SplitRecord finish();

@@ -268,9 +268,9 @@ class WmtPreparation {
   }
 
   void encode();
-  void encode_train(const Subword& subword, const WordEncoder& encoder);
+  void encode_train(const Subword& subword, const PairEncoder& encoder);
   void encode_held_out(const std::string& name, const SentencePairs& pairs,
-                       const WordEncoder& encoder, const Subword& subword);
+                       const PairEncoder& encoder, const Subword& subword);
   SplitWriter::Place place(const std::string& name) const {
     return {out_, name, options_.corpus.source_language, options_.corpus.target_language};
   }
@@ -292,7 +292,8 @@ void WmtPreparation::encode() {
   write_file(out_ / "subword.vocab", subword.vocabulary_text());
   manifest_.vocab_size = subword.vocab_size();
   {
-    WordEncoder encoder(subword, read_word_counts(work_ / "words" / "words.txt"));
+    const WordEncoder words(subword, read_word_counts(work_ / "words" / "words.txt"));
+    const PairEncoder encoder = pair_encoder(words);
     log_info("tokens: {:.1f} s for the table of words", seconds_since(start));
     encode_train(subword, encoder);
     encode_held_out("dev", dev, encoder, subword);
@@ -312,8 +313,8 @@ void WmtPreparation::encode() {
   log_info("tokens: done in {:.1f} s", seconds_since(start));
 }
 
-void WmtPreparation::encode_train(const Subword& subword, const WordEncoder& encoder) {
-  SplitWriter writer(place("train"), subword);
+void WmtPreparation::encode_train(const Subword& subword, const PairEncoder& encoder) {
+  SplitWriter writer(place("train"), {subword.vocab_size(), subword.sha256()});
   Progress progress("encoding train", "buckets", buckets());
   int64_t done = 0;
   ordered_parallel(
@@ -332,8 +333,8 @@ void WmtPreparation::encode_train(const Subword& subword, const WordEncoder& enc
 }
 
 void WmtPreparation::encode_held_out(const std::string& name, const SentencePairs& pairs,
-                                     const WordEncoder& encoder, const Subword& subword) {
-  SplitWriter writer(place(name), subword);
+                                     const PairEncoder& encoder, const Subword& subword) {
+  SplitWriter writer(place(name), {subword.vocab_size(), subword.sha256()});
   EncodedPairs encoded;
   for (int64_t i = 0; i < pairs.size(); ++i) encoded.add(pairs[i], encoder);
   writer.write(encoded, manifest_.dropped);

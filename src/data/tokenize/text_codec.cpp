@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/tokenize/bert_tokenizer.h"
 #include "data/tokenize/subword.h"
+#include "data/tokenize/translation_tokenizer.h"
 
 namespace lockstep {
 
@@ -191,6 +192,43 @@ class WordPieceCodec : public TextCodec {
   CodecOptions options_;
 };
 
+// The vocabulary of a published translation model: encodes sources, or targets, decodes targets.
+class PublishedCodec : public TextCodec {
+ public:
+  PublishedCodec(TranslationTokenizer tokenizer, const CodecOptions& options)
+      : tokenizer_(std::move(tokenizer)), options_(options) {
+    if (options.pairs || options.type_ids || options.cased || !options.special ||
+        options.max_length != 0 || options.start) {
+      throw ConfigError(
+          "--pairs, --type-ids, --cased, --no-special, --max-length and --bos are not for the "
+          "vocabulary of a translation model");
+    }
+  }
+
+  void encode(const TextLine& line, std::string& out) const override {
+    check_utf8(line);
+    std::vector<int32_t> ids =
+        options_.target ? tokenizer_.encode_target(line.text) : tokenizer_.encode_source(line.text);
+    if (options_.end) ids.push_back(tokenizer_.special().eos);
+    if (!options_.pieces) return append_ids(ids, out);
+    append_joined(ids, out, [&](int32_t id) {
+      out += options_.target ? tokenizer_.piece(id) : tokenizer_.source_piece(id);
+    });
+  }
+
+  void decode(const TextLine& line, std::string& out) const override {
+    check_utf8(line);
+    if (options_.pieces) {
+      throw ConfigError("--decode: expects ids for the vocabulary of a translation model (--ids)");
+    }
+    out += tokenizer_.decode(read_ids(line, tokenizer_.vocab_size()));
+  }
+
+ private:
+  TranslationTokenizer tokenizer_;
+  CodecOptions options_;
+};
+
 // Returns the model file of a prepared corpus, a run, an exported model or a BERT.
 fs::path model_in(const fs::path& folder) {
   for (const char* name : {"subword.model", kExportedSubword, "vocab.txt", "tokenizer.json"}) {
@@ -212,6 +250,10 @@ bool is_vocabulary(std::string_view content) {
 }  // namespace
 
 std::unique_ptr<TextCodec> load_text_codec(const fs::path& model, const CodecOptions& options) {
+  if (fs::is_directory(model) && TranslationTokenizer::is_published(model)) {
+    return std::make_unique<PublishedCodec>(TranslationTokenizer::load(model), options);
+  }
+  if (options.target) throw ConfigError("--target: both sides have one vocabulary here");
   fs::path file = model;
   if (fs::is_directory(model)) file = model_in(model);
   std::string content = read_file(file);

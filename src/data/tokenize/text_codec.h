@@ -13,6 +13,7 @@ namespace lockstep {
 
 struct CodecOptions {
   bool pieces = false;  // lines of pieces instead of ids
+  bool target = false;  // encode lines as targets: published translation models only
   // SentencePiece only.
   bool start = false, end = false;  // add <s>, add </s>
   // WordPiece only.
@@ -41,10 +42,11 @@ class TextCodec {
   virtual void decode(const TextLine& line, std::string& out) const = 0;
 };
 
-// `model` is a SentencePiece .model, the vocab.txt or tokenizer.json of a BERT, or a folder with
-// subword.model (a prepared corpus, a run), source.spm (an exported model), vocab.txt or
-// tokenizer.json. A tokenizer_config.json beside vocab.txt says whether the model is cased. Throws
-// DataError for anything else and ConfigError for options that this kind of model does not have.
+// `model` is a folder with the vocabulary of a published translation model, a SentencePiece .model,
+// the vocab.txt or tokenizer.json of a BERT, or a folder with subword.model (a prepared corpus, a
+// run), source.spm (an exported model), vocab.txt or tokenizer.json. A tokenizer_config.json beside
+// vocab.txt says whether the model is cased. Throws DataError for anything else and ConfigError for
+// options that this kind of model does not have.
 std::unique_ptr<TextCodec> load_text_codec(const fs::path& model, const CodecOptions& options);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "base/statistics.h"
 #include "base/text.h"
 #include "config/source.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "formats/tensor_file.h"
 #include "formats/token_file.h"
 #include "report/run/read_json.h"
@@ -124,11 +125,20 @@ LengthFacts lengths_of(const std::string& name, std::vector<double> lengths) {
   return out;
 }
 
+// Returns the id of <unk> in a prepared corpus, of our own vocabulary (docs/translation.md) or of a
+// published model's.
+int32_t unknown_id(const fs::path& corpus) {
+  constexpr int32_t kOwnUnknown = 3;  // <pad>, </s>, <s>, <unk>
+  return TranslationTokenizer::is_published(corpus)
+             ? TranslationTokenizer::load(corpus).special().unk
+             : kOwnUnknown;
+}
+
 // Adds the lengths of all pairs, and the ids of the first ones in a file that `prepare` shuffled.
 void add_tokens(const fs::path& path, DataFacts& out) {
   constexpr int64_t kMostRead = 200'000;
-  constexpr int32_t kUnknown = 3;  // docs/translation.md: <pad>, </s>, <s>, <unk>
   const TokenFile file(path);
+  const int32_t unknown = unknown_id(path.parent_path());
   std::vector<double> source, target;
   for (int64_t i = 0; i < file.pairs(); ++i) {
     source.push_back(file.source_length(i));
@@ -143,7 +153,7 @@ void add_tokens(const fs::path& path, DataFacts& out) {
     for (const auto& ids : {file.source(i), file.target(i)}) {
       for (int32_t id : ids) {
         seen[static_cast<std::size_t>(id)] = 1;
-        vocabulary.unknown += id == kUnknown ? 1 : 0;
+        vocabulary.unknown += id == unknown ? 1 : 0;
         vocabulary.tokens += 1;
       }
     }

@@ -37,11 +37,13 @@ std::string task_of(const fs::path& folder) {
 
 // Configures a model that `lockstep export` or others wrote. Its config.json gives architecture,
 // number format and use (decoding, image preprocessing); key=value `words` override it.
-RunConfig exported_config(const fs::path& folder, const std::vector<std::string>& words) {
+RunConfig exported_config(const std::string& given, const fs::path& folder,
+                          const std::vector<std::string>& words) {
   const std::string name = (folder / "config.json").string(), task = task_of(folder);
   ConfigSource source = ConfigSource::from_text("", name);
   source.set("task.name", task, name);
   const std::unique_ptr<Task> closed = tasks().get(task)();
+  fetch_companions(given, folder, closed->model_folders()->companion_files());
   for (const auto& [key, value] : closed->model_folders()->folder_settings(folder)) {
     source.set(key, value, name);
   }
@@ -54,7 +56,8 @@ RunConfig exported_config(const fs::path& folder, const std::vector<std::string>
 SavedRun open_saved_run(const fs::path& given, const SavedRunOptions& options) {
   const fs::path folder = hub_reference(given.string()) ? find_model(given.string()) : given;
   if (fs::exists(folder / "config.json")) {
-    SavedRun saved{.config = exported_config(folder, options.words), .checkpoint = folder};
+    SavedRun saved{.config = exported_config(given.string(), folder, options.words),
+                   .checkpoint = folder};
     saved.config.task->open(context_of(saved.config, folder, options));
     saved.config.task->model_folders()->load_folder(folder);
     log_info("{}", folder.string());

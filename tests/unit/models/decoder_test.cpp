@@ -73,12 +73,22 @@ TEST_P(DecoderTest, EqualsForwardOnThePrefixAtEveryStep) {
 }
 
 TEST_P(DecoderTest, EqualsForwardInEveryVariant) {
-  for (const char* variant : {"post", "gelu", "no bias", "halves", "zero"}) {
+  for (const char* variant : {"post", "gelu", "silu", "no bias", "halves", "zero", "published"}) {
     SCOPED_TRACE(variant);
     const std::string name = variant;
     TransformerConfig config = TinyTransformer::tiny_config();
     if (name == "post") config.norm = "post";
     if (name == "gelu") config.activation = "gelu";
+    if (name == "silu") config.activation = "silu";
+    if (name == "published") {
+      config.positions = "paper_halves";
+      config.variant = {.scale_embedding = false,
+                        .own_source_table = true,
+                        .own_output_table = true,
+                        .output_bias = true,
+                        .first_position = 2,
+                        .source_pieces = 23};
+    }
     if (name == "halves") config.positions = "halves";
     if (name == "zero") config.start = "zero";
     config.attention_bias = name != "no bias";

@@ -51,6 +51,31 @@ TEST(LabelSmoothing, IsPlainByDefaultAndNothingWithoutSmoothing) {
   EXPECT_EQ(label_smoothing(0, 40, {true, true}).entropy, 0);
 }
 
+// With a bias both ways give what libtorch gives, and the bias changes the gradients.
+TEST(CrossEntropy, TakesAConstantBiasOfTheLogits) {
+  const int64_t vocabulary = 257, rows = 90;
+  TestParameters p({{vocabulary, 16}});
+  const torch::Tensor hidden = random_tensor({rows, 16}, 1), bias = random_tensor({vocabulary}, 2);
+  const torch::Tensor targets = some_targets(rows, vocabulary);
+  torch::Tensor table = p[0]->value.detach().clone().set_requires_grad(true);
+  torch::Tensor input = hidden.clone().set_requires_grad(true);
+  const torch::Tensor want = torch::nn::functional::cross_entropy(
+      at::linear(input, table) + bias, targets,
+      torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum).label_smoothing(0.1));
+  want.backward();
+  for (bool fused : {true, false}) {
+    p.all.gradients().fill_(0);
+    torch::Tensor leaf = hidden.clone().set_requires_grad(true);
+    const CrossEntropyResult got =
+        smoothed_cross_entropy(leaf, {*p[0], bias}, targets, 0.1, {at::kFloat, fused});
+    got.loss.backward();
+    EXPECT_NEAR(got.loss.item<double>(), want.item<double>(), 1e-5 * want.item<double>()) << fused;
+    // fp32, sums of up to 257 terms in another order.
+    EXPECT_LT((leaf.grad() - input.grad()).abs().max().item<double>(), 2e-5) << fused;
+    EXPECT_LT((p[0]->value.grad() - table.grad()).abs().max().item<double>(), 2e-4) << fused;
+  }
+}
+
 TEST(CrossEntropy, FusedEqualsPlain) {
   for (int64_t vocabulary : {3, 17, 257, 1000}) {
     for (double smoothing : {0.0, 0.1}) {

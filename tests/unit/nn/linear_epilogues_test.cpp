@@ -65,6 +65,22 @@ TEST(LinearGelu, FusedEqualsPlain) {
   }
 }
 
+TEST(LinearSilu, FusedEqualsPlain) {
+  for (double p : {0.0, 0.3}) {
+    for (int64_t width : {3, 257}) {
+      for (at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        Block block(20, width);
+        const Dropout dropout = test_dropout(p, 70);
+        Operation operation = [&](const std::vector<torch::Tensor>& in, const Numerics& numerics) {
+          return linear_silu(in[0], block.layer, dropout, numerics);
+        };
+        expect_fused_equals_plain(operation, {random_tensor({70, 20}, 1, compute)}, &block.p,
+                                  compute, {2e-5, 3e-2});
+      }
+    }
+  }
+}
+
 TEST(LinearGelu, GivesTheSameWithoutGradients) {
   Block block(20, 257);
   const Dropout dropout = test_dropout(0.1, 70);

@@ -95,6 +95,7 @@ bool slow_done(const BeamOptions& options, const std::vector<Entry>& finished, s
   const bool all = finished.size() == static_cast<std::size_t>(options.beam_size);
   const double nth = finished[n - 1].first, worst = finished.back().first;
   if (options.stop == "t2t") return worst >= bound;
+  if (options.stop == "full") return all;
   if (options.stop == "first") return nth >= now || nth >= bound;
   if (options.stop == "bound") return nth >= bound;
   return nth >= bound || (all && worst >= now);
@@ -211,7 +212,7 @@ TEST_P(BeamSearch, EqualsAPlainBeamSearchWithoutACache) {
 TEST_P(BeamSearch, StopsByEveryRuleAsAPlainSearchAndGivesTheNBest) {
   const std::vector<Ids> sources = random_sentences({3, 6, 1, 4}, 13);
   const Small net(13, 4);
-  for (const char* stop : {"all_beams", "first", "bound", "t2t"}) {
+  for (const char* stop : {"all_beams", "first", "bound", "t2t", "full"}) {
     for (int64_t n : {1, 3}) {
       BeamOptions options;
       options.stop = stop;

@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr SpecialIds kSpecial{0, 1, 2, 3};
+const SpecialIds kSpecial{0, 1, 2, 3};
 
 TEST(SampleToken, FollowsTheDistribution) {
   const std::vector<float> logits{9, 1, 0, 9, 2, -1, 1.5};

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr SpecialIds kScoredSpecial{0, 1, 2, 3};
+const SpecialIds kScoredSpecial{0, 1, 2, 3};
 
 // Pairs of several lengths, one with an empty target; enough for more than one batch of scoring.
 std::vector<PairIds> some_pairs() {
