@@ -293,7 +293,7 @@ struct SumKernels {
 };
 
 struct Kernels {
-  const char* isa;  // "generic", "avx2", "avx512", "avx512_dot" or "amx"
+  const char* isa;  // "generic", "avx2", "avx512", "avx512_dot", "amx" or "neon_dot"
   TypedKernels<float> fp32;
   TypedKernels<Bf16> bf16;
   TypedKernels<Fp16> fp16;
@@ -338,8 +338,8 @@ inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
 }
 
 // Returns the best table this CPU can run, or the one named by the environment variable
-// LOCKSTEP_ISA (generic, avx2, avx512, avx512_dot or amx). Throws ConfigError when that name is
-// unknown or this CPU cannot run it.
+// LOCKSTEP_ISA (generic, avx2, avx512, avx512_dot, amx or neon_dot). Throws ConfigError when that
+// is unknown or this CPU cannot run it.
 const Kernels& kernels();
 
 // For tests: kernels_for returns the table of `isa`, or null when this CPU cannot run it;
