@@ -84,5 +84,27 @@ TEST(CatalogueText, KnowsAcceleratorsByTheirMoving) {
   EXPECT_FALSE(uses_accelerators(catalogue({})));
 }
 
+TEST(CatalogueText, KnowsAmpersandsByTheirMoving) {
+  EXPECT_TRUE(uses_ampersands(catalogue({{"&Save", "&Speichern"}, {"&Page", "S&eite"}})));
+  EXPECT_FALSE(uses_ampersands(catalogue({{"AT&T", "AT&T"}, {"a &lt; b", "b &lt; a"}})));
+}
+
+TEST(CatalogueText, LosesAmpersandsButNotThoseOfTexts) {
+  auto dropped = [](const std::string& source, const std::string& target) {
+    MessagePair pair{source, target};
+    return drop_ampersands(pair) ? pair.source + "|" + pair.target : "unclear";
+  };
+  EXPECT_EQ(dropped("&Save as...", "Speichern &unter ..."), "Save as...|Speichern unter ...");
+  EXPECT_EQ(dropped("Cut && &paste", "A &amp; &b"), "Cut && paste|A &amp; b");
+  EXPECT_EQ(dropped("this & that", "dies & das"), "this & that|dies & das");
+  EXPECT_EQ(dropped("&A and &B", "&A"), "unclear");
+}
+
+TEST(CatalogueText, KnowsTheNamesOfTranslators) {
+  EXPECT_TRUE(names_translators("translator-credits"));
+  EXPECT_TRUE(names_translators("Your names"));
+  EXPECT_FALSE(names_translators("Your names are too long"));
+}
+
 }  // namespace
 }  // namespace lockstep
