@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tasks/translator.h"
+
 namespace lockstep {
 namespace {
 
