@@ -34,8 +34,10 @@ inline Activation gelu(float x) {
 }
 
 inline Activation silu(float x) {
-  const float share = 1.0f / (1.0f + exponential(-x));
-  return {x * share, share * (1.0f + x * (1.0f - share))};
+  const float power = exponential(-x);
+  const float share = 1.0f / (1.0f + power);
+  const float rest = power * share;  // 1 - share, without the digits that the difference loses
+  return {x * share, share * (1.0f + x * rest)};
 }
 
 // Works in blocks through fp32 buffers: when one loop mixes 16-bit numbers and fp32 arithmetic, GCC

@@ -197,7 +197,7 @@ TEST_F(Sweeps, TheShippedExperimentsExpand) {
     EXPECT_GE(expand_sweep(c).size(), 6u);
     ++read;
   }
-  EXPECT_EQ(read, 3);
+  EXPECT_EQ(read, 6);
 }
 
 TEST_F(Sweeps, WhatWasRunWithOtherValuesIsNotMixed) {
