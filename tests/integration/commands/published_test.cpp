@@ -65,7 +65,8 @@ TEST_F(PublishedCommands, TrainFromAFolderAndGoBack) {
   EXPECT_NE(trained.errors.find("a marian of 2+1 layers and width 32"), std::string::npos)
       << trained.errors;
   const auto steps = metrics_of(path() / "run", "step");
-  EXPECT_LT(steps.back().at("loss").get<double>(), 0.95 * steps.front().at("loss").get<double>());
+  EXPECT_LT(steps.back().at("train/loss").get<double>(),
+            0.95 * steps.front().at("train/loss").get<double>());
 
   fs::rename(model(), path() / "gone");  // a run has all that it needs
   good(train("--resume training.steps=24"));
