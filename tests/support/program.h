@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,13 @@ inline ProgramResult run_lockstep(const std::string& arguments, const std::strin
   return run_program(LOCKSTEP_PROGRAM, arguments, before, seconds);
 }
 
-// Returns the lines of metrics.jsonl of one kind: "step", "evaluation", ...
+// Returns the lines of metrics.jsonl of one kind: "step", "evaluation", ... A last line that is
+// being written has no end yet and is left out.
 inline std::vector<nlohmann::json> metrics_of(const fs::path& run, const std::string& event) {
   std::vector<nlohmann::json> out;
-  for (const std::string& line : read_lines(run / "metrics.jsonl")) {
+  const std::string text = read_file(run / "metrics.jsonl");
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  for (std::string line; std::getline(lines, line);) {
     nlohmann::json json = nlohmann::json::parse(line);
     if (json.at("event") == event) out.push_back(json);
   }

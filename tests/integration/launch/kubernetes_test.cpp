@@ -49,17 +49,20 @@ class Kubernetes : public TinyRuns {
   }
   void TearDown() override { hosts_.reset(); }
 
-  // Starts the container of a pod again while it fails, as restartPolicy: OnFailure does.
-  std::unique_ptr<HostProgram> start_pod(int index) {
+  // Starts the container of a pod again while it fails, as restartPolicy: OnFailure does. The steps
+  // are in a file of the pod, which the container waits for.
+  std::unique_ptr<HostProgram> start_pod(int index, int64_t steps) {
     std::vector<std::string> variables = {
         fmt::format("RANK={}", index), "OMP_NUM_THREADS=1",
         "PATH=" + fs::path(LOCKSTEP_PROGRAM).parent_path().string() + ":/usr/bin:/bin"};
     for (const auto& [name, value] : container_.environment)
       variables.push_back(name + "=" + value);
     const std::string shell = fmt::format(
-        "mkdir -p /config /runs; cp {}/tiny.toml /config/nmt.toml; until '{}' training.steps=1500 "
-        "checkpoint.every=50; do sleep 1; done",
-        folder_->path().string(), join(container_.words, "' '"));
+        "mkdir -p /config /runs; cp {}/tiny.toml /config/nmt.toml; echo {} >/config/steps; until "
+        "'{}' "
+        "training.steps=$(cat /config/steps) checkpoint.every=50; do sleep 1; "
+        "until [ -s /config/steps ]; do sleep 0.1; done; done",
+        folder_->path().string(), steps, join(container_.words, "' '"));
     return hosts_->start(pod(index), {"/bin/sh", "-c", shell}, variables);
   }
   static std::string pod(int index) { return fmt::format("nmt-{}", index); }
@@ -85,22 +88,26 @@ class Kubernetes : public TinyRuns {
 };
 
 TEST_F(Kubernetes, PodsStartInAnyOrderAndOneIsStartedAgain) {
-  auto second = start_pod(1);
+  const int64_t endless = 1000000;  // pods are lost before the last step, however fast steps are
+  auto second = start_pod(1, endless);
   std::this_thread::sleep_for(2s);  // its peer's name is not known yet
-  auto first = start_pod(0);
+  auto first = start_pod(0, endless);
   publish();
   wait_for_checkpoint(0, 50);
   hosts_->run(pod(1), "pkill -9 -f '[l]ockstep train'");  // its container, which starts at once
   wait_for_checkpoint(0, 500);
+  hosts_->run(pod(0), "rm /config/steps");
   hosts_->power_off(pod(1));  // its node; another pod takes its place later
   ASSERT_GE(first->wait_for("no sign of life", 60s), 0) << first->output();
+  const int64_t last = metrics_of(run_of(0), "step").back().at("step").get<int64_t>() + 200;
+  hosts_->run(pod(0), fmt::format("echo {} >/config/steps", last));
   hosts_->power_on(pod(1));
-  second = start_pod(1);
+  second = start_pod(1, last);
   ASSERT_EQ(first->wait(120s), 0) << first->output() << second->output();
   ASSERT_EQ(second->wait(30s), 0) << second->output();
   EXPECT_EQ(metrics_of(run_of(0), "resume").size(), 2u) << first->output();
-  EXPECT_EQ(metrics_of(run_of(0), "step").back().at("step"), 1500);
-  EXPECT_TRUE(fs::exists(run_of(1) / "checkpoints/step_1500/DONE"));
+  EXPECT_EQ(metrics_of(run_of(0), "step").back().at("step"), last);
+  EXPECT_TRUE(fs::exists(run_of(1) / fmt::format("checkpoints/step_{}/DONE", last)));
 }
 
 }  // namespace
