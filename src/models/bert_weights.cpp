@@ -226,16 +226,11 @@ class BertReader {
       }
       if (!name.starts_with("classifier.")) unused.push_back(name);
     }
-    if (unused.empty()) return;
-    read_.notes.push_back(fmt::format("{} tensor{} of no use here: {}{}", unused.size(),
-                                      unused.size() == 1 ? "" : "s", unused.front(),
-                                      unused.size() == 1 ? "" : ", ..."));
+    note_unused_tensors(unused, read_.notes);
   }
 
   [[noreturn]] void refuse(const std::string& difference) const {
-    DataError error("{}: the weights of another network: {}", files_.path().string(), difference);
-    error.set_advice("the config.json that belongs to these weights");
-    throw error;
+    refuse_weights(files_.path(), difference);
   }
 
   const WeightFiles& files_;

@@ -133,16 +133,11 @@ class PublishedReader {
       if (inside) refuse(fmt::format("{} has no place in this network", entry.name));
       if (entry.name.find("embed_positions") == std::string::npos) unused.push_back(entry.name);
     }
-    if (unused.empty()) return;
-    notes_.push_back(fmt::format("{} tensor{} of no use here: {}{}", unused.size(),
-                                 unused.size() == 1 ? "" : "s", unused.front(),
-                                 unused.size() == 1 ? "" : ", ..."));
+    note_unused_tensors(unused, notes_);
   }
 
   [[noreturn]] void refuse(const std::string& difference) const {
-    DataError error("{}: the weights of another network: {}", files_.path().string(), difference);
-    error.set_advice("the config.json that belongs to these weights");
-    throw error;
+    refuse_weights(files_.path(), difference);
   }
 
   const WeightFiles& files_;

@@ -47,6 +47,19 @@ Tensor as_fp32(const fs::path& file, const TensorEntry& entry) {
   return out.to(at::kFloat);
 }
 
+void refuse_weights(const fs::path& file, const std::string& difference) {
+  DataError error("{}: the weights of another network: {}", file.string(), difference);
+  error.set_advice("the config.json that belongs to these weights");
+  throw error;
+}
+
+void note_unused_tensors(const std::vector<std::string>& names, std::vector<std::string>& notes) {
+  if (names.empty()) return;
+  const bool one = names.size() == 1;
+  notes.push_back(fmt::format("{} tensor{} of no use here: {}{}", names.size(), one ? "" : "s",
+                              names.front(), one ? "" : ", ..."));
+}
+
 void WeightWriter::add(const std::string& name, const Tensor& value,
                        const std::vector<int64_t>& shape) {
   const Tensor whole = value.cpu().contiguous().view(shape);

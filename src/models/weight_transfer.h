@@ -37,6 +37,13 @@ std::string shape_text(const std::vector<int64_t>& shape);  // "[768, 3072]"
 // F16, BF16, F64.
 torch::Tensor as_fp32(const fs::path& file, const TensorEntry& entry);
 
+// Throws DataError: the tensors of `file` are not those of the network that reads them.
+[[noreturn]] void refuse_weights(const fs::path& file, const std::string& difference);
+
+// Adds what is told of tensors that were not read, named in the order of their file, to `notes`: "3
+// tensors of no use here: cls.bias, ...". Of none nothing is told.
+void note_unused_tensors(const std::vector<std::string>& names, std::vector<std::string>& notes);
+
 // Collects tensors and writes them to a file.
 class WeightWriter {
  public:
