@@ -3,7 +3,8 @@
 # data/. What a line says of its folder:
 # TORCH: its files may include torch and use the precompiled header.
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
-# WAITS: it waits for hosts, files and people rather than computing, so it is compiled at -O1.
+# WAITS: it waits - for kernels, libraries, hosts, files, people - rather than computing, so it is compiled
+# at -O1, in two thirds of the time.
 # ISA: files named *_isa.cpp are compiled once per instruction set (kernels/kernel_table.h); of the set
 # avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
 # belong to the set amx, the rest of which is avx512_dot, and to no other.
@@ -40,7 +41,7 @@ function(lockstep_folder name)
     target_precompile_headers(${target} REUSE_FROM lockstep_torch)
   endif()
   if(arg_UNITY)
-    lockstep_unity(${target} 6)
+    lockstep_unity(${target} 12)
   endif()
   if(arg_WAITS)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -19,8 +19,8 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr std::size_t kFlushBytes = 64 * 1024;
-constexpr std::string_view kVersion = "brain.Event:2";
+constexpr std::size_t kEventFlushBytes = 64 * 1024;
+constexpr std::string_view kEventVersion = "brain.Event:2";
 
 // Returns the bytes of a fixed-width number.
 template <typename Value>
@@ -75,7 +75,7 @@ EventWriter::EventWriter(const fs::path& folder) {
   std::string first;
   pbf_writer event(first);
   put_event_header(seconds_since_epoch(), 0, event);
-  event.add_bytes(detail::kEventVersion, kVersion);
+  event.add_bytes(detail::kEventVersion, kEventVersion);
   record(first);
   try {
     flush();
@@ -191,7 +191,7 @@ void EventWriter::record(std::string_view message) {
   pending_ += length + raw(masked_crc32c(length));
   pending_ += message;
   pending_ += raw(masked_crc32c(message));
-  if (pending_.size() >= kFlushBytes) flush();
+  if (pending_.size() >= kEventFlushBytes) flush();
 }
 
 void EventWriter::flush() {

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "image shards are litt
 
 constexpr std::string_view kIndexMagic = "LSIMGIDX", kShardMagic = "LSIMAGES";
 constexpr std::string_view kSumsMagic = "LSIMGSUM";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kIndexVersion = 1;
 
 struct IndexHeader {
   char magic[8];
@@ -45,9 +45,9 @@ Header checked_header(const fs::path& path, std::span<const std::byte> bytes,
     throw DataError("{}: it does not start with \"{}\": not made by `lockstep prepare images`",
                     path.string(), magic);
   }
-  if (header.version != kVersion) {
+  if (header.version != kIndexVersion) {
     throw DataError("{}: format version {}, this program reads version {}; prepare it again",
-                    path.string(), header.version, kVersion);
+                    path.string(), header.version, kIndexVersion);
   }
   return header;
 }
@@ -62,7 +62,8 @@ void write_image_index(const fs::path& path, std::span<const ImageRecord> record
   if (names.size() > std::numeric_limits<uint32_t>::max()) {
     throw std::invalid_argument("names of images take more than 4 GiB");
   }
-  IndexHeader header{.version = kVersion, .records = records.size(), .name_bytes = names.size()};
+  IndexHeader header{
+      .version = kIndexVersion, .records = records.size(), .name_bytes = names.size()};
   std::memcpy(header.magic, kIndexMagic.data(), sizeof header.magic);
   file.write(&header, sizeof header);
   uint32_t begin = 0;
@@ -83,7 +84,7 @@ ImageSum sum_of_image(std::span<const std::byte> file) {
 
 void write_image_sums(const fs::path& path, std::span<const ImageRecord> records) {
   OutputFile file(path);
-  ShardHeader header{.version = kVersion};
+  ShardHeader header{.version = kIndexVersion};
   std::memcpy(header.magic, kSumsMagic.data(), sizeof header.magic);
   file.write(&header, sizeof header);
   for (const ImageRecord& record : records) file.write(record.sum.data(), kSumBytes);
@@ -106,7 +107,7 @@ bool ImageSums::matches(int64_t i, std::span<const std::byte> bytes) const {
 }
 
 ImageShardWriter::ImageShardWriter(const fs::path& path) : file_(path) {
-  ShardHeader header{.version = kVersion};
+  ShardHeader header{.version = kIndexVersion};
   std::memcpy(header.magic, kShardMagic.data(), sizeof header.magic);
   write(&header, sizeof header);
 }

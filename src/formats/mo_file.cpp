@@ -12,18 +12,18 @@ namespace lockstep {
 
 namespace {
 
-constexpr uint32_t kMagic = 0x950412de;
+constexpr uint32_t kMoMagic = 0x950412de;
 constexpr char kContextEnd = '\x04';
 
 // Reads words and strings of the file and checks each against the file's size first.
-class Reader {
+class MoReader {
  public:
-  Reader(std::span<const std::byte> bytes, const std::string& name) : name_(name), bytes_(bytes) {
+  MoReader(std::span<const std::byte> bytes, const std::string& name) : name_(name), bytes_(bytes) {
     uint32_t magic = word(0);
-    swapped_ = magic == __builtin_bswap32(kMagic);
-    if (magic != kMagic && !swapped_) {
+    swapped_ = magic == __builtin_bswap32(kMoMagic);
+    if (magic != kMoMagic && !swapped_) {
       throw DataError("{}: not a gettext catalogue: it starts with {:08x}, expected {:08x}", name_,
-                      magic, kMagic);
+                      magic, kMoMagic);
     }
   }
 
@@ -108,7 +108,7 @@ MoFile read_mo_file(const fs::path& path) {
 }
 
 MoFile parse_mo_file(std::span<const std::byte> bytes, const std::string& name) {
-  Reader reader(bytes, name);
+  MoReader reader(bytes, name);
   uint32_t revision = reader.word(4);
   // Minor revision 1 adds system-dependent strings. The tables that are read here stay the same.
   if (revision >> 16 > 1) {

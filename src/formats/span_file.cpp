@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kSpanVersion = 1;
 constexpr std::size_t kSpanNumbers = 6;  // row, name, step, begin, length, bytes
 constexpr double kNanoseconds = 1e9;
 
@@ -54,16 +54,16 @@ void append_rank(const RankSpans& rank, std::string& out) {
 }
 
 // Reads the JSON; errors give the place of the mistake.
-class Reader {
+class SpanReader {
  public:
-  Reader(const fs::path& path, const Json& root) : path_(path), root_(root) {}
+  SpanReader(const fs::path& path, const Json& root) : path_(path), root_(root) {}
 
   SpanFile content() const {
     if (!root_.is_object()) fail("", "expected an object");
     const auto version = whole(root_, "version", "");
-    if (version != kVersion) {
+    if (version != kSpanVersion) {
       throw DataError("{}: spans of version {}, this program reads version {}", path_.string(),
-                      version, kVersion);
+                      version, kSpanVersion);
     }
     SpanFile out;
     out.first_step = whole(root_, "first_step", "");
@@ -177,8 +177,8 @@ void write_span_file(const fs::path& path, const SpanFile& content) {
   std::error_code failed;
   if (!folder.empty()) fs::create_directories(folder, failed);
   if (failed) throw MachineError("{}: cannot be created: {}", folder.string(), failed.message());
-  std::string out = fmt::format(R"({{"version": {}, "first_step": {}, "last_step": {},)", kVersion,
-                                content.first_step, content.last_step);
+  std::string out = fmt::format(R"({{"version": {}, "first_step": {}, "last_step": {},)",
+                                kSpanVersion, content.first_step, content.last_step);
   out += "\n\"ranks\": [";
   for (std::size_t r = 0; r < content.ranks.size(); ++r) {
     out += r == 0 ? "\n" : ",\n";
@@ -195,7 +195,7 @@ SpanFile read_span_file(const fs::path& path) {
   } catch (const Json::parse_error& wrong) {
     throw DataError("{}: not JSON: {}", path.string(), wrong.what());
   }
-  return Reader(path, root).content();
+  return SpanReader(path, root).content();
 }
 
 std::vector<fs::path> span_files(const fs::path& run) {

@@ -27,19 +27,19 @@ static_assert(std::is_trivially_copyable_v<RankTimes> &&
                   sizeof(RankTimes) == kRankTimesFields * sizeof(float),
               "a rank's times are copied as they lie in memory");
 
-constexpr std::string_view kMagic = "LSTIMING";
-constexpr uint32_t kVersion = 1;
+constexpr std::string_view kTimesMagic = "LSTIMING";
+constexpr uint32_t kTimesVersion = 1;
 constexpr uint32_t kMostRanks = 1 << 20;
-constexpr std::size_t kFlushBytes = 64 * 1024;
+constexpr std::size_t kTimesFlushBytes = 64 * 1024;
 constexpr std::size_t kStepHead = sizeof(int64_t) + sizeof(double);
 
 // The first 16 bytes of the file, docs/formats.md#step-times.
-struct Header {
+struct TimesHeader {
   char magic[8];
   uint32_t version;
   uint32_t ranks;
 };
-static_assert(sizeof(Header) == 16);
+static_assert(sizeof(TimesHeader) == 16);
 
 template <typename Value>
 void put(std::string& out, const Value& value) {
@@ -61,16 +61,16 @@ std::optional<int64_t> attempt_of(const fs::path& file) {
   return value;
 }
 
-Header read_header(const fs::path& file, std::span<const std::byte> bytes) {
-  Header header{};
+TimesHeader read_header(const fs::path& file, std::span<const std::byte> bytes) {
+  TimesHeader header{};
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::string_view(header.magic, sizeof header.magic) != kMagic) {
+  if (std::string_view(header.magic, sizeof header.magic) != kTimesMagic) {
     throw DataError("{}: not a file of step times: it does not start with \"{}\"", file.string(),
-                    kMagic);
+                    kTimesMagic);
   }
-  if (header.version != kVersion) {
+  if (header.version != kTimesVersion) {
     throw DataError("{}: step times of version {}, this program reads version {}", file.string(),
-                    header.version, kVersion);
+                    header.version, kTimesVersion);
   }
   if (header.ranks == 0 || header.ranks > kMostRanks) {
     throw DataError("{}: offset 12: {} ranks are not possible", file.string(), header.ranks);
@@ -83,13 +83,13 @@ class Table {
  public:
   explicit Table(const fs::path& file) : mapped_(file) {
     const std::span<const std::byte> bytes = mapped_.bytes();
-    if (bytes.size() >= sizeof(Header)) {
+    if (bytes.size() >= sizeof(TimesHeader)) {
       ranks_ = read_header(file, bytes).ranks;
-      steps_ = (bytes.size() - sizeof(Header)) / step_bytes();
+      steps_ = (bytes.size() - sizeof(TimesHeader)) / step_bytes();
       return;
     }
     const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (kMagic.starts_with(start.substr(0, kMagic.size()))) return;
+    if (kTimesMagic.starts_with(start.substr(0, kTimesMagic.size()))) return;
     throw DataError("{}: not a file of step times: it has {} bytes", file.string(), bytes.size());
   }
 
@@ -97,7 +97,7 @@ class Table {
   std::size_t steps() const { return steps_; }
   // REQUIRES: out.ranks has ranks() elements.
   void copy(std::size_t i, StepTimes& out) const {
-    const std::byte* from = mapped_.bytes().data() + sizeof(Header) + i * step_bytes();
+    const std::byte* from = mapped_.bytes().data() + sizeof(TimesHeader) + i * step_bytes();
     std::memcpy(&out.step, from, sizeof out.step);
     std::memcpy(&out.begin, from + sizeof out.step, sizeof out.begin);
     std::memcpy(out.ranks.data(), from + kStepHead, ranks_ * sizeof(RankTimes));
@@ -140,9 +140,9 @@ void StepTimesWriter::create() {
       throw MachineError("{}: cannot be created: {}", path_.string(), std::strerror(errno));
     }
   }
-  Header header{};
-  std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
+  TimesHeader header{};
+  std::memcpy(header.magic, kTimesMagic.data(), kTimesMagic.size());
+  header.version = kTimesVersion;
   header.ranks = static_cast<uint32_t>(ranks_);
   put(pending_, header);
 }
@@ -156,7 +156,7 @@ void StepTimesWriter::add(int64_t step, double begin, std::span<const RankTimes>
   put(pending_, step);
   put(pending_, begin);
   pending_.append(reinterpret_cast<const char*>(ranks.data()), ranks.size_bytes());
-  if (pending_.size() >= kFlushBytes) flush();
+  if (pending_.size() >= kTimesFlushBytes) flush();
 }
 
 void StepTimesWriter::flush() {
@@ -168,7 +168,7 @@ void StepTimesWriter::flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const std::string reason = std::strerror(errno);
-      if (whole == 0) put(pending_, *reinterpret_cast<const Header*>(bytes.data()));
+      if (whole == 0) put(pending_, *reinterpret_cast<const TimesHeader*>(bytes.data()));
       const bool cut = whole >= 0 && ::ftruncate(descriptor_, whole) == 0;
       throw MachineError("{}: cannot be written: {}{}", path_.string(), reason,
                          cut ? "" : "; its last step is damaged");

@@ -20,7 +20,7 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;  // sorted: lookups in ordered_json are linear
+using SortedJson = nlohmann::json;  // sorted: lookups in ordered_json are linear
 
 static_assert(std::endian::native == std::endian::little, "data are mapped as they are");
 
@@ -91,14 +91,14 @@ std::string header_of(const std::vector<const TensorEntry*>& ordered,
                       const TensorMetadata& metadata) {
   std::vector<std::string> parts;
   if (!metadata.empty()) {
-    parts.push_back(fmt::format("\"{}\":{}", kMetadataKey, Json(metadata).dump()));
+    parts.push_back(fmt::format("\"{}\":{}", kMetadataKey, SortedJson(metadata).dump()));
   }
   std::size_t offset = 0;
   for (const TensorEntry* entry : ordered) {
     std::size_t end = offset + entry->data.size();
     parts.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
-                                Json(entry->name).dump(), dtype_name(entry->dtype),
-                                Json(entry->shape).dump(), offset, end));
+                                SortedJson(entry->name).dump(), dtype_name(entry->dtype),
+                                SortedJson(entry->shape).dump(), offset, end));
     offset = end;
   }
   std::string text = fmt::format("{{{}}}", fmt::join(parts, ","));
@@ -144,7 +144,7 @@ namespace {
 // the parser would keep the last, and nesting deeper than a header has. (The parser's own callbacks
 // could check this too, but with them each value that ends causes a walk through all values before
 // it.)
-class HeaderCheck : public nlohmann::json_sax<Json> {
+class HeaderCheck : public nlohmann::json_sax<SortedJson> {
  public:
   explicit HeaderCheck(const fs::path& path) : path_(path) {}
 
@@ -165,8 +165,8 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;  // Json::parse() reports it
+  bool parse_error(std::size_t, const std::string&, const SortedJson::exception&) override {
+    return false;  // SortedJson::parse() reports it
   }
 
  private:
@@ -180,25 +180,25 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
   std::unordered_set<std::string> names_;
 };
 
-Json parse_strictly(const fs::path& path, std::string_view text) {
+SortedJson parse_strictly(const fs::path& path, std::string_view text) {
   HeaderCheck check(path);
-  Json::sax_parse(text, &check);
+  SortedJson::sax_parse(text, &check);
   try {
-    Json header = Json::parse(text);
+    SortedJson header = SortedJson::parse(text);
     if (header.is_object()) return header;
-  } catch (const Json::exception& error) {
+  } catch (const SortedJson::exception& error) {
     throw DataError("{}: the header is no valid JSON: {}", path.string(), error.what());
   }
   throw DataError("{}: the header is no JSON object", path.string());
 }
 
-bool is_list_of_sizes(const Json& value) {
-  return value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& item) {
+bool is_list_of_sizes(const SortedJson& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const SortedJson& item) {
            return item.is_number_unsigned() && item.get<uint64_t>() <= INT64_MAX;
          });
 }
 
-TensorMetadata parse_metadata(const fs::path& path, const Json& value) {
+TensorMetadata parse_metadata(const fs::path& path, const SortedJson& value) {
   TensorMetadata out;
   bool strings = value.is_object() && std::all_of(value.begin(), value.end(),
                                                   [](auto& word) { return word.is_string(); });
@@ -208,7 +208,7 @@ TensorMetadata parse_metadata(const fs::path& path, const Json& value) {
 }
 
 // Parses one tensor of the header and checks it against `data`, all bytes after the header.
-TensorEntry parse_entry(const fs::path& path, const std::string& name, const Json& value,
+TensorEntry parse_entry(const fs::path& path, const std::string& name, const SortedJson& value,
                         std::span<const std::byte> data) {
   auto require = [&](bool right, const char* expected) {
     if (right) return;
@@ -268,7 +268,7 @@ TensorFile::TensorFile(const fs::path& path) : path_(path), file_(path) {
 }
 
 void TensorFile::parse_header(std::string_view text, std::span<const std::byte> data) {
-  Json header = parse_strictly(path_, text);
+  SortedJson header = parse_strictly(path_, text);
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey) {
       metadata_ = parse_metadata(path_, value);

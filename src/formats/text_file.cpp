@@ -13,11 +13,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view kMagic = "LSLABELS";
-constexpr uint32_t kVersion = 1;
+constexpr std::string_view kLabelsMagic = "LSLABELS";
+constexpr uint32_t kLabelsVersion = 1;
 
 // The first 80 bytes of the file, docs/formats.md#text-file.
-struct Header {
+struct LabelsHeader {
   char magic[8];
   uint32_t version;
   uint32_t id_bytes;
@@ -29,14 +29,14 @@ struct Header {
   uint32_t reserved;
   unsigned char vocab_sha256[32];
 };
-static_assert(sizeof(Header) == 80);
+static_assert(sizeof(LabelsHeader) == 80);
 static_assert(sizeof(TextRecord) == 16);
 
 }  // namespace
 
 TextFileWriter::TextFileWriter(const fs::path& path, const TextFileInfo& info)
     : file_(path), info_(info) {
-  Header empty{};
+  LabelsHeader empty{};
   sha256_to_bytes(info_.vocab_sha256, empty.vocab_sha256);
   file_.write(&empty, sizeof empty);  // placeholder: finish() writes the real header
 }
@@ -73,9 +73,9 @@ void TextFileWriter::finish() {
   static constexpr char kZeros[8] = {};
   file_.write(kZeros, padded_to_8(id_bytes) - id_bytes);
   file_.write(records_.data(), records_.size() * sizeof(TextRecord));
-  Header header{};
-  std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
+  LabelsHeader header{};
+  std::memcpy(header.magic, kLabelsMagic.data(), kLabelsMagic.size());
+  header.version = kLabelsVersion;
   header.id_bytes = token_id_bytes(info_.vocab_size);
   header.examples = static_cast<uint64_t>(examples());
   header.tokens = tokens_;
@@ -94,19 +94,19 @@ TextFile::TextFile(const fs::path& path) : path_(path), file_(path) {
 
 void TextFile::read_header() {
   std::span<const std::byte> bytes = file_.bytes();
-  Header header{};
+  LabelsHeader header{};
   if (bytes.size() < sizeof header) {
     throw DataError("{}: has {} bytes, a file of texts starts with {}", path_.string(),
                     bytes.size(), sizeof header);
   }
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::string_view(header.magic, 8) != kMagic) {
+  if (std::string_view(header.magic, 8) != kLabelsMagic) {
     throw DataError("{}: not a file of texts: it does not start with \"{}\"", path_.string(),
-                    kMagic);
+                    kLabelsMagic);
   }
-  if (header.version != kVersion) {
+  if (header.version != kLabelsVersion) {
     throw DataError("{}: format version {}, this program reads version {}; prepare it again",
-                    path_.string(), header.version, kVersion);
+                    path_.string(), header.version, kLabelsVersion);
   }
   const bool known = header.label_kind <= static_cast<uint32_t>(LabelKind::kValue);
   constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();

@@ -10,11 +10,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view kMagic = "LSTOKENS";
-constexpr uint32_t kVersion = 1;
+constexpr std::string_view kTokensMagic = "LSTOKENS";
+constexpr uint32_t kTokensVersion = 1;
 
 // The first 80 bytes of the file, docs/formats.md#token-file.
-struct Header {
+struct TokensHeader {
   char magic[8];
   uint32_t version;
   uint32_t id_bytes;
@@ -25,13 +25,13 @@ struct Header {
   uint32_t reserved;
   unsigned char subword_sha256[32];
 };
-static_assert(sizeof(Header) == 80);
+static_assert(sizeof(TokensHeader) == 80);
 
 }  // namespace
 
 TokenFileWriter::TokenFileWriter(const fs::path& path, const TokenFileInfo& info)
     : file_(path), info_(info) {
-  Header empty{};
+  TokensHeader empty{};
   sha256_to_bytes(info_.subword_sha256, empty.subword_sha256);
   file_.write(&empty, sizeof empty);  // placeholder: finish() writes the real header
 }
@@ -53,9 +53,9 @@ void TokenFileWriter::finish() {
   static constexpr char kZeros[8] = {};
   file_.write(kZeros, padded_to_8(id_bytes) - id_bytes);
   file_.write(offsets_.data(), offsets_.size() * sizeof(uint64_t));
-  Header header{};
-  std::memcpy(header.magic, kMagic.data(), kMagic.size());
-  header.version = kVersion;
+  TokensHeader header{};
+  std::memcpy(header.magic, kTokensMagic.data(), kTokensMagic.size());
+  header.version = kTokensVersion;
   header.id_bytes = token_id_bytes(info_.vocab_size);
   header.pairs = static_cast<uint64_t>(pairs());
   header.source_tokens = static_cast<uint64_t>(source_tokens_);
@@ -73,18 +73,19 @@ TokenFile::TokenFile(const fs::path& path) : path_(path), file_(path) {
 
 void TokenFile::read_header() {
   std::span<const std::byte> bytes = file_.bytes();
-  Header header{};
+  TokensHeader header{};
   if (bytes.size() < sizeof header) {
     throw DataError("{}: has {} bytes, a token file starts with {}", path_.string(), bytes.size(),
                     sizeof header);
   }
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::string_view(header.magic, 8) != kMagic) {
-    throw DataError("{}: not a token file: it does not start with \"{}\"", path_.string(), kMagic);
+  if (std::string_view(header.magic, 8) != kTokensMagic) {
+    throw DataError("{}: not a token file: it does not start with \"{}\"", path_.string(),
+                    kTokensMagic);
   }
-  if (header.version != kVersion) {
+  if (header.version != kTokensVersion) {
     throw DataError("{}: token file version {}, this program reads version {}", path_.string(),
-                    header.version, kVersion);
+                    header.version, kTokensVersion);
   }
   if (header.vocab_size == 0 || header.vocab_size > std::numeric_limits<int32_t>::max()) {
     throw DataError("{}: offset 40: vocabulary size {} is not possible", path_.string(),
