@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-const std::string kCommit(40, 'a'), kNext(40, 'b');
+const std::string kFirstCommit(40, 'a'), kNextCommit(40, 'b');
 
 class HubModels : public ::testing::Test {
  protected:
   HubModels() {
     fs::create_directories(served());
-    write_file(served() / "COMMIT", kCommit);
+    write_file(served() / "COMMIT", kFirstCommit);
     write_file(served() / "config.json", R"({"model_type": "bert"})");
     write_file(served() / "vocab.txt", "[PAD]\n");
     write_file(served() / "model.safetensors", std::string(200'000, 'w'));
@@ -50,13 +50,13 @@ std::unique_ptr<LocalServer> serve(const fs::path& folder, const std::string& fa
 TEST_F(HubModels, AreKeptAsHuggingFaceHubKeepsThem) {
   const auto server = serve(folder_.path() / "served");
   const fs::path snapshot = hub(server->url()).model(kModel);
-  EXPECT_EQ(snapshot, model_folder() / "snapshots" / kCommit);
-  EXPECT_EQ(read_file(model_folder() / "refs/main"), kCommit);
+  EXPECT_EQ(snapshot, model_folder() / "snapshots" / kFirstCommit);
+  EXPECT_EQ(read_file(model_folder() / "refs/main"), kFirstCommit);
   const std::string digest = sha256_of_file(served() / "model.safetensors");
   EXPECT_EQ(fs::read_symlink(snapshot / "model.safetensors"), "../../blobs/" + digest);
   EXPECT_EQ(read_file(snapshot / "model.safetensors"), read_file(served() / "model.safetensors"));
   EXPECT_EQ(read_file(snapshot / "config.json"), read_file(served() / "config.json"));
-  EXPECT_TRUE(fs::exists(model_folder() / ".no_exist" / kCommit / "tokenizer_config.json"));
+  EXPECT_TRUE(fs::exists(model_folder() / ".no_exist" / kFirstCommit / "tokenizer_config.json"));
   EXPECT_TRUE(fs::exists(cache() / ".locks/models--owner--name" / (digest + ".lock")));
   for (const auto& blob : fs::directory_iterator(model_folder() / "blobs")) {
     EXPECT_EQ(blob.path().extension(), "") << blob.path();  // nothing is left half-done
@@ -70,20 +70,20 @@ TEST_F(HubModels, AreNotFetchedAgain) {
   hub(server->url()).model(kModel);
   // Whether main has moved is asked once; the commit's files are there.
   EXPECT_EQ(server->requests().size(), before + 1);
-  hub(server->url()).model({"owner/name", kCommit});
+  hub(server->url()).model({"owner/name", kFirstCommit});
   EXPECT_EQ(server->requests().size(), before + 1);
 }
 
 TEST_F(HubModels, FollowTheirBranch) {
   const auto server = serve(folder_.path() / "served");
   hub(server->url()).model(kModel);
-  write_file(served() / "COMMIT", kNext);
+  write_file(served() / "COMMIT", kNextCommit);
   write_file(served() / "vocab.txt", "[PAD]\n[UNK]\n");
   const fs::path snapshot = hub(server->url()).model(kModel);
-  EXPECT_EQ(snapshot, model_folder() / "snapshots" / kNext);
-  EXPECT_EQ(read_file(model_folder() / "refs/main"), kNext);
+  EXPECT_EQ(snapshot, model_folder() / "snapshots" / kNextCommit);
+  EXPECT_EQ(read_file(model_folder() / "refs/main"), kNextCommit);
   EXPECT_EQ(read_file(snapshot / "vocab.txt"), "[PAD]\n[UNK]\n");
-  EXPECT_TRUE(fs::exists(model_folder() / "snapshots" / kCommit / "vocab.txt"));
+  EXPECT_TRUE(fs::exists(model_folder() / "snapshots" / kFirstCommit / "vocab.txt"));
 }
 
 TEST_F(HubModels, GoOnWhereTheLineWasCut) {
@@ -118,8 +118,8 @@ TEST_F(HubModels, AreUsedWithoutTheNetwork) {
     url = server->url();
     hub(url).model(kModel);
   }
-  EXPECT_EQ(hub(url, "", true).model(kModel), model_folder() / "snapshots" / kCommit);
-  EXPECT_EQ(hub(url).model(kModel), model_folder() / "snapshots" / kCommit);  // not reached
+  EXPECT_EQ(hub(url, "", true).model(kModel), model_folder() / "snapshots" / kFirstCommit);
+  EXPECT_EQ(hub(url).model(kModel), model_folder() / "snapshots" / kFirstCommit);  // not reached
   EXPECT_ERROR(hub(url, "", true).model({"owner/other"}), DataError, "HF_HUB_OFFLINE is set");
   EXPECT_ERROR(hub(url).model({"owner/other"}), MachineError, "no answer");
 }
@@ -131,9 +131,10 @@ TEST_F(HubModels, SayWhyTheyCannotBeHad) {
                "there is no such revision");
   write_file(served() / "TOKEN", "hf_secret");
   EXPECT_ERROR(hub(server->url()).model(kModel), DataError, "its owner must allow you to read it");
-  EXPECT_EQ(hub(server->url(), "hf_secret").model(kModel), model_folder() / "snapshots" / kCommit);
+  EXPECT_EQ(hub(server->url(), "hf_secret").model(kModel),
+            model_folder() / "snapshots" / kFirstCommit);
   fs::remove(served() / "model.safetensors");
-  write_file(served() / "COMMIT", kNext);
+  write_file(served() / "COMMIT", kNextCommit);
   EXPECT_ERROR(hub(server->url(), "hf_secret").model(kModel), DataError,
                "has neither model.safetensors nor pytorch_model.bin");
 }

@@ -12,10 +12,10 @@
 namespace lockstep {
 namespace {
 
-using Texts = std::vector<std::pair<std::string, std::string>>;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // All pairs in the order of their keys, over `buckets` buckets.
-Texts shuffled(const Texts& pairs, int64_t buckets, bool drop_repeated, int64_t* repeated) {
+Pairs shuffled(const Pairs& pairs, int64_t buckets, bool drop_repeated, int64_t* repeated) {
   TemporaryFolder folder;
   BucketWriter writer(folder.path(), buckets);
   BucketedPairs some(buckets);
@@ -26,7 +26,7 @@ Texts shuffled(const Texts& pairs, int64_t buckets, bool drop_repeated, int64_t*
   }
   writer.write(some);
   writer.finish();
-  Texts out;
+  Pairs out;
   for (int64_t i = 0; i < buckets; ++i) {
     Bucket bucket(folder.path(), i, drop_repeated);
     *repeated += bucket.repeated();
@@ -35,8 +35,8 @@ Texts shuffled(const Texts& pairs, int64_t buckets, bool drop_repeated, int64_t*
   return out;
 }
 
-Texts numbered(int count) {
-  Texts out;
+Pairs numbered(int count) {
+  Pairs out;
   for (int i = 0; i < count; ++i) {
     out.emplace_back("source sentence " + std::to_string(i), "Zielsatz " + std::to_string(i * i));
   }
@@ -44,23 +44,23 @@ Texts numbered(int count) {
 }
 
 TEST(PairBuckets, GiveAllPairsInAnOrderThatTheirNumberDoesNotChange) {
-  Texts pairs = numbered(5000);
+  Pairs pairs = numbered(5000);
   for (bool drop : {false, true}) {
     int64_t repeated = 0;
-    Texts one = shuffled(pairs, 1, drop, &repeated);
+    Pairs one = shuffled(pairs, 1, drop, &repeated);
     EXPECT_EQ(one, shuffled(pairs, 64, drop, &repeated));
     EXPECT_EQ(repeated, 0);
     EXPECT_NE(one, pairs);
     std::sort(one.begin(), one.end());
-    Texts sorted = pairs;
+    Pairs sorted = pairs;
     std::sort(sorted.begin(), sorted.end());
     EXPECT_EQ(one, sorted);
   }
 }
 
 TEST(PairBuckets, KeepOneOfEqualPairsOrAll) {
-  Texts pairs = numbered(100);
-  Texts twice = pairs;
+  Pairs pairs = numbered(100);
+  Pairs twice = pairs;
   twice.insert(twice.end(), pairs.begin(), pairs.begin() + 30);
   twice.emplace_back(pairs[0].first, pairs[1].second);  // another pair: one side only is equal
   int64_t repeated = 0;

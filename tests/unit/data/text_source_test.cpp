@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-class TextSources : public ::testing::Test {
+class LabelledTextSources : public ::testing::Test {
  protected:
   // A file of that name, read: "text|pair|label@line" a row.
   std::vector<std::string> rows(const std::string& name, const std::string& content,
@@ -37,21 +37,21 @@ class TextSources : public ::testing::Test {
 
 using Rows = std::vector<std::string>;
 
-TEST_F(TextSources, ReadsCsvWithQuotesAndLineEndsInFields) {
+TEST_F(LabelledTextSources, ReadsCsvWithQuotesAndLineEndsInFields) {
   EXPECT_EQ(
       rows("a.csv",
            "\xEF\xBB\xBFlabel,text\r\n1,\"one, \"\"two\"\"\nthree\"\r\n\r\n\"0\",plain\n1,\n"),
       (Rows{"one, \"two\"\nthree||1@2", "plain||0@5", "||1@6"}));
 }
 
-TEST_F(TextSources, ReadsTsvWithoutQuotesUnlessTold) {
+TEST_F(LabelledTextSources, ReadsTsvWithoutQuotesUnlessTold) {
   const std::string content = "sentence\tlabel\n\"a\" b\t1\n\"c\td\"\n";
   EXPECT_EQ(rows("a.tsv", content), (Rows{"\"a\" b||1@2", "\"c||d\"@3"}));
   EXPECT_ERROR(rows("a.tsv", content, {.quotes = true}), DataError,
                "a.tsv:2: text behind a closing quote");
 }
 
-TEST_F(TextSources, TakesColumnsByNumberWithOrWithoutHeader) {
+TEST_F(LabelledTextSources, TakesColumnsByNumberWithOrWithoutHeader) {
   const TextSourceOptions by_number{.columns = {.wanted = {.text = "2", .label = "1"}}};
   EXPECT_EQ(rows("a.tsv", "1\tx y\n0\tz\n", by_number), (Rows{"x y||1@1", "z||0@2"}));
   EXPECT_EQ(rows("a.tsv", "label\tsentence\n0\tz\n", by_number), (Rows{"z||0@2"}));
@@ -61,14 +61,14 @@ TEST_F(TextSources, TakesColumnsByNumberWithOrWithoutHeader) {
   EXPECT_ERROR(rows("a.tsv", "1\tx y\n"), DataError, "no header that names its columns");
 }
 
-TEST_F(TextSources, FindsPairsByTheirUsualNames) {
+TEST_F(LabelledTextSources, FindsPairsByTheirUsualNames) {
   EXPECT_EQ(rows("a.csv", "idx,sentence2,sentence1,label\n0,b,a,x\n"), (Rows{"a|b|x@2"}));
   EXPECT_EQ(rows("c.csv", "Review,Sentiment\na,b\n"), (Rows{"a||b@2"}));
   EXPECT_EQ(rows("b.jsonl", R"({"premise": "a", "hypothesis": "b", "label": 2})"),
             (Rows{"a|b|2@1"}));
 }
 
-TEST_F(TextSources, NamesTheNearestColumn) {
+TEST_F(LabelledTextSources, NamesTheNearestColumn) {
   EXPECT_ERROR(rows("a.csv", "text,label\na,b\n", {.columns = {.wanted = {.text = "txt"}}}),
                DataError, "no column \"txt\" (--text); did you mean text?; it has text, label");
   EXPECT_ERROR(rows("a.csv", "a,text\nx,y\n"), DataError, "which column is the label?");
@@ -77,7 +77,7 @@ TEST_F(TextSources, NamesTheNearestColumn) {
   EXPECT_EQ(rows("a.csv", "a,text\nx,y\n", {.need_label = false}), (Rows{"y||?@2"}));
 }
 
-TEST_F(TextSources, SaysInWhichLineACsvIsWrong) {
+TEST_F(LabelledTextSources, SaysInWhichLineACsvIsWrong) {
   EXPECT_ERROR(rows("a.csv", "text,label\na,b\nc\n"), DataError,
                "a.csv:3: 1 field, expected 2 as in the header");
   EXPECT_ERROR(rows("a.csv", "text,label\na,\"b\n\nc,d\n"), DataError,
@@ -87,7 +87,7 @@ TEST_F(TextSources, SaysInWhichLineACsvIsWrong) {
   EXPECT_ERROR(rows("a.csv", ""), DataError, "a.csv: it is empty");
 }
 
-TEST_F(TextSources, ReadsJsonLinesAndLists) {
+TEST_F(LabelledTextSources, ReadsJsonLinesAndLists) {
   const Rows expected{"caf\u00E9||1@1", "b||true@3", "c||?@4"};
   EXPECT_EQ(rows("a.jsonl",
                  "{\"text\": \"caf\\u00e9\", \"label\": 1}\n\n{\"label\": true, \"text\": \"b\"}\n"
@@ -97,7 +97,7 @@ TEST_F(TextSources, ReadsJsonLinesAndLists) {
             (Rows{"a||1@ object 1", "b||0.5@ object 2"}));
 }
 
-TEST_F(TextSources, SaysInWhichLineJsonIsWrong) {
+TEST_F(LabelledTextSources, SaysInWhichLineJsonIsWrong) {
   const std::string good = "{\"text\": \"a\", \"label\": 1}\n";
   EXPECT_ERROR(rows("a.jsonl", good + "{\"text\": \"b\", \"label\"}\n"), DataError,
                "a.jsonl:2: not valid JSON");
@@ -112,7 +112,7 @@ TEST_F(TextSources, SaysInWhichLineJsonIsWrong) {
                "a.json:2: not valid JSON");
 }
 
-TEST_F(TextSources, ReadsFoldersOfTexts) {
+TEST_F(LabelledTextSources, ReadsFoldersOfTexts) {
   for (const char* name : {"pos/b.txt", "pos/a.txt", "neg/c.txt", "unsup/d.txt", "pos/e.md"}) {
     fs::create_directories((folder_.path() / "t" / name).parent_path());
     write_file(folder_.path() / "t" / name, name);
@@ -126,12 +126,12 @@ TEST_F(TextSources, ReadsFoldersOfTexts) {
   EXPECT_ERROR(rows_of(folder), DataError, "c.txt:2: byte 0xc3 is not valid UTF-8");
 }
 
-TEST_F(TextSources, RefusesOtherFiles) {
+TEST_F(LabelledTextSources, RefusesOtherFiles) {
   EXPECT_ERROR(rows("a.xml", "<a/>"), DataError, "not known how to read it");
   EXPECT_ERROR(rows_of(folder_.path() / "absent.csv"), DataError, "no such file or folder");
 }
 
-TEST_F(TextSources, SaysHowToReadParquet) {
+TEST_F(LabelledTextSources, SaysHowToReadParquet) {
   if (has_parquet()) {
     EXPECT_ERROR(rows("a.parquet", "no Parquet"), DataError, "no whole Parquet file");
   } else {
