@@ -81,6 +81,7 @@ struct Tables {
     detail::avx512_dot::fill_winograd(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
+    avx512_dot.fast_bf16 = !__builtin_cpu_is("intel");
     amx = avx512_dot;
 #ifndef LOCKSTEP_DECODING_KERNELS
     detail::amx::fill_attention(amx);
@@ -88,6 +89,7 @@ struct Tables {
     detail::amx::fill_tile_convolution(amx);
 #endif
     amx.isa = "amx";
+    amx.fast_bf16 = true;
 #elif defined(__aarch64__)
     neon_dot = generic;
     detail::neon_dot::fill_packed_product(neon_dot);

@@ -13,6 +13,10 @@ std::string trained_precision(const Numerics& numerics) {
 
 }  // namespace
 
+std::string precision_as_trained(const std::string& trained, const Kernels& kernels) {
+  return trained == "bf16" && !kernels.fast_bf16 ? "fp32" : trained;
+}
+
 SpecialIds special_ids(const Subword& subword) {
   return {.pad = subword.pad_id(),
           .eos = subword.eos_id(),
@@ -37,8 +41,11 @@ Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
       numerics_(numerics) {
   config_.given_tokens = std::ssize(primer_of(special_, model.config()));
   const std::string trained = trained_precision(numerics);
-  const std::string wanted = config.precision == "trained" ? trained : config.precision;
-  if (model.device().is_cpu() && numerics.fused && numerics.plain == 0) {
+  const bool packs = model.device().is_cpu() && numerics.fused && numerics.plain == 0;
+  const std::string wanted = config.precision != "trained" ? config.precision
+                             : packs ? precision_as_trained(trained, kernels())
+                                     : trained;
+  if (packs) {
     packed_ = std::make_unique<PackedTransformer>(
         pack_transformer(model, weight_format(wanted), start()));
   } else if (wanted != trained) {

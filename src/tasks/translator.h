@@ -10,6 +10,7 @@
 #include "data/tokenize/translation_tokenizer.h"
 #include "decode/beam_search.h"
 #include "decode/packed_transformer.h"
+#include "kernels/kernel_table.h"
 #include "models/decoder.h"
 #include "models/transformer.h"
 #include "tasks/sampling.h"
@@ -24,7 +25,7 @@ struct DecodingConfig : BeamOptions {
 
   void describe(Fields& f) {
     f("precision", &precision, OneOf{{"trained", "fp32", "bf16", "int8"}},
-      "weights while decoding; trained: as run.precision");
+      "weights while decoding; trained: as run.precision, fp32 where bf16 is slower");
     f("method", &method, OneOf{{"beam", "sample"}}, "search for the best, or draw at random");
     f("beam_size", &beam_size, AtLeast{1}, "hypotheses kept; 1 is greedy search");
     f("length_penalty", &length_penalty, AtLeast{0}, "exponent of the length norm");
@@ -40,6 +41,10 @@ struct DecodingConfig : BeamOptions {
     sampling.describe(f);
   }
 };
+
+// Returns what our own kernels decode in with decoding.precision = "trained": the precision of
+// training, "fp32" or "bf16", but fp32 where that is the faster one.
+std::string precision_as_trained(const std::string& trained, const Kernels& kernels);
 
 // Returns `special.primer`, or what model.start asks for.
 std::vector<int64_t> primer_of(const SpecialIds& special, const TransformerConfig& config);

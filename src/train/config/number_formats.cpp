@@ -10,12 +10,17 @@ bool NumberFormats::has(const std::string& precision) const {
   return precision == "bf16" ? bf16 : precision == "fp16" ? fp16 : true;
 }
 
-NumberFormats cpu_formats(std::string_view isa) {
-  if (isa == "amx") return {.bf16 = true, .fp16 = false, .why = "this CPU has amx_bf16"};
-  if (isa == "avx512_dot") return {.bf16 = true, .fp16 = false, .why = "this CPU has avx512_bf16"};
-  return {.bf16 = false,
-          .fp16 = false,
-          .why = fmt::format("this CPU ({}) has neither avx512_bf16 nor amx_bf16", isa)};
+NumberFormats cpu_formats(std::string_view isa, bool fast_bf16) {
+  NumberFormats out{.bf16 = fast_bf16, .fp16 = false, .why = ""};
+  if (isa == "amx") {
+    out.why = "this CPU has amx_bf16";
+  } else if (isa == "avx512_dot") {
+    out.why = fast_bf16 ? "this CPU has avx512_bf16"
+                        : "this CPU's avx512_bf16 is slower than fp32, and it has no amx_bf16";
+  } else {
+    out.why = fmt::format("this CPU ({}) has neither avx512_bf16 nor amx_bf16", isa);
+  }
+  return out;
 }
 
 NumberFormats gpu_formats(const std::string& name, int major, int minor) {

@@ -36,7 +36,7 @@ void note_slow_format(const std::string& precision, const NumberFormats& mine) {
 }  // namespace
 
 NumberFormats device_formats(bool gpu, int index) {
-  if (!gpu) return cpu_formats(kernels().isa);
+  if (!gpu) return cpu_formats(kernels().isa, kernels().fast_bf16);
   const std::optional<GpuModel> model = gpu_model(index);
   if (model) return gpu_formats(model->name, model->major, model->minor);
   return {.bf16 = false, .fp16 = false, .why = "the driver does not tell what the GPU computes"};

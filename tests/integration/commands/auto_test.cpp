@@ -64,9 +64,9 @@ TEST_F(AutoTest, RanksOfATrainingRunAreChosenToo) {
 }
 
 TEST_F(AutoTest, PrecisionIsSettledOnceAndKeptWhereTheRunGoesOn) {
-  const bool low = kernels_for("avx512_dot") != nullptr;
+  const bool low = kernels().fast_bf16;
   ASSERT_EQ(train("kept", 1, std::string(kShort) + "run.precision=auto").exit_code, 0);
-  expect_says(log_of("kept"), low ? "bf16 (auto: this CPU has a" : "fp32 (auto: this CPU (");
+  expect_says(log_of("kept"), low ? "bf16 (auto: this CPU has a" : "fp32 (auto: this CPU");
   expect_says(config_of("kept"), low ? "precision = \"bf16\"" : "precision = \"fp32\"");
   // Elsewhere, on a CPU that computes fp32 alone.
   const ProgramResult resumed =
@@ -89,7 +89,7 @@ TEST_F(AutoTest, PrecisionIsThatOfTheWeakestRank) {
       fmt::format("launch -n 2 --program sh -- {}", script.string()), "OMP_NUM_THREADS=1");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   expect_says(config_of("mixed"), "precision = \"fp32\"");
-  if (kernels_for("avx512_dot") == nullptr) return;  // then both are alike
+  if (!kernels().fast_bf16) return;  // then both are alike
   expect_says(log_of("mixed"), "fp32 (auto: rank 1 on ");
   expect_says(log_of("mixed"), ": this CPU (avx2) has neither avx512_bf16 nor amx_bf16)");
 }

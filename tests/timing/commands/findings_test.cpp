@@ -101,7 +101,7 @@ TEST_F(FindingsTest, AHealthyRunHasNone) {
 
 TEST_F(FindingsTest, AKilledAndResumedRunSaysSo) {
   Background job("launch -n 2 --restarts 1 -- train " +
-                     words("killed", "training.steps=1000 checkpoint.every=5"),
+                     words("killed", "training.steps=500 checkpoint.every=5"),
                  said("killed"));
   const json live = wait_for_steps(run("killed"), 12);
   ASSERT_TRUE(live.is_object()) << read_file(said("killed"));

@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
-NamedFormats cpu(const std::string& name, const char* isa) { return {name, cpu_formats(isa)}; }
+NamedFormats cpu(const std::string& name, const std::string& isa) {
+  return {name, cpu_formats(isa, isa == "avx512_dot" || isa == "amx")};
+}
 NamedFormats t4(const std::string& name) { return {name, gpu_formats("Tesla T4", 7, 5)}; }
 NamedFormats a10g(const std::string& name) { return {name, gpu_formats("NVIDIA A10G", 8, 6)}; }
 
@@ -16,9 +18,11 @@ std::string chosen(const std::vector<NamedFormats>& all) {
   return choice.precision + ", " + choice.why;
 }
 
-TEST(Precision, OfACpuIsBf16WithInstructionsForIt) {
+TEST(Precision, OfACpuIsBf16WithFastInstructionsForIt) {
   EXPECT_EQ(chosen({cpu("a", "avx512_dot")}), "bf16, this CPU has avx512_bf16");
   EXPECT_EQ(chosen({cpu("a", "amx")}), "bf16, this CPU has amx_bf16");
+  EXPECT_EQ(chosen({{"a", cpu_formats("avx512_dot", /*fast_bf16=*/false)}}),
+            "fp32, this CPU's avx512_bf16 is slower than fp32, and it has no amx_bf16");
   EXPECT_EQ(chosen({cpu("a", "avx512")}),
             "fp32, this CPU (avx512) has neither avx512_bf16 nor amx_bf16");
   EXPECT_EQ(chosen({cpu("a", "generic")}),
@@ -50,9 +54,9 @@ TEST(Precision, IsWhatTheWeakestRankComputes) {
 }
 
 TEST(Precision, Fp32NeedsNothing) {
-  EXPECT_TRUE(cpu_formats("generic").has("fp32"));
-  EXPECT_FALSE(cpu_formats("generic").has("bf16"));
-  EXPECT_FALSE(cpu_formats("amx").has("fp16")) << "computed in fp32 and rounded";
+  EXPECT_TRUE(cpu_formats("generic", false).has("fp32"));
+  EXPECT_FALSE(cpu_formats("generic", false).has("bf16"));
+  EXPECT_FALSE(cpu_formats("amx", true).has("fp16")) << "computed in fp32 and rounded";
 }
 
 TEST(Precision, OneThatIsGivenStays) {
