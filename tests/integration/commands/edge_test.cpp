@@ -70,7 +70,7 @@ TEST_F(EdgeCommands, TranslateInBf16AndInt8AsFoldersOfThatPrecision) {
     const std::string folder = std::string("low-folder-") + precision;
     take_away("low", "edge", precision, edge);
     take_away("low", "huggingface", precision, folder);
-    EXPECT_EQ(by_edge(edge), by_lockstep(folder, "")) << precision;
+    EXPECT_EQ(by_edge(edge), by_lockstep(folder, std::string("decoding.precision=") + precision));
   }
 }
 

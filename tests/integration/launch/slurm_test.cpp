@@ -33,10 +33,8 @@ class Slurm : public TinyRuns {
   }
   static int64_t steps_taken(const fs::path& run) {
     if (!fs::exists(run / "metrics.jsonl")) return 0;
-    // The last line may be under way.
-    const std::string text = read_file(run / "metrics.jsonl");
-    const std::size_t at = text.rfind("\"step\":");
-    return at == std::string::npos ? 0 : std::atoll(text.c_str() + at + 7);
+    const std::vector<nlohmann::json> steps = metrics_of(run, "step");
+    return steps.empty() ? 0 : steps.back().at("step").get<int64_t>();
   }
   static void wait_for_steps(const fs::path& run, int64_t steps) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatience);
@@ -49,8 +47,7 @@ class Slurm : public TinyRuns {
   // step after that, 0 in vain.
   static int64_t wait_for_more_steps(const fs::path& run, int64_t steps = 30) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatience);
-    while (!fs::exists(run / "metrics.jsonl") ||
-           read_file(run / "metrics.jsonl").find("\"event\":\"resume\"") == std::string::npos) {
+    while (!fs::exists(run / "metrics.jsonl") || metrics_of(run, "resume").empty()) {
       if (std::chrono::steady_clock::now() > end) return 0;
       std::this_thread::sleep_for(10ms);
     }
