@@ -89,7 +89,6 @@ struct Tables {
     detail::amx::fill_tile_convolution(amx);
 #endif
     amx.isa = "amx";
-    amx.fast_bf16 = true;
 #elif defined(__aarch64__)
     neon_dot = generic;
     detail::neon_dot::fill_packed_product(neon_dot);

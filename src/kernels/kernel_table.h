@@ -294,7 +294,7 @@ struct SumKernels {
 
 struct Kernels {
   const char* isa;  // "generic", "avx2", "avx512", "avx512_dot", "amx" or "neon_dot"
-  // Whether products of bf16 have a higher rate than those of fp32. vdpbf16ps of avx512_dot has
+  // Whether packed_product.bf16 is faster than .fp32. vdpbf16ps, which avx512_dot and amx use, has
   // twice the rate of fp32's multiply-add on AMD, on Intel the same, less what it takes to round.
   bool fast_bf16 = false;
   TypedKernels<float> fp32;

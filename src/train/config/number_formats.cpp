@@ -13,6 +13,7 @@ bool NumberFormats::has(const std::string& precision) const {
 NumberFormats cpu_formats(std::string_view isa, bool fast_bf16) {
   NumberFormats out{.bf16 = fast_bf16, .fp16 = false, .why = ""};
   if (isa == "amx") {
+    out.bf16 = true;  // by libtorch's products and our tiles
     out.why = "this CPU has amx_bf16";
   } else if (isa == "avx512_dot") {
     out.why = fast_bf16 ? "this CPU has avx512_bf16"

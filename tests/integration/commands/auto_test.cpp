@@ -1,9 +1,9 @@
 // What the program chooses by itself: ranks (launch -n auto) and precision (run.precision = auto).
 #include <gtest/gtest.h>
 
-#include "kernels/kernel_table.h"
 #include "support/expect_says.h"
 #include "support/tiny_runs.h"
+#include "train/config/precision.h"
 
 namespace lockstep {
 namespace {
@@ -24,6 +24,7 @@ class AutoTest : public TinyRuns {
     EXPECT_EQ(result.exit_code, 0);
     return result.errors;
   }
+  static bool fast_here() { return device_formats(/*gpu=*/false, 0).bf16; }
   static bool has_driver() { return fs::exists("/proc/driver/nvidia/version"); }
 };
 
@@ -64,7 +65,7 @@ TEST_F(AutoTest, RanksOfATrainingRunAreChosenToo) {
 }
 
 TEST_F(AutoTest, PrecisionIsSettledOnceAndKeptWhereTheRunGoesOn) {
-  const bool low = kernels().fast_bf16;
+  const bool low = fast_here();
   ASSERT_EQ(train("kept", 1, std::string(kShort) + "run.precision=auto").exit_code, 0);
   expect_says(log_of("kept"), low ? "bf16 (auto: this CPU has a" : "fp32 (auto: this CPU");
   expect_says(config_of("kept"), low ? "precision = \"bf16\"" : "precision = \"fp32\"");
@@ -89,7 +90,7 @@ TEST_F(AutoTest, PrecisionIsThatOfTheWeakestRank) {
       fmt::format("launch -n 2 --program sh -- {}", script.string()), "OMP_NUM_THREADS=1");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   expect_says(config_of("mixed"), "precision = \"fp32\"");
-  if (!kernels().fast_bf16) return;  // then both are alike
+  if (!fast_here()) return;  // then both are alike
   expect_says(log_of("mixed"), "fp32 (auto: rank 1 on ");
   expect_says(log_of("mixed"), ": this CPU (avx2) has neither avx512_bf16 nor amx_bf16)");
 }

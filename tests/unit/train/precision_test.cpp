@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 NamedFormats cpu(const std::string& name, const std::string& isa) {
-  return {name, cpu_formats(isa, isa == "avx512_dot" || isa == "amx")};
+  return {name, cpu_formats(isa, /*fast_bf16=*/isa == "avx512_dot")};
 }
 NamedFormats t4(const std::string& name) { return {name, gpu_formats("Tesla T4", 7, 5)}; }
 NamedFormats a10g(const std::string& name) { return {name, gpu_formats("NVIDIA A10G", 8, 6)}; }
@@ -56,7 +56,7 @@ TEST(Precision, IsWhatTheWeakestRankComputes) {
 TEST(Precision, Fp32NeedsNothing) {
   EXPECT_TRUE(cpu_formats("generic", false).has("fp32"));
   EXPECT_FALSE(cpu_formats("generic", false).has("bf16"));
-  EXPECT_FALSE(cpu_formats("amx", true).has("fp16")) << "computed in fp32 and rounded";
+  EXPECT_FALSE(cpu_formats("amx", false).has("fp16")) << "computed in fp32 and rounded";
 }
 
 TEST(Precision, OneThatIsGivenStays) {
