@@ -8,6 +8,9 @@ namespace lockstep::detail {
 namespace {
 
 constexpr int64_t kFewRows = 32;  // of one thread; with fewer, outputs are divided
+constexpr int64_t kManyInputs = 8192;
+constexpr int64_t kManyWeights = int64_t{1} << 22;
+constexpr int64_t kManyRows = 256;  // repay the packing of many weights
 
 bool is_amd() {
 #if defined(__x86_64__)
@@ -41,27 +44,110 @@ torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type) {
                       at::kByte);
 }
 
+constexpr int64_t kCachedBytes = 1 << 18;  // of each factor, so that both stay in the cache
+
+const char* weight_at(const PackPanelsArgs& weight, int64_t output, int64_t input,
+                      at::ScalarType type) {
+  const int64_t element = 4 / inputs_in_group(type);
+  return static_cast<const char*>(weight.from) +
+         (output * weight.output_stride + input * weight.input_stride) * element;
+}
+
+// For more weights than the cache holds: every thread packs a few panels and multiplies all rows by
+// them.
+void multiply_by_blocks(const PackedProductArgs& args, int64_t rows, const PackPanelsArgs& weight,
+                        at::ScalarType type) {
+  const int64_t block = std::max<int64_t>(1, kCachedBytes / (args.groups * kPanelOutputs * 4));
+  const PackedProductFunction kernel = product_of(type);
+  parallel_rows(panels_of(weight.outputs), kPanelOutputs * rows, [&](int64_t begin, int64_t end) {
+    const torch::Tensor memory = memory_for(block * kPanelOutputs, weight.inputs, type);
+    for (int64_t panel = begin; panel < end; panel += block) {
+      const int64_t first = panel * kPanelOutputs, count = std::min(block, end - panel);
+      PackPanelsArgs part = weight;
+      part.from = weight_at(weight, first, 0, type);
+      part.outputs = std::min(weight.outputs - first, count * kPanelOutputs);
+      part.panels = memory.data_ptr();
+      packing_of(type)(part, 0, count);
+      PackedProductArgs own = args;
+      own.panels = part.panels;
+      own.outputs = part.outputs;
+      own.out = static_cast<char*>(args.out) + first * (args.out_is_bf16 ? 2 : 4);
+      kernel(own, {0, rows, 0, count});
+    }
+  });
+}
+
+constexpr int64_t kChunkInputs = 1024;
+
+// For so many inputs that one panel leaves the cache: the inputs are taken in chunks, whose sums
+// are added in fp32.
+torch::Tensor multiply_by_chunks(const torch::Tensor& x, const PackPanelsArgs& weight,
+                                 const torch::Tensor& into) {
+  const at::ScalarType type = x.scalar_type();
+  const int64_t rows = x.size(0), panels = panels_of(weight.outputs);
+  const int64_t chunks = (weight.inputs + kChunkInputs - 1) / kChunkInputs;
+  const int64_t chunk_bytes = panels * kPanelOutputs * groups_of(kChunkInputs, type) * 4;
+  const torch::Tensor packed = torch::empty({chunks * chunk_bytes}, at::kByte);
+  auto inputs_of = [&](int64_t chunk) {
+    return std::min(kChunkInputs, weight.inputs - chunk * kChunkInputs);
+  };
+  auto panels_of_chunk = [&](int64_t chunk) {
+    return static_cast<char*>(packed.data_ptr()) + chunk * chunk_bytes;
+  };
+  parallel_rows(chunks, kChunkInputs * weight.outputs, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      PackPanelsArgs part = weight;
+      part.from = weight_at(weight, 0, chunk * kChunkInputs, type);
+      part.inputs = inputs_of(chunk);
+      part.panels = panels_of_chunk(chunk);
+      packing_of(type)(part, 0, panels);
+    }
+  });
+  const torch::Tensor sums = torch::empty({rows, weight.outputs}, x.options().dtype(at::kFloat));
+  PackedProductArgs args{};
+  args.x_stride = x.size(1) * x.element_size();
+  args.outputs = args.out_stride = weight.outputs;
+  args.out = sums.data_ptr();
+  const PackedProductFunction kernel = product_of(type);
+  parallel_rows(rows, weight.inputs, [&](int64_t begin, int64_t end) {
+    PackedProductArgs own = args;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      own.x =
+          static_cast<const char*>(x.const_data_ptr()) + chunk * kChunkInputs * x.element_size();
+      own.groups = groups_of(inputs_of(chunk), type);
+      own.panels = panels_of_chunk(chunk);
+      own.end = chunk == 0 ? ProductEnd::kStore : ProductEnd::kAdd;
+      kernel(own, {begin, end, 0, panels});
+    }
+  });
+  return into.defined() ? into.add_(sums) : sums.to(type);
+}
+
 // Returns x [rows, inputs] times what `weight` describes: [rows, outputs], or added to `into`.
 torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torch::Tensor& into) {
   const at::ScalarType type = x.scalar_type();
   const int64_t rows = x.size(0), groups = groups_of(weight.inputs, type);
   const int64_t panels = panels_of(weight.outputs);
-  const torch::Tensor packed = memory_for(weight.outputs, weight.inputs, type);
-  weight.panels = packed.data_ptr();
-  const auto pack = packing_of(type);
-  parallel_rows(panels, kPanelOutputs * weight.inputs,
-                [&](int64_t begin, int64_t end) { pack(weight, begin, end); });
+  if (weight.inputs > kManyInputs) return multiply_by_chunks(x, weight, into);
   torch::Tensor y = into.defined() ? into : torch::empty({rows, weight.outputs}, x.options());
   PackedProductArgs args{};
   args.x = x.const_data_ptr();
   args.x_stride = x.size(1) * x.element_size();
   args.groups = groups;
-  args.panels = weight.panels;
   args.outputs = weight.outputs;
   args.end = into.defined() ? ProductEnd::kAdd : ProductEnd::kStore;
   args.out_is_bf16 = type == at::kBFloat16;
   args.out = y.data_ptr();
   args.out_stride = weight.outputs;
+  if (weight.outputs * weight.inputs > kManyWeights) {
+    multiply_by_blocks(args, rows, weight, type);
+    return y;
+  }
+  const torch::Tensor packed = memory_for(weight.outputs, weight.inputs, type);
+  args.panels = weight.panels = packed.data_ptr();
+  const auto pack = packing_of(type);
+  parallel_rows(panels, kPanelOutputs * weight.inputs,
+                [&](int64_t begin, int64_t end) { pack(weight, begin, end); });
   const PackedProductFunction kernel = product_of(type);
   if (rows < kFewRows * at::get_num_threads()) {
     parallel_rows(panels, kPanelOutputs * rows, [&](int64_t begin, int64_t end) {
@@ -96,42 +182,17 @@ void pack_columns(const torch::Tensor& t, int64_t first, int64_t rows, int64_t b
   packing_of(t.scalar_type())(args, 0, panels_of(args.outputs));
 }
 
-constexpr int64_t kCachedBytes = 1 << 18;  // of each factor, so that both stay in the cache
-
-struct PackedChunk {
-  at::ScalarType type;
-  const void* left;  // the panels of d_y
-  int64_t groups, outputs, inputs;
-  float* gradient;
-};
-
-// Multiplies as many panels of d_y as stay in the cache by each panel of x in turn.
-void multiply_panels(PackedProductArgs args, const PackedChunk& chunk) {
-  const int64_t panel_bytes = chunk.groups * kPanelOutputs * 4;
-  const int64_t block = std::max<int64_t>(1, kCachedBytes / panel_bytes) * kPanelOutputs;
-  const PackedProductFunction kernel = product_of(chunk.type);
-  args.groups = chunk.groups;
-  for (int64_t first = 0; first < chunk.outputs; first += block) {
-    const int64_t last = std::min(chunk.outputs, first + block);
-    for (int64_t panel = 0; panel < panels_of(chunk.inputs); ++panel) {
-      for (int64_t o = first; o < last; o += kPanelOutputs) {
-        args.x = static_cast<const char*>(chunk.left) + o * chunk.groups * 4;
-        args.out = chunk.gradient + o * args.out_stride + panel * kPanelOutputs;
-        kernel(args, {0, std::min(kPanelOutputs, last - o), panel, panel + 1});
-      }
-    }
-  }
-}
-
-// Works in chunks of rows, of which a panel of x stays in the cache.
+// Works in chunks of rows, of which a panel of x stays in the cache, and in them by as many outputs
+// as stay in the cache while all panels of x pass.
 void add_part(const GradientPart& part) {
   const at::ScalarType type = part.x.scalar_type();
   const int64_t rows = part.x.size(0), inputs_of_row = part.x.size(1);
-  const int64_t outputs = part.output_end - part.output_begin;
   const int64_t inputs = part.input_end - part.input_begin;
   const int64_t most = kCachedBytes / (kPanelOutputs * part.x.element_size());
   const int64_t chunk = std::min(most, rows);
-  const torch::Tensor left = memory_for(outputs, chunk, type);
+  const int64_t panel_bytes = groups_of(chunk, type) * kPanelOutputs * 4;
+  const int64_t block = std::max<int64_t>(1, kCachedBytes / panel_bytes) * kPanelOutputs;
+  const torch::Tensor left = memory_for(block, chunk, type);
   const torch::Tensor right = memory_for(inputs, chunk, type);
   PackedProductArgs args{};
   args.x_stride = 4;
@@ -140,16 +201,24 @@ void add_part(const GradientPart& part) {
   args.outputs = inputs;
   args.end = ProductEnd::kAdd;
   args.out_stride = inputs_of_row;
-  float* gradient =
-      pointer<float>(part.gradient) + part.output_begin * inputs_of_row + part.input_begin;
+  const PackedProductFunction kernel = product_of(type);
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
-    pack_columns(part.d_y, first, count, part.output_begin,
-                 {nullptr, outputs, 0, 0, 0, left.data_ptr()});
+    args.groups = groups_of(count, type);
     pack_columns(part.x, first, count, part.input_begin,
                  {nullptr, inputs, 0, 0, 0, right.data_ptr()});
-    multiply_panels(
-        args, {type, left.const_data_ptr(), groups_of(count, type), outputs, inputs, gradient});
+    for (int64_t output = part.output_begin; output < part.output_end; output += block) {
+      const int64_t outputs = std::min(block, part.output_end - output);
+      pack_columns(part.d_y, first, count, output, {nullptr, outputs, 0, 0, 0, left.data_ptr()});
+      float* gradient = pointer<float>(part.gradient) + output * inputs_of_row + part.input_begin;
+      for (int64_t panel = 0; panel < panels_of(inputs); ++panel) {
+        for (int64_t o = 0; o < outputs; o += kPanelOutputs) {
+          args.x = static_cast<const char*>(left.const_data_ptr()) + o * args.groups * 4;
+          args.out = gradient + o * inputs_of_row + panel * kPanelOutputs;
+          kernel(args, {0, std::min(kPanelOutputs, outputs - o), panel, panel + 1});
+        }
+      }
+    }
   }
 }
 
@@ -177,11 +246,10 @@ bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight) {
 }
 
 bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient) {
-  constexpr int64_t kManyWeights = int64_t{1} << 22;
   const at::ScalarType type = x.scalar_type();
   return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && gradient.is_contiguous() &&
          x.size(0) >= kFewRows && x.size(1) % inputs_in_group(type) == 0 &&
-         gradient.numel() <= kManyWeights;
+         (gradient.numel() <= kManyWeights || x.size(0) >= kManyRows);
 }
 
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {

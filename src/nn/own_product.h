@@ -13,9 +13,9 @@ namespace lockstep::detail {
 bool own_products_pay(at::ScalarType type);
 
 // Whether the products below are worth using. They take dense matrices, all fp32 or all bf16.
-// They do not pay for a few rows, which do not repay the packing, nor for weights that leave
-// the cache between two rows, such as output tables. A bf16 product over an odd number of
-// inputs would need a copy.
+// They do not pay for a few rows, which do not repay the packing; weights that leave the cache,
+// such as output tables, are packed in parts and need more rows. A bf16 product over an odd number
+// of inputs would need a copy.
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight);
 bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient);
 
