@@ -13,15 +13,15 @@ struct Shape {
 // of them; rows that fill no tile, and more than a thread packs of a gradient at once; more inputs
 // than a panel may have, not a whole number of chunks; more weights than are packed at once.
 constexpr std::array<Shape, 10> kShapes = {{{1, 2, 1},
-                                        {7, 6, 17},
-                                        {33, 64, 64},
-                                        {70, 36, 130},
-                                        {65, 98, 200},
-                                        {100, 256, 96},
-                                        {2100, 34, 64},
-                                        {4501, 64, 70},
-                                        {40, 9250, 72},
-                                        {70, 130, 33000}}};
+                                            {7, 6, 17},
+                                            {33, 64, 64},
+                                            {70, 36, 130},
+                                            {65, 98, 200},
+                                            {100, 256, 96},
+                                            {2100, 34, 64},
+                                            {4501, 64, 70},
+                                            {40, 9250, 72},
+                                            {70, 130, 33000}}};
 
 torch::Tensor exact(const torch::Tensor& a, const torch::Tensor& b) {
   return at::mm(a.to(at::kDouble), b.to(at::kDouble));
