@@ -2,16 +2,18 @@
 // the PyTorch peers of benchmarks/peers do. Ranks come from the environment, as for lockstep train.
 //
 // What all these programs take: [--precision bf16|fp32] [--threads N] [--steps N] [--warmup N]
-// [--profile] [--tag TEXT] [key=value ...], the last being settings of a run (comm.hook=bf16,
-// run.fused=false).
+// [--profile] [--calibrate] [--tag TEXT] [key=value ...], the last being settings of a run
+// (comm.hook=bf16, run.fused=false).
 #pragma once
 
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
+#include <torch/types.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,7 @@ namespace lockstep {
 struct StepRun {
   std::string workload, precision = "bf16", tag;
   int threads = 1, steps = 8, warmup = 4;
-  bool profile = false;
+  bool profile = false, calibrate = false;
   std::vector<std::string> settings;  // key=value
 };
 
@@ -35,6 +37,8 @@ inline void add_step_options(CLI::App& app, StepRun& run) {
   app.add_option("--steps", run.steps);
   app.add_option("--warmup", run.warmup);
   app.add_flag("--profile", run.profile, "print the time of each operation");
+  app.add_flag("--calibrate", run.calibrate,
+               "time a product of libtorch before every step: calibration_s");
   app.add_option("--tag", run.tag);
   app.add_option("settings", run.settings);
 }
@@ -46,6 +50,26 @@ inline RunConfig step_config(const StepRun& run, const std::string& recipe) {
   source.set("run.precision", run.precision, "--precision");
   return read_run_config(std::move(source));
 }
+
+// Times one product of libtorch, [2048, 768] x [768, 3072] in the precision of the run: a measure
+// of how fast the machine is while the steps are timed (benchmarks/step_budget).
+class Calibration {
+ public:
+  explicit Calibration(const StepRun& run)
+      : x_(torch::randn({2048, 768}).to(type_of(run))),
+        y_(torch::randn({768, 3072}).to(type_of(run))) {}
+  double seconds() const {
+    const auto start = std::chrono::steady_clock::now();
+    at::mm(x_, y_);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  static at::ScalarType type_of(const StepRun& run) {
+    return run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  }
+  torch::Tensor x_, y_;
+};
 
 // Task: batch(step, world) -> StepBatch besides what train_step asks for; made by make(numerics).
 template <class Make>
@@ -59,11 +83,14 @@ void time_steps(const StepRun& run, RunConfig config, const Make& make) {
   TrainingState state(config, *task, world, choose_numerics(config.run));
   state.total_steps = run.warmup + run.steps;
 
-  std::vector<double> times, waits;
+  std::vector<double> times, waits, products;
+  std::optional<Calibration> calibration;
+  if (run.calibrate) calibration.emplace(run);
   int64_t misses = 0;
   double first_step = 0, total = 0, items = 0, tokens = 0;
   for (int i = 0; i < run.warmup + run.steps; ++i) {
     StepBatch batch = task->batch(i, world);
+    if (calibration) products.push_back(calibration->seconds());
     world.barrier();
     auto start = std::chrono::steady_clock::now();
     const StepRecord record =
@@ -94,6 +121,10 @@ void time_steps(const StepRun& run, RunConfig config, const Make& make) {
                              {"min_step_s", quantile(times, 0)},
                              {"p90", quantile(times, 0.9)},
                              {"samples_per_s", items / total}};
+  if (calibration) {
+    products.erase(products.begin(), products.begin() + run.warmup);
+    out["calibration_s"] = quantile(products, 0.5);
+  }
   if (tokens > 0) out["tokens_per_s"] = tokens / total;
   out.update({{"median_wait_s", quantile(waits, 0.5)},
               {"new_blocks", allocator_statistics().misses - misses},
