@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "kernels/attention_rows_isa.h"
+#include "kernels/bf16_pairs_isa.h"
 #include "kernels/isa_math.h"
 #include "kernels/small_product_isa.h"
 #include "kernels/tiles_amx_isa.h"
@@ -72,8 +73,6 @@ inline void multiply_row_of_tiles(TileProduct p, int64_t tiles) {
   }
 }
 
-inline const uint16_t* words(const Bf16* x) { return reinterpret_cast<const uint16_t*>(x); }
-
 // 16 rows of `width` bf16: the tensor's own where it has 16, else a copy filled up with zeros.
 struct Rows {
   const uint16_t* data;
@@ -87,22 +86,6 @@ inline Rows sixteen_rows(const Bf16* from, int64_t stride, int64_t count, int64_
       copy[i * width + j] = i < count ? from[i * stride + j].bits : 0;
   }
   return {copy, width};
-}
-
-// Written with GCC's vectors, because GCC warns that its intrinsics for this read
-// what was never written.
-typedef uint16_t Words __attribute__((vector_size(32)));
-typedef uint32_t Pairs __attribute__((vector_size(64)));
-inline __m512i pairs(__m256i even, __m256i odd) {
-  const Pairs low = __builtin_convertvector(reinterpret_cast<Words>(even), Pairs);
-  const Pairs high = __builtin_convertvector(reinterpret_cast<Words>(odd), Pairs);
-  return reinterpret_cast<__m512i>(low | high << 16);
-}
-inline __m256i load_half(const uint16_t* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
-inline __m256i rounded(const float* from) {
-  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(from)));
 }
 
 // Pairs the transpose of rows [count, width] into tiles [width / 32][padded_count / 16].
@@ -159,31 +142,7 @@ inline void pair_scores(const float* from, int64_t width, bool upper, uint16_t* 
   }
 }
 
-inline void round_scores(const float* from, int64_t count, uint16_t* to) {
-  for (int64_t j = 0; j < count; j += kTile) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + j), rounded(from + j));
-  }
-}
-
-inline void scale_scores(float* scores, int64_t count, float scale) {
-#pragma omp simd
-  for (int64_t j = 0; j < count; ++j) scores[j] *= scale;
-}
-
 inline int64_t in_depths(int64_t n) { return (n + kDepth - 1) / kDepth * kDepth; }
-
-// Stores fp32 [count, width], times scale, to rows of bf16.
-inline void store_rows(const float* from, int64_t count, int64_t width, Bf16* to, int64_t stride,
-                       float scale) {
-  const __m512 factor = _mm512_set1_ps(scale);
-  for (int64_t i = 0; i < count; ++i, from += width, to += stride) {
-    for (int64_t j = 0; j < width; j += kTile) {
-      const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(from + j), factor);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + j),
-                          reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
-    }
-  }
-}
 
 // The sizes and offsets of one head, in elements.
 struct Head {

@@ -43,6 +43,7 @@ LOCKSTEP_DECLARE(generic)
 LOCKSTEP_DECLARE(avx2)
 LOCKSTEP_DECLARE(avx512)
 namespace avx512_dot {
+void fill_attention(Kernels& table);
 void fill_packed_product(Kernels& table);
 void fill_winograd(Kernels& table);
 }  // namespace avx512_dot
@@ -78,6 +79,7 @@ struct Tables {
     avx512_dot = avx512;
     detail::avx512_dot::fill_packed_product(avx512_dot);
 #ifndef LOCKSTEP_DECODING_KERNELS
+    detail::avx512_dot::fill_attention(avx512_dot);
     detail::avx512_dot::fill_winograd(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
