@@ -80,10 +80,10 @@ void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const Lo
 }
 
 // Returns how many rows of logits are computed at once: enough for the products to be fast and
-// additions to the table's gradient to be rare, but no more than 16 million logits.
-int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
-  constexpr int64_t kLogits = 16 << 20;
-  const int64_t most = std::max<int64_t>(64, kLogits / vocabulary);
+// additions to the table's gradient to be rare, but no more than 128 MiB of logits.
+int64_t chunk_rows(int64_t rows, int64_t vocabulary, int64_t element_size) {
+  constexpr int64_t kBytes = 128 << 20;
+  const int64_t most = std::max<int64_t>(64, kBytes / (vocabulary * element_size));
   const int64_t chunks = (rows + most - 1) / most;
   return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
 }
@@ -119,7 +119,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
                        torch::empty({rows}, fp32.dtype(at::kByte))};
     torch::Tensor d_hidden;
     if (gradient) d_hidden = torch::empty_like(hidden);
-    const int64_t step = chunk_rows(rows, vocabulary);
+    const int64_t step = chunk_rows(rows, vocabulary, hidden.element_size());
     for (int64_t first = 0; first < rows; first += step) {
       const int64_t count = std::min(step, rows - first);
       const torch::Tensor chunk = hidden.narrow(0, first, count);
