@@ -47,7 +47,7 @@ target_compile_definitions(lockstep_edge_subword PRIVATE HAVE_PTHREAD=1 _USE_INT
 target_compile_options(lockstep_edge_subword PRIVATE -w)  # another project's
 
 # Kernels, once an instruction set, as in cmake/Layers.cmake, but only those that decode.
-set(edge_isa attention decoding elementwise embedding gelu layer_norm packed_product_dot panel_packing)
+set(edge_isa attention attention_dot decoding elementwise embedding gelu layer_norm packed_product_dot panel_packing)
 foreach(isa ${LOCKSTEP_ISA_SETS})
   set(files ${edge_isa})
   if(isa STREQUAL "amx")

@@ -32,7 +32,10 @@ void PackedBlocks<T>::begin(const std::vector<int64_t>& tokens,
     own_rows = tokens;
     for (int64_t r = 0; r < rows_; ++r) {
       int64_t& token = own_rows[static_cast<std::size_t>(r)];
-      if (token < 0) continue;
+      if (token < 0) {  // counts as zero, but is read
+        std::fill(rows + r * width, rows + (r + 1) * width, 0.0f);
+        continue;
+      }
       model_.output.weights_of(token, rows + r * width);
       token = r;
     }

@@ -78,8 +78,8 @@ struct Tables {
     avx512.isa = "avx512";
     avx512_dot = avx512;
     detail::avx512_dot::fill_packed_product(avx512_dot);
-#ifndef LOCKSTEP_DECODING_KERNELS
     detail::avx512_dot::fill_attention(avx512_dot);
+#ifndef LOCKSTEP_DECODING_KERNELS
     detail::avx512_dot::fill_winograd(avx512_dot);
 #endif
     avx512_dot.isa = "avx512_dot";
