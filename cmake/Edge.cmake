@@ -66,8 +66,8 @@ foreach(isa ${LOCKSTEP_ISA_SETS})
 endforeach()
 
 file(GLOB edge_decode CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/decode/*.cpp")
-set(edge_sources base/text base/whole_file data/tokenize/subword edge/edge_reader edge/edge_translator edge/translate
-    formats/crc32c kernels/kernel_table)
+set(edge_sources base/text base/whole_file data/tokenize/subword data/tokenize/translation_tokenizer edge/edge_reader
+    edge/edge_translator edge/edge_vocabulary edge/translate formats/crc32c kernels/kernel_table)
 list(TRANSFORM edge_sources PREPEND "${CMAKE_SOURCE_DIR}/src/")
 list(TRANSFORM edge_sources APPEND ".cpp")
 add_library(lockstep_translate_library STATIC ${edge_decode} ${edge_sources} ${edge_objects}

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "edge/edge_file.h"
 #include "edge/edge_translator.h"
 
 namespace lockstep {
@@ -78,8 +79,8 @@ bool parse(const std::vector<std::string>& words, Options& o) {
       fmt::print("{}", kUsage);
       return false;
     } else if (word == "--version") {
-      fmt::print("lockstep-translate {}, edge format 1, kernels {}\n", LOCKSTEP_VERSION,
-                 kernels().isa);
+      fmt::print("lockstep-translate {}, edge format {}, kernels {}\n", LOCKSTEP_VERSION,
+                 kEdgeVersion, kernels().isa);
       return false;
     } else if (word == "--beam") {
       o.translator.settings.push_back("beam_size=" + value());

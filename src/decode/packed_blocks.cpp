@@ -20,11 +20,11 @@ SourceRows::SourceRows(const Sentences& sentences) {
 template <class T>
 void PackedBlocks<T>::begin(const std::vector<int64_t>& tokens,
                             const std::vector<int64_t>& positions, int64_t longest,
-                            const PackedNorm& first, const float* embedding) {
+                            const PackedNorm& first, const EmbeddingTable& embedding) {
   const int64_t width = model_.shape.d_model;
   rows_ = std::ssize(tokens);
   const PositionRows signal = model_.positions(longest);
-  const float* table = embedding;
+  const float* table = embedding.values;
   const int64_t* row_of_table = tokens.data();
   std::vector<int64_t> own_rows;
   if (table == nullptr) {  // the rows that are read, unpacked
@@ -36,7 +36,7 @@ void PackedBlocks<T>::begin(const std::vector<int64_t>& tokens,
         std::fill(rows + r * width, rows + (r + 1) * width, 0.0f);
         continue;
       }
-      model_.output.weights_of(token, rows + r * width);
+      embedding.packed->weights_of(token, rows + r * width);
       token = r;
     }
     table = rows;
@@ -164,9 +164,8 @@ void PackedBlocks<T>::attend(const T* qkv, const SourceRows& source, T* out) {
 template <class T>
 void PackedBlocks<T>::encode(const SourceRows& source) {
   const std::vector<PackedTransformer::Layer>& layers = model_.encoder;
-  const float* own = model_.source_embedding;
   begin(source.tokens, source.positions, source.longest, layers.front().self.norm,
-        own == nullptr ? model_.embedding : own);
+        model_.encoder_table());
   const int64_t width = model_.shape.d_model;
   RowMemory qkv_memory;
   T* qkv = qkv_memory.room<T>(3 * rows_ * width);

@@ -29,10 +29,9 @@ class PackedBlocks {
       : model_(model), threads_(threads) {}
 
   // Sets the stream to embedding[tokens] * scale + positions[positions], and normed() to what the
-  // block with the norm `first` reads. Positions are below `longest`; without an embedding the rows
-  // of the output's table are read.
+  // block with the norm `first` reads. Positions are below `longest`.
   void begin(const std::vector<int64_t>& tokens, const std::vector<int64_t>& positions,
-             int64_t longest, const PackedNorm& first, const float* embedding);
+             int64_t longest, const PackedNorm& first, const EmbeddingTable& embedding);
   // [rows, d_model]: what the next block reads.
   const T* normed() const { return normed_; }
   int64_t rows() const { return rows_; }

@@ -178,7 +178,7 @@ void PackedDecoder<T>::step(const std::vector<int64_t>& tokens) {
   begin_step();
   const int64_t length = own_.longest;
   blocks_.begin(tokens, std::vector<int64_t>(tokens.size(), length - 1), length,
-                model_.decoder.front().self.norm, model_.embedding);
+                model_.decoder.front().self.norm, model_.decoder_table());
   T* query = query_.room<T>(rows_ * width_);
   T* mixed = mixed_.room<T>(rows_ * width_);
   for (std::size_t i = 0; i < model_.decoder.size(); ++i) {

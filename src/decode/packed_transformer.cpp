@@ -3,7 +3,7 @@
 namespace lockstep {
 
 int64_t PackedTransformer::bytes() const {
-  int64_t total = output.bytes();
+  int64_t total = output.bytes() + decoder_rows.bytes() + encoder_rows.bytes();
   for (const std::vector<Layer>* stack : {&encoder, &decoder}) {
     for (const Layer& layer : *stack) {
       total += layer.self.in.bytes() + layer.self.out.bytes();

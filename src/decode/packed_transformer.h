@@ -32,6 +32,12 @@ struct PackedNorm {
   const float* bias = nullptr;
 };
 
+// The rows that a side embeds its tokens with: fp32 [rows, d_model], or as they are packed.
+struct EmbeddingTable {
+  const float* values = nullptr;
+  const PackedLinear* packed = nullptr;  // read where there are no values
+};
+
 // Refers to norms and embeddings that outlive it.
 struct PackedTransformer {
   struct Attention {
@@ -51,10 +57,22 @@ struct PackedTransformer {
   DecodingShape shape;
   std::vector<Layer> encoder, decoder;
   PackedNorm encoder_norm, decoder_norm;
-  PackedLinear output;               // the table
-  const float* embedding = nullptr;  // fp32 [pieces or more, d_model]; null: the rows of `output`
-  const float* source_embedding = nullptr;               // the encoder's own; null: `embedding`
+  PackedLinear output;  // the table
+  // fp32 [pieces or more, d_model]; null: the packed rows below.
+  const float* embedding = nullptr;
+  const float* source_embedding = nullptr;
+  // Rows that a side has for itself; without outputs: the encoder embeds as the decoder, the
+  // decoder with the rows of `output`.
+  PackedLinear decoder_rows, encoder_rows;
   std::function<PositionRows(int64_t count)> positions;  // thread-safe
+
+  EmbeddingTable decoder_table() const {
+    return {embedding, decoder_rows.outputs() == 0 ? &output : &decoder_rows};
+  }
+  EmbeddingTable encoder_table() const {
+    if (source_embedding == nullptr && encoder_rows.outputs() == 0) return decoder_table();
+    return {source_embedding, &encoder_rows};
+  }
 
   bool low() const { return output.matrix().format == WeightFormat::kBf16; }  // activations
   int64_t bytes() const;  // of the packed weights

@@ -8,13 +8,18 @@
 namespace lockstep {
 
 inline constexpr std::string_view kEdgeMagic = "lockstep-edge ";
-inline constexpr int64_t kEdgeVersion = 1;
-inline constexpr int64_t kEdgeHeaderBytes = 4096;  // the weights begin here
-inline constexpr int64_t kEdgeAlignment = 64;      // every array begins at a multiple
+inline constexpr int64_t kEdgeHeaderBytes = 16384;  // the weights begin here
+inline constexpr int64_t kEdgeAlignment = 64;       // every array begins at a multiple
+
+// Rows of tables that a side has for itself; 0: none.
+struct EdgeRows {
+  int64_t decoder, encoder;
+};
 
 // Calls visitor.norm(PackedNorm&) and visitor.linear(PackedLinear&, outputs, inputs).
 template <class Model, class Visitor>
-void visit_edge_weights(Model& model, const DecodingShape& shape, Visitor& visitor) {
+void visit_edge_weights(Model& model, const DecodingShape& shape, const EdgeRows& rows,
+                        Visitor& visitor) {
   const int64_t d = shape.d_model, f = shape.feed_forward;
   auto feed_forward = [&](auto& block) {
     visitor.norm(block.norm);
@@ -40,9 +45,11 @@ void visit_edge_weights(Model& model, const DecodingShape& shape, Visitor& visit
   }
   if (shape.pre_norm) visitor.norm(model.decoder_norm);
   visitor.linear(model.output, shape.pieces, d);
+  if (rows.decoder > 0) visitor.linear(model.decoder_rows, rows.decoder, d);
+  if (rows.encoder > 0) visitor.linear(model.encoder_rows, rows.encoder, d);
 }
 
-// Calls f(key, member, check) for every key of the header, in the order of the file.
+// Calls f.CHECK(key, member, ...) for every key of the header, in the order of the file.
 template <class Header, class F>
 void visit_edge_header(Header& h, F& f) {
   f.choice("precision", h.precision, {"fp32", "bf16", "int8"});
@@ -54,15 +61,25 @@ void visit_edge_header(Header& h, F& f) {
   f.size("pieces", h.pieces, 4);
   f.choice("norm", h.norm, {"pre", "post"});
   f.number("norm_epsilon", h.norm_epsilon);
-  f.choice("activation", h.activation, {"relu", "gelu"});
-  f.choice("positions", h.positions, {"interleaved", "halves"});
+  f.choice("activation", h.activation, {"relu", "gelu", "silu"});
+  f.choice("positions", h.positions, {"interleaved", "halves", "paper_halves"});
+  f.size("first_position", h.first_position, 0);
+  f.choice("embeddings", h.embeddings, {"scaled", "plain"});
+  f.size("decoder_rows", h.decoder_rows, 0);
+  f.size("encoder_rows", h.encoder_rows, 0);
   f.choice("start", h.start, {"bos", "zero"});
+  f.choice("vocabulary", h.vocabulary, {"own", "marian", "m2m100", "nllb"});
   f.id("pad", h.special.pad);
   f.id("eos", h.special.eos);
   f.id("bos", h.special.bos);
   f.id("unk", h.special.unk);
+  f.ids("source_prefix", h.special.source_prefix);
+  f.ids("primer", h.special.primer);
+  f.ids("never", h.special.never);
+  f.flag("ends_at_limit", h.special.ends_at_limit);
+  f.flag("renormalizes", h.special.renormalizes);
   for (const char* key : {"beam_size", "length_penalty", "max_length_factor", "max_length_extra",
-                          "min_length", "batch_tokens", "stop"}) {
+                          "min_length", "batch_tokens", "stop", "length_norm"}) {
     f.decoding(key, h.decoding);
   }
 }

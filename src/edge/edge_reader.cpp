@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "edge/edge_layout.h"
+#include "edge/edge_vocabulary.h"
 #include "formats/crc32c.h"
 
 namespace lockstep {
@@ -78,6 +79,28 @@ class HeaderReader {
     out = parsed<int32_t>(key, "an id, or -1 for none");
     if (out < -1) fail(key, "an id, or -1 for none");
   }
+  void flag(std::string_view key, bool& out) const {
+    std::string word;
+    choice(key, word, {"yes", "no"});
+    out = word == "yes";
+  }
+  template <class T>
+  void ids(std::string_view key, std::vector<T>& out) const {
+    out.clear();
+    if (text(key) == "none") return;
+    for (std::string_view left = text(key); !left.empty();) {
+      const std::size_t end = std::min(left.find(','), left.size());
+      T id = 0;
+      if (!parse_number(left.substr(0, end), id) || id < kZeroToken) fail(key, "ids");
+      out.push_back(id);
+      left.remove_prefix(std::min(left.size(), end + 1));
+    }
+  }
+  template <class T>
+  void ids(std::string_view key, std::optional<std::vector<T>>& out) const {
+    out.reset();
+    if (text(key) != "default") ids(key, out.emplace());
+  }
   void decoding(std::string_view key, BeamOptions& out) const {
     try {
       set_decoding_key(out, key, text(key));
@@ -142,8 +165,10 @@ DecodingShape shape_of(const EdgeHeader& header) {
   shape.pre_norm = header.norm == "pre";
   shape.activation = header.activation;
   shape.norm_epsilon = header.norm_epsilon;
-  shape.embedding_scale = std::sqrt(static_cast<float>(header.d_model));
+  shape.embedding_scale =
+      header.embeddings == "scaled" ? std::sqrt(static_cast<float>(header.d_model)) : 1;
   if (header.start == "zero") shape.primer = {kZeroToken};
+  if (header.special.primer) shape.primer = *header.special.primer;
   return shape;
 }
 
@@ -191,6 +216,12 @@ class Mapper {
   int64_t width_, at_ = 0;
 };
 
+// Returns the rows of the table that the encoder embeds with.
+int64_t source_rows(const EdgeHeader& h) {
+  if (h.encoder_rows > 0) return h.encoder_rows;
+  return h.decoder_rows > 0 ? h.decoder_rows : h.pieces;
+}
+
 // Checks what the single keys do not.
 void check_header(const fs::path& path, const EdgeHeader& h) {
   if (h.d_model % h.heads != 0 || h.d_model % 2 != 0) {
@@ -201,9 +232,17 @@ void check_header(const fs::path& path, const EdgeHeader& h) {
     throw DataError("{}: {} and {} layers: expected at most 1024", path.string(), h.encoder_layers,
                     h.decoder_layers);
   }
-  for (int32_t id : {h.special.pad, h.special.eos, h.special.bos, h.special.unk}) {
-    if (id >= h.pieces)
-      throw DataError("{}: an id of {}, of {} pieces", path.string(), id, h.pieces);
+  auto check = [&](int64_t id, int64_t rows) {
+    if (id >= rows) throw DataError("{}: an id of {}, of {} pieces", path.string(), id, rows);
+  };
+  const SpecialIds& special = h.special;
+  for (int32_t id : {special.pad, special.eos, special.bos, special.unk}) check(id, h.pieces);
+  for (int32_t id : special.source_prefix) check(id, source_rows(h));
+  if (special.primer) {
+    for (int64_t id : *special.primer) check(id, h.decoder_rows > 0 ? h.decoder_rows : h.pieces);
+  }
+  if (special.never) {
+    for (int32_t id : *special.never) check(id, h.pieces);
   }
   if (h.special.eos < 0 || h.special.bos < 0) {
     throw DataError("{}: the vocabulary has no </s> or no <s>", path.string());
@@ -227,12 +266,34 @@ MappedFile map_file(const fs::path& folder, const char* name) {
   return MappedFile(folder / name);
 }
 
+// Returns the contents of a file of the vocabulary, about which the header has lines that begin
+// with `key`; "" where there is none.
+std::string vocabulary_file(const fs::path& folder, const char* name, const std::string& key,
+                            const HeaderReader& reader) {
+  const int64_t bytes = reader.parsed<int64_t>(key + "_bytes", "a number");
+  if (bytes == 0) return "";
+  const MappedFile file = map_file(folder, name);
+  if (std::ssize(as_text(file)) < bytes) {
+    throw DataError("{}: cut short: {} bytes, expected {}", (folder / name).string(),
+                    as_text(file).size(), bytes);
+  }
+  if (crc32c(as_text(file)) != reader.checksum(key + "_crc32c")) {
+    throw DataError("{}: not the file that {} was written with, or damaged",
+                    (folder / name).string(), kEdgeWeights);
+  }
+  return std::string(as_text(file));
+}
+
+// A network may have more rows than a published vocabulary has pieces.
+void check_pieces(const std::string& name, int64_t pieces, int64_t rows, bool equal) {
+  if (pieces == rows || (pieces < rows && !equal)) return;
+  throw DataError("{}: {} pieces, the network has {}", name, pieces, rows);
+}
+
 }  // namespace
 
 EdgeFolder::EdgeFolder(const fs::path& folder)
-    : folder_(folder),
-      weights_(map_file(folder, kEdgeWeights)),
-      subword_(map_file(folder, kEdgeSubword)) {
+    : folder_(folder), weights_(map_file(folder, kEdgeWeights)) {
   const fs::path path = folder / kEdgeWeights;
   const std::string_view file = as_text(weights_);
   const HeaderKeys keys = header_keys(path, file);
@@ -248,28 +309,41 @@ EdgeFolder::EdgeFolder(const fs::path& folder)
   model_.encoder.resize(static_cast<std::size_t>(header_.encoder_layers));
   model_.decoder.resize(static_cast<std::size_t>(header_.decoder_layers));
   Mapper mapper(file.data() + kEdgeHeaderBytes, header_);
-  visit_edge_weights(model_, model_.shape, mapper);
+  visit_edge_weights(model_, model_.shape, {header_.decoder_rows, header_.encoder_rows}, mapper);
   const int64_t expected = kEdgeHeaderBytes + mapper.bytes();
   if (std::ssize(file) != expected) {
     throw DataError("{}: {}: {} bytes, expected {} for such a network", path.string(),
                     std::ssize(file) < expected ? "cut short" : "too long", file.size(), expected);
   }
   weights_crc32c_ = reader.checksum("weights_crc32c");
-  const auto table =
-      std::make_shared<PositionTable>(header_.d_model, header_.positions == "halves");
+  const auto table = std::make_shared<PositionTable>(
+      header_.d_model, position_layout(header_.positions), header_.first_position);
   model_.positions = [table](int64_t count) { return table->rows(count); };
-  const int64_t subword_bytes = reader.parsed<int64_t>("subword_bytes", "a number");
-  if (std::ssize(subword()) < subword_bytes) {
-    throw DataError("{}: cut short: {} bytes, expected {}", (folder / kEdgeSubword).string(),
-                    subword().size(), subword_bytes);
-  }
-  if (crc32c(subword()) != reader.checksum("subword_crc32c")) {
-    throw DataError("{}: not the SentencePiece model that {} was written with, or damaged",
-                    (folder / kEdgeSubword).string(), kEdgeWeights);
-  }
+  subword_ = vocabulary_file(folder, kEdgeSubword, "subword", reader);
+  target_ = vocabulary_file(folder, kEdgeTarget, "target", reader);
+  pieces_ = vocabulary_file(folder, kEdgePieces, "pieces", reader);
 }
 
-std::string_view EdgeFolder::subword() const { return as_text(subword_); }
+TranslationTokenizer EdgeFolder::tokenizer() const {
+  const std::string pieces_name = (folder_ / kEdgePieces).string();
+  if (header_.vocabulary == "own") {
+    TranslationTokenizer own(Subword::from_bytes(subword_, (folder_ / kEdgeSubword).string()));
+    check_pieces((folder_ / kEdgeSubword).string(), own.vocab_size(), header_.pieces, true);
+    return own;
+  }
+  PublishedVocabulary published = read_edge_pieces(pieces_, pieces_name, header_.vocabulary);
+  published.source_model = subword_;
+  published.target_model = target_.empty() ? subword_ : target_;
+  TranslationTokenizer out(std::move(published));
+  check_pieces(pieces_name, out.vocab_size(), header_.pieces, false);
+  check_pieces(pieces_name, out.source_vocab_size(), source_rows(header_), false);
+  return out;
+}
+
+std::vector<int32_t> EdgeFolder::source_prefix() const {
+  return header_.start == "zero" ? std::vector<int32_t>{header_.special.bos}
+                                 : header_.special.source_prefix;
+}
 
 void EdgeFolder::check_weights() const {
   const uint32_t found = crc32c(as_text(weights_).substr(kEdgeHeaderBytes));
@@ -303,10 +377,14 @@ bool set_decoding_key(BeamOptions& options, std::string_view key, std::string_vi
   } else if (key == "batch_tokens") {
     integer(options.batch_tokens, 1);
   } else if (key == "stop") {
-    if (value != "all_beams" && value != "first" && value != "bound" && value != "t2t") {
-      refuse("all_beams, first, bound or t2t");
+    if (value != "all_beams" && value != "first" && value != "bound" && value != "t2t" &&
+        value != "full") {
+      refuse("all_beams, first, bound, t2t or full");
     }
     options.stop = value;
+  } else if (key == "length_norm") {
+    if (value != "wu" && value != "tokens") refuse("wu or tokens");
+    options.length_norm = value;
   } else {
     return false;
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenize/subword.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "decode/threads.h"
 #include "edge/edge_file.h"
 
@@ -39,7 +39,7 @@ class EdgeTranslator {
   EdgeFolder folder_;
   BeamOptions decoding_;
   int64_t n_best_;
-  Subword subword_;
+  TranslationTokenizer tokenizer_;
   std::unique_ptr<Threads> threads_;
   DecodingModel model_;
 };

@@ -91,4 +91,10 @@ PackedTransformer pack_transformer(const Transformer& model, WeightFormat format
   return out;
 }
 
+PackedLinear pack_table(const Parameter& table, WeightFormat format) {
+  const Tensor rows = table.value.detach();
+  return {
+      {detail::pointer<float>(rows), nullptr, rows.size(0), rows.size(1)}, format, torch_threads()};
+}
+
 }  // namespace lockstep

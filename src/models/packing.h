@@ -17,4 +17,7 @@ WeightFormat weight_format(const std::string& precision);
 PackedTransformer pack_transformer(const Transformer& model, WeightFormat format,
                                    const DecodingStart& start = {});
 
+// Packs a table for embedding: a copy.
+PackedLinear pack_table(const Parameter& table, WeightFormat format);
+
 }  // namespace lockstep

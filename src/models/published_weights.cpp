@@ -177,7 +177,7 @@ int64_t write_published_model(const fs::path& folder, const PublishedModel& mode
   }
   if (model.config.variant.output_bias) {
     const OwnTensor own = own_tensor(parameters, "output.bias");
-    weights.add(kOutputBias, own.value, {1, own.shape[0]});
+    weights.add_exact(kOutputBias, own.value, {1, own.shape[0]});
   }
   weights.write(folder / "model.safetensors");
   Json json = Json::parse(model.config_json);

@@ -24,17 +24,12 @@ Dropout dropout_at(int64_t site, double p, const Tensor& rows, const ForwardCont
   return {p, dropout_key(context.seed, context.step, site), rows};
 }
 
-PositionLayout layout_of(const std::string& positions) {
-  if (positions == "halves") return PositionLayout::kHalves;
-  if (positions == "paper_halves") return PositionLayout::kPaperHalves;
-  return PositionLayout::kInterleaved;
-}
-
 }  // namespace
 
 Tensor computed_positions(const TransformerConfig& config, int64_t count, torch::Device device) {
   const int64_t first = config.variant.first_position;
-  return sinusoidal_positions(first + count, config.d_model, device, layout_of(config.positions))
+  return sinusoidal_positions(first + count, config.d_model, device,
+                              position_layout(config.positions))
       .slice(0, first);
 }
 

@@ -62,9 +62,13 @@ void note_unused_tensors(const std::vector<std::string>& names, std::vector<std:
 
 void WeightWriter::add(const std::string& name, const Tensor& value,
                        const std::vector<int64_t>& shape) {
-  const Tensor whole = value.cpu().contiguous().view(shape);
-  const bool rounds = low_ && shape.size() > 1;
-  keep(name, rounds ? whole.to(at::kBFloat16) : whole, rounds ? DType::kBF16 : DType::kF32);
+  if (!low_ || shape.size() < 2) return add_exact(name, value, shape);
+  keep(name, value.cpu().contiguous().view(shape).to(at::kBFloat16), DType::kBF16);
+}
+
+void WeightWriter::add_exact(const std::string& name, const Tensor& value,
+                             const std::vector<int64_t>& shape) {
+  keep(name, value.cpu().contiguous().view(shape), DType::kF32);
 }
 
 void WeightWriter::add_count(const std::string& name) {

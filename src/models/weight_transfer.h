@@ -51,6 +51,9 @@ class WeightWriter {
   explicit WeightWriter(const std::string& precision) : low_(precision == "bf16") {}
 
   void add(const std::string& name, const torch::Tensor& value, const std::vector<int64_t>& shape);
+  // The same, never rounded.
+  void add_exact(const std::string& name, const torch::Tensor& value,
+                 const std::vector<int64_t>& shape);
   void add_count(const std::string& name);  // batches that a batch norm has seen; read by nobody
   // Writes the file as transformers and others expect it, with the name of its writer.
   void write(const fs::path& path) const;

@@ -5,24 +5,13 @@
 
 #include <optional>
 
+#include "decode/positions.h"
 #include "kernels/kernel_table.h"
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 
 namespace lockstep {
-
-// How the sines and cosines of a position are arranged in its vector.
-enum class PositionLayout {
-  // PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): section 3.5.
-  kInterleaved,
-  // PE(pos, i) = sin(pos / 10000^(i/(width/2 - 1))) for i < width/2, then the cosines, as in
-  // Tensor2Tensor and thus OpenSeq2Seq. REQUIRES an even width of at least 4.
-  kHalves,
-  // PE(pos, i) = sin(pos / 10000^(2i/width)) for i < width/2, then the cosines: the waves of
-  // kInterleaved in the order of kHalves, as Marian.
-  kPaperHalves,
-};
 
 // Returns fp32 [longest, width].
 torch::Tensor sinusoidal_positions(int64_t longest, int64_t width, torch::Device device,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "data/tokenize/subword.h"
+#include "data/tokenize/translation_tokenizer.h"
 #include "decode/beam_search.h"
 #include "models/transformer.h"
 
@@ -12,13 +12,14 @@ namespace lockstep {
 
 struct EdgeExport {
   const Transformer& model;  // on the CPU
-  const Subword& subword;
+  const TranslationTokenizer& vocabulary;
+  SpecialIds special;
   BeamOptions decoding;   // what the program does unless told otherwise
   std::string precision;  // "fp32", "bf16" or "int8"
 };
 
-// Returns the bytes written. Throws ConfigError when the folder holds a model or the program could
-// not compute this one, MachineError when the disk refuses.
+// Returns the bytes written. Throws ConfigError when the folder holds a model, MachineError when
+// the disk refuses.
 int64_t export_edge(const fs::path& folder, const EdgeExport& what);
 
 }  // namespace lockstep

@@ -167,13 +167,8 @@ Settings published_settings(const PublishedModel& model) {
 // config.json is written last: a folder that has one is complete.
 int64_t Translation::write_folder(const ModelFolderOptions& options) {
   if (options.format == "edge") {
-    if (published_) {
-      throw ConfigError(
-          "--format edge: of networks that lockstep made, not of one that began as a published "
-          "model; expected huggingface");
-    }
     return export_edge(options.folder,
-                       {*model_, tokenizer_->subword(), config_.decoding, options.precision});
+                       {*model_, *tokenizer_, special_, config_.decoding, options.precision});
   }
   if (options.format != "huggingface") {
     throw ConfigError("--format {}: for images only; expected huggingface or edge", options.format);

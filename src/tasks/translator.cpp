@@ -24,6 +24,12 @@ SpecialIds special_ids(const Subword& subword) {
           .unk = subword.unk_id()};
 }
 
+DecodingStart decoding_start(const SpecialIds& special) {
+  DecodingStart out{.primer = special.primer};
+  if (special.renormalizes) out.suppressed = excluded_ids(special, false);
+  return out;
+}
+
 std::vector<int64_t> primer_of(const SpecialIds& special, const TransformerConfig& config) {
   return DecodingStart{.primer = special.primer}.tokens(config);
 }
@@ -47,19 +53,13 @@ Translator::Translator(const Transformer& model, const Vocabulary& vocabulary,
                                      : trained;
   if (packs) {
     packed_ = std::make_unique<PackedTransformer>(
-        pack_transformer(model, weight_format(wanted), start()));
+        pack_transformer(model, weight_format(wanted), decoding_start(special_)));
   } else if (wanted != trained) {
     throw ConfigError(
         "decoding.precision: {} decodes with lockstep's own kernels on the CPU only (run.device, "
         "run.fused, run.plain_operations); here expected {}, as trained",
         wanted, trained);
   }
-}
-
-DecodingStart Translator::start() const {
-  DecodingStart out{.primer = special_.primer};
-  if (special_.renormalizes) out.suppressed = excluded_ids(special_, false);
-  return out;
 }
 
 std::vector<std::vector<Hypothesis>> Translator::translate(const std::vector<std::string>& lines,
@@ -88,7 +88,8 @@ std::vector<std::vector<Hypothesis>> Translator::decode(
                       count, config_.beam_size);
   }
   torch::InferenceMode inference;
-  const DecodingModel model = decoding_model(model_, numerics_, packed_.get(), start());
+  const DecodingModel model =
+      decoding_model(model_, numerics_, packed_.get(), decoding_start(special_));
   if (!samples) return beam_search(model, sources, special_, config_, count);
   return sample_translations(model, sources, special_, config_, config_.sampling, count);
 }

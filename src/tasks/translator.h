@@ -46,6 +46,9 @@ struct DecodingConfig : BeamOptions {
 // training, "fp32" or "bf16", but fp32 where that is the faster one.
 std::string precision_as_trained(const std::string& trained, const Kernels& kernels);
 
+// Returns what decoders begin with and leave out.
+DecodingStart decoding_start(const SpecialIds& special);
+
 // Returns `special.primer`, or what model.start asks for.
 std::vector<int64_t> primer_of(const SpecialIds& special, const TransformerConfig& config);
 // Returns what sources begin with: `source_prefix`, or <s> with model.start = "zero".
@@ -85,8 +88,6 @@ class Translator {
   int64_t packed_bytes() const { return packed_ == nullptr ? 0 : packed_->bytes(); }
 
  private:
-  DecodingStart start() const;
-
   const Transformer& model_;
   const TranslationTokenizer& tokenizer_;
   SpecialIds special_;

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "data/tokenize/published_vocabulary.h"
 
 namespace lockstep {
 namespace {
@@ -29,55 +26,13 @@ void append_ids(const Subword& model, const PieceTable& table, int32_t unknown,
   }
 }
 
-std::string sha256_of(const std::string& text) {
-  return sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
-}
-
-std::string identity_of(const PublishedVocabulary& v) {
-  std::string text = fmt::format("{} {} {}\n", static_cast<int>(v.kind), sha256_of(v.source_model),
-                                 sha256_of(v.target_model));
-  for (const PieceTable* table : {&v.source, &v.target}) {
-    for (const std::string& piece : table->pieces) text += piece + '\n';
-    text += '\n';
-  }
-  return sha256_of(text);
-}
-
-// Whether the folder was exported by lockstep, with a vocabulary that lockstep learned.
-bool is_own_export(const fs::path& folder) {
-  if (!fs::exists(folder / kExportedSubword) || !fs::exists(folder / "config.json")) return false;
-  const auto json = nlohmann::json::parse(read_file(folder / "config.json"), nullptr, false);
-  return json.is_object() && json.contains("lockstep");
-}
-
 }  // namespace
-
-bool TranslationTokenizer::is_published(const fs::path& folder) {
-  return !fs::exists(folder / "subword.model") && !is_own_export(folder) &&
-         has_published_vocabulary(folder);
-}
-
-TranslationTokenizer TranslationTokenizer::load(const fs::path& folder) {
-  if (fs::exists(folder / "subword.model")) {
-    return TranslationTokenizer(Subword::load(folder / "subword.model"));
-  }
-  if (is_own_export(folder)) return TranslationTokenizer(Subword::load(folder / kExportedSubword));
-  if (has_published_vocabulary(folder)) {
-    return TranslationTokenizer(read_published_vocabulary(folder));
-  }
-  DataError error("{}: has no vocabulary of a translation model", folder.string());
-  error.set_cause(
-      "expected subword.model (lockstep), source.spm, target.spm and vocab.json (Marian), or "
-      "sentencepiece.bpe.model (M2M100, NLLB)");
-  throw error;
-}
 
 TranslationTokenizer::TranslationTokenizer(Subword own)
     : source_(std::make_shared<const Subword>(std::move(own))), target_(source_) {
   published_.kind = VocabularyKind::kOwn;
   published_.special = {source_->pad_id(), source_->eos_id(), source_->bos_id(), source_->unk_id()};
   published_.files = {{"subword.model", source_->serialized()}};
-  identity_ = source_->sha256();
 }
 
 TranslationTokenizer::TranslationTokenizer(PublishedVocabulary published)
@@ -85,8 +40,7 @@ TranslationTokenizer::TranslationTokenizer(PublishedVocabulary published)
       source_(std::make_shared<const Subword>(
           Subword::from_bytes(published_.source_model, "the source's SentencePiece model"))),
       target_(std::make_shared<const Subword>(
-          Subword::from_bytes(published_.target_model, "the target's SentencePiece model"))),
-      identity_(identity_of(published_)) {
+          Subword::from_bytes(published_.target_model, "the target's SentencePiece model"))) {
   const std::vector<std::string>& pieces = published_.target.pieces;
   silent_.resize(pieces.size());
   for (std::size_t id = 0; id < pieces.size(); ++id) silent_[id] = pieces[id].empty();

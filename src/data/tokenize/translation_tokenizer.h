@@ -75,6 +75,8 @@ class TranslationTokenizer {
   const std::string& piece(int32_t id) const;
   const std::string& source_piece(int32_t id) const;
   const SpecialPieces& special() const { return published_.special; }
+  // What a published vocabulary consists of; of our own, its special pieces alone.
+  const PublishedVocabulary& published() const { return published_; }
 
   // The token that stands for a language; nothing where the vocabulary has no languages. Throws
   // ConfigError, naming `key` and languages that there are, for an unknown one.
@@ -84,7 +86,7 @@ class TranslationTokenizer {
   const std::string& target_language() const { return published_.target_language; }
 
   // Equal for vocabularies that give equal ids; of our own the SHA-256 of the model file.
-  const std::string& identity() const { return identity_; }
+  std::string identity() const;
   // The model of the source's side; of our own, the whole vocabulary.
   const Subword& subword() const { return *source_; }
   // Name and contents of the files that load() needs, for a corpus, a run or an export.
@@ -98,7 +100,6 @@ class TranslationTokenizer {
   PublishedVocabulary published_;  // of our own only the special pieces and files
   std::shared_ptr<const Subword> source_, target_;
   std::vector<bool> silent_;  // ids that give no text
-  std::string identity_;
 };
 
 }  // namespace lockstep

@@ -83,6 +83,24 @@ TEST_F(PublishedCommands, TrainFromAFolderAndGoBack) {
   const std::string of_run = good("translate " + p + "/run" + how).output;
   EXPECT_EQ(good("translate " + p + "/back" + how).output, of_run);
   EXPECT_EQ(std::count(of_run.begin(), of_run.end(), '\n'), 20);
+
+  const std::string edge = std::string(LOCKSTEP_PROGRAM) + "-translate";
+  if (!fs::exists(edge)) GTEST_SKIP() << "not built: no source of SentencePiece";
+  good("export " + p + "/run --format edge --out " + p + "/edge");
+  const ProgramResult there = run_program(edge, p + "/edge" + how);
+  EXPECT_EQ(there.exit_code, 0) << there.errors;
+  EXPECT_EQ(there.output, of_run);
+  const std::string pieces = read_file(path() / "edge/vocabulary.pieces");
+  const auto expect_damaged = [&](const std::string& contents, const std::string& words) {
+    write_file(path() / "edge/vocabulary.pieces", contents);
+    const ProgramResult refused = run_program(edge, p + "/edge < /dev/null");
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_NE(refused.errors.find(words), std::string::npos) << refused.errors;
+  };
+  expect_damaged(pieces.substr(0, pieces.size() / 2), "vocabulary.pieces: cut short");
+  expect_damaged(std::string(pieces.size(), 'x'), "not the file that model.edge was written with");
+  fs::remove(path() / "edge/source.spm");
+  expect_damaged(pieces, "source.spm: no such file");
 }
 
 TEST_F(PublishedCommands, GoThroughUnchanged) {

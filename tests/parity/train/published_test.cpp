@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "formats/tensor_file.h"
+#include "support/program.h"
 #include "support/python.h"
 #include "tasks/translation.h"
 #include "train/checkpoint/saved_run.h"
@@ -213,6 +214,43 @@ TEST_P(PublishedModels, TranslateAsGenerateDoes) {
       EXPECT_EQ(translator->text(found[i].front()), wanted.at("texts")[i]) << lines[i];
     }
   }
+}
+
+// bf16 is compared with the folder of that precision, whose tables are rounded too. In int8 the
+// edge embeds with int8 rows, as nothing else does.
+TEST_P(PublishedModels, TranslateOnTheEdgeAsHere) {
+  const std::string edge = std::string(LOCKSTEP_PROGRAM) + "-translate";
+  if (!fs::exists(edge)) GTEST_SKIP() << "not built: no source of SentencePiece";
+  const TemporaryFolder out;
+  const auto in = [&](const std::string& name) { return (out.path() / name).string(); };
+  std::vector<std::string> lines = check("translations.json").at("lines");
+  std::erase_if(lines, [](const std::string& l) { return l.find('\n') != l.npos; });
+  write_file(in("lines"), lines_text(lines));
+  const auto printed = [&](const std::string& program, const std::string& words) {
+    const ProgramResult result = run_program(program, words);
+    EXPECT_EQ(result.exit_code, 0) << words << "\n" << result.errors;
+    return result.output;
+  };
+  const std::string same = " --n-best 2 --input " + in("lines");
+  for (const std::string precision : {"fp32", "bf16", "int8"}) {
+    SCOPED_TRACE(precision);
+    const std::string how = " --precision " + precision + " --out ";
+    printed(LOCKSTEP_PROGRAM,
+            "export " + folder().string() + " --format edge" + how + in(precision));
+    const std::string got = printed(edge, in(precision) + same);
+    printed(edge, in(precision) + " --check");
+    EXPECT_EQ(std::count(got.begin(), got.end(), '\n'), 2 * std::ssize(lines));
+    if (precision == "int8") continue;
+    std::string model = folder().string();
+    if (precision == "bf16") {
+      model = in("bf16-folder");
+      printed(LOCKSTEP_PROGRAM, "export " + folder().string() + how + model);
+    }
+    EXPECT_EQ(got, printed(LOCKSTEP_PROGRAM,
+                           "translate " + model + same + " decoding.precision=" + precision));
+  }
+  EXPECT_LT(fs::file_size(in("int8") + "/model.edge"),
+            fs::file_size(in("fp32") + "/model.edge") * 6 / 10);
 }
 
 TEST_P(PublishedModels, DecodeInBf16AndInt8) {

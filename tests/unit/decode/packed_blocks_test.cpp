@@ -28,7 +28,7 @@ struct TableOnly {
     model.shape.pieces = kPieces;
     model.output =
         PackedLinear({table.data(), nullptr, kPieces, kWidth}, WeightFormat::kFp32, thread);
-    const auto positions = std::make_shared<PositionTable>(kWidth, false);
+    const auto positions = std::make_shared<PositionTable>(kWidth, PositionLayout::kInterleaved);
     model.positions = [positions](int64_t count) { return positions->rows(count); };
   }
   PackedNorm norm() const { return {ones.data(), zeros.data()}; }
@@ -38,8 +38,8 @@ struct TableOnly {
 TEST(PackedBlocks, TheZeroTokenIsZeroWhateverWasThere) {
   const TableOnly network;
   PackedBlocks<float> blocks(network.model, network.thread);
-  blocks.begin({2}, {0}, 1, network.norm(), nullptr);
-  blocks.begin({kZeroToken}, {0}, 1, network.norm(), nullptr);
+  blocks.begin({2}, {0}, 1, network.norm(), network.model.decoder_table());
+  blocks.begin({kZeroToken}, {0}, 1, network.norm(), network.model.decoder_table());
   for (int64_t j = 0; j < kWidth; ++j) {
     // The position alone, 0 1 0 1 ..., normalised.
     EXPECT_NEAR(blocks.normed()[j], j % 2 == 0 ? -1 : 1, 1e-4);
