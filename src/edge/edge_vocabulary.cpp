@@ -39,9 +39,9 @@ std::string pieces_text(const TranslationTokenizer& vocabulary) {
   const SpecialPieces& s = v.special;
   std::string out =
       fmt::format("{} {} {} {} {} {} {}\n", s.pad, s.eos, s.bos, s.unk, v.source.pieces.size(),
-                  two ? v.target.pieces.size() : 0, v.languages.size());
+                  two ? v.target().pieces.size() : 0, v.languages.size());
   out += lines_of(v.source);
-  if (two) out += lines_of(v.target);
+  if (two) out += lines_of(v.target());
   for (const auto& [language, id] : v.languages) out += fmt::format("{} {}\n", id, language);
   return out;
 }
@@ -127,7 +127,7 @@ PublishedVocabulary read_edge_pieces(std::string_view text, const std::string& p
     if (id >= fewest) throw DataError("{}: damaged: an id of {}, of {} pieces", path, id, fewest);
   }
   out.source = reader.table(sources);
-  out.target = targets == 0 ? out.source : reader.table(targets);
+  if (targets > 0) out.own_target = reader.table(targets);
   for (int32_t i = 0; i < languages; ++i) {
     std::string_view line = reader.line();
     const int32_t id = reader.number(line, 0);

@@ -117,13 +117,12 @@ void read_marian(Folder& folder, const Json& config, PublishedVocabulary& out) {
   out.source_model = folder.read(kSourceModel, kWhole);
   out.target_model = folder.read(kTargetModel, kWhole);
   out.source = table_of(folder.object(kVocabulary, kWhole), folder.name_of(kVocabulary));
-  out.target = out.source;
   if (config.value("separate_vocabs", false)) {
-    out.target = table_of(
+    out.own_target = table_of(
         folder.object(kTargetVocabulary, "separate_vocabs of tokenizer_config.json promises it"),
         folder.name_of(kTargetVocabulary));
   }
-  out.special = special_in(out.target, config, folder.name_of(kVocabulary));
+  out.special = special_in(out.target(), config, folder.name_of(kVocabulary));
   for (const auto& [piece, id] : out.source.ids) {
     if (piece.size() > 4 && piece.starts_with(">>") && piece.ends_with("<<")) {
       out.languages[piece.substr(2, piece.size() - 4)] = id;
@@ -152,7 +151,6 @@ void read_m2m100(Folder& folder, const Json& config, PublishedVocabulary& out) {
     out.languages[std::string(language)] = static_cast<int32_t>(id);
     put_piece(fmt::format("__{}__", language), id++, folder.name_of(kVocabulary), out.source);
   }
-  out.target = out.source;
 }
 
 // The tokens that were added to a SentencePiece model, and their ids. Old repositories list only
@@ -206,7 +204,6 @@ void read_nllb(Folder& folder, const Json& config, PublishedVocabulary& out) {
     put_piece(token, id, folder.name_of("tokenizer_config.json"), out.source);
     if (token != mask) out.languages[token] = static_cast<int32_t>(id);
   }
-  out.target = out.source;
 }
 
 }  // namespace

@@ -39,9 +39,11 @@ TranslationTokenizer::TranslationTokenizer(PublishedVocabulary published)
     : published_(std::move(published)),
       source_(std::make_shared<const Subword>(
           Subword::from_bytes(published_.source_model, "the source's SentencePiece model"))),
-      target_(std::make_shared<const Subword>(
-          Subword::from_bytes(published_.target_model, "the target's SentencePiece model"))) {
-  const std::vector<std::string>& pieces = published_.target.pieces;
+      target_(published_.target_model == published_.source_model
+                  ? source_
+                  : std::make_shared<const Subword>(Subword::from_bytes(
+                        published_.target_model, "the target's SentencePiece model"))) {
+  const std::vector<std::string>& pieces = published_.target().pieces;
   silent_.resize(pieces.size());
   for (std::size_t id = 0; id < pieces.size(); ++id) silent_[id] = pieces[id].empty();
   auto hush = [&](int32_t id) {
@@ -51,7 +53,7 @@ TranslationTokenizer::TranslationTokenizer(PublishedVocabulary published)
   for (int32_t id : {s.pad, s.eos, s.unk}) hush(id);
   if (kind() == VocabularyKind::kMarian) return;  // its languages stand in sources only
   hush(s.bos);
-  hush(published_.target.ids.contains("<mask>") ? published_.target.ids.at("<mask>") : -1);
+  hush(published_.target().ids.contains("<mask>") ? published_.target().ids.at("<mask>") : -1);
   for (const auto& [language, id] : published_.languages) hush(id);
 }
 
@@ -60,7 +62,7 @@ std::vector<int32_t> TranslationTokenizer::encode_source(std::string_view line) 
 }
 
 std::vector<int32_t> TranslationTokenizer::encode_target(std::string_view line) const {
-  return encode(*target_, published_.target, line);
+  return encode(*target_, published_.target(), line);
 }
 
 // As MarianTokenizer, which looks for the token of a language on either side.
@@ -96,7 +98,7 @@ std::string TranslationTokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 int32_t TranslationTokenizer::vocab_size() const {
-  return is_own() ? target_->vocab_size() : static_cast<int32_t>(published_.target.pieces.size());
+  return is_own() ? target_->vocab_size() : static_cast<int32_t>(published_.target().pieces.size());
 }
 
 int32_t TranslationTokenizer::source_vocab_size() const {
@@ -104,7 +106,8 @@ int32_t TranslationTokenizer::source_vocab_size() const {
 }
 
 bool TranslationTokenizer::has_two_vocabularies() const {
-  return published_.source.pieces != published_.target.pieces;
+  return published_.own_target.has_value() &&
+         published_.own_target->pieces != published_.source.pieces;
 }
 
 namespace {
@@ -117,7 +120,7 @@ const std::string& piece_in(const std::vector<std::string>& pieces, int32_t id) 
 }  // namespace
 
 const std::string& TranslationTokenizer::piece(int32_t id) const {
-  return is_own() ? target_->piece(id) : piece_in(published_.target.pieces, id);
+  return is_own() ? target_->piece(id) : piece_in(published_.target().pieces, id);
 }
 
 const std::string& TranslationTokenizer::source_piece(int32_t id) const {

@@ -40,11 +40,14 @@ struct SpecialPieces {
 struct PublishedVocabulary {
   VocabularyKind kind = VocabularyKind::kMarian;
   std::string source_model, target_model;  // the SentencePiece models; one may serve both sides
-  PieceTable source, target;               // equal unless the model has two vocabularies
+  PieceTable source;
+  std::optional<PieceTable> own_target;  // where translations have other ids than sources
   SpecialPieces special;
   std::map<std::string, int32_t> languages;      // code -> id: "de", "deu_Latn"
   std::string source_language, target_language;  // as tokenizer_config.json says; may be empty
   std::vector<std::pair<std::string, std::string>> files;  // name and contents of what was read
+
+  const PieceTable& target() const { return own_target ? *own_target : source; }
 };
 
 // Immutable after construction, hence thread-safe.

@@ -24,7 +24,7 @@ std::string sha256_of(const std::string& text) {
 std::string identity_of(const PublishedVocabulary& v) {
   std::string text = fmt::format("{} {} {}\n", static_cast<int>(v.kind), sha256_of(v.source_model),
                                  sha256_of(v.target_model));
-  for (const PieceTable* table : {&v.source, &v.target}) {
+  for (const PieceTable* table : {&v.source, &v.target()}) {
     for (const std::string& piece : table->pieces) text += piece + '\n';
     text += '\n';
   }
