@@ -35,7 +35,7 @@ void decode_in_batches(const DecodingModel& model, const std::vector<std::vector
                        int64_t batch_tokens,
                        const std::function<void(const std::vector<std::size_t>&)>& decode) {
   const auto batches = make_batches(sources, static_cast<std::size_t>(batch_tokens));
-  const int64_t workers = std::min(model.threads.count(), std::ssize(batches));
+  const int64_t workers = std::min<int64_t>(model.threads.count(), std::ssize(batches));
   if (workers <= 1) {
     for (const std::vector<std::size_t>& batch : batches) decode(batch);
     return;

@@ -13,7 +13,7 @@ SourceRows::SourceRows(const Sentences& sentences) {
       positions.push_back(static_cast<int64_t>(i));
     }
     offsets.push_back(std::ssize(tokens));
-    longest = std::max(longest, std::ssize(sentence));
+    longest = std::max<int64_t>(longest, std::ssize(sentence));
   }
 }
 

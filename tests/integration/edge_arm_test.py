@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""lockstep-translate built for 64-bit ARM and run by qemu translates as the one of this machine.
+"""lockstep-translate built for an ARM processor and run by qemu translates as the one of this machine.
 
-    edge_aarch64_test.py PROGRAM SOURCE BUILD [PYTHON-OF-THE-BUILD]
+    edge_arm_test.py PROGRAM SOURCE BUILD aarch64|armv7
 
-PROGRAM is lockstep, beside which lockstep-translate lies; BUILD/edge-aarch64 is where the other one is
-built, once. Exit code 77, with the reason, where the cross compiler, qemu or SentencePiece's source are
-missing.
+PROGRAM is lockstep, beside which lockstep-translate lies; BUILD/edge-aarch64 (or -armv7) is where the
+other one is built, once. Exit code 77, with the reason, where the cross compiler, qemu or SentencePiece's
+source are missing.
 """
 import os
 import pathlib
@@ -14,6 +14,11 @@ import subprocess
 import sys
 import tempfile
 
+# Of each processor: Debian's name of it, qemu's, the loader's file, and its kernels, best first.
+MACHINES = {
+    "aarch64": ("aarch64-linux-gnu", "aarch64", "ld-linux-aarch64.so.1", ["neon_dot", "generic"]),
+    "armv7": ("arm-linux-gnueabihf", "arm", "ld-linux-armhf.so.3", ["generic"]),
+}
 NUMBERS = "one two three four five six seven eight nine ten".split()
 CONFIG = """[run]
 device = "cpu"
@@ -48,22 +53,24 @@ def run(*command, cwd=None, **environment):
 
 def main():
     program, source, build = map(pathlib.Path, sys.argv[1:4])
+    machine = sys.argv[4]
+    debian, processor, loader, kernels = MACHINES[machine]
+    qemu = f"qemu-{processor}-static"
     native = program.parent / "lockstep-translate"
-    for name in ("aarch64-linux-gnu-g++", "qemu-aarch64-static"):
+    for name in (f"{debian}-g++", qemu):
         if not shutil.which(name):
-            skip(f"no {name} (apt-get install g++-aarch64-linux-gnu qemu-user-static)")
+            skip(f"no {name} (apt-get install g++-{debian} qemu-user-static)")
     if not native.exists():
         skip("lockstep-translate is not built: no source of SentencePiece")
-    other = build / "edge-aarch64"
-    run("cmake", "--preset", "edge-aarch64", "-B", other, cwd=source)
+    other = build / f"edge-{machine}"
+    run("cmake", "--preset", f"edge-{machine}", "-B", other, cwd=source)
     run("cmake", "--build", other, cwd=source)
-    arm = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu", "-cpu", "max", other / "lockstep-translate"]
-    needed = run("aarch64-linux-gnu-readelf", "-d", other / "lockstep-translate")
+    arm = [qemu, "-L", f"/usr/{debian}", "-cpu", "max", other / "lockstep-translate"]
+    needed = run(f"{debian}-readelf", "-d", other / "lockstep-translate")
     libraries = {line.split("[")[1].split("]")[0] for line in needed.splitlines() if "(NEEDED)" in line}
-    allowed = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-aarch64.so.1",
-               "libpthread.so.0"}
+    allowed = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "libpthread.so.0", loader}
     assert libraries <= allowed, libraries
-    assert ", kernels neon_dot" in run(*arm, "--version")
+    assert f", kernels {kernels[0]}" in run(*arm, "--version")
     with tempfile.TemporaryDirectory(prefix="lockstep-edge-") as name:
         folder = pathlib.Path(name)
         lines = [" ".join(NUMBERS[(i * k + k) % 10] for k in range(1, 4 + i % 5)) for i in range(12)]
@@ -81,7 +88,7 @@ def main():
             # Sums of another order: the texts are equal, the scores nearly.
             want = [line.split(" ||| ") for line in run(native, *words, cwd=folder).splitlines()]
             assert len(want) == 24, want
-            for isa in ("neon_dot", "generic"):
+            for isa in kernels:
                 found = [line.split(" ||| ") for line in
                          run(*arm, *words, cwd=folder, LOCKSTEP_ISA=isa).splitlines()]
                 assert [f[:2] for f in found] == [w[:2] for w in want], (precision, isa, found, want)
