@@ -226,12 +226,16 @@ Answer answer_checkpoint_size(const Run& run) {
     }
     out.tables.push_back(table);
   }
-  double seconds = 0;
-  for (const CheckpointRow& row : run.history.checkpoints) seconds += row.seconds;
+  double written = 0, held = 0;
+  for (const CheckpointRow& row : run.history.checkpoints) {
+    written += row.write_seconds;
+    held += row.seconds;
+  }
   if (!run.history.checkpoints.empty()) {
     const auto count = static_cast<double>(run.history.checkpoints.size());
-    out.evidence.push_back(fmt::format("Written {} time(s), {:.2f} s each on average.",
-                                       run.history.checkpoints.size(), seconds / count));
+    out.evidence.push_back(fmt::format(
+        "Written {} time(s), {:.2f} s each on average, for {:.2f} s of which training stood still.",
+        run.history.checkpoints.size(), written / count, held / count));
   }
   return out;
 }

@@ -51,6 +51,14 @@ constexpr const char* kData = "waiting for data";
 constexpr const char* kOthers = "waiting for other ranks or the network";
 constexpr const char* kComputing = "computing took longer";
 
+// Returns whether a checkpoint was written during the step, beside the training.
+bool beside_writing(const StepRow& row, const RunHistory& history) {
+  return std::any_of(
+      history.checkpoints.begin(), history.checkpoints.end(), [&](const CheckpointRow& c) {
+        return c.time - c.write_seconds < row.time && row.time - row.seconds < c.time;
+      });
+}
+
 std::string cause_of(const StepRow& row, const StepDurations& usual, double usual_targets,
                      const RunHistory& history, const std::set<int64_t>& interrupted) {
   const double excess = row.seconds - usual.median;
@@ -59,6 +67,7 @@ std::string cause_of(const StepRow& row, const StepDurations& usual, double usua
   if (row.data - usual.data > excess / 2) return kData;
   if (row.wait - usual.wait > excess / 2) return kOthers;
   if (interrupted.contains(row.step - 1)) return "right after an evaluation or checkpoint";
+  if (beside_writing(row, history)) return "while a checkpoint was written";
   if (usual_targets > 0 && row.targets > 1.1 * usual_targets) return "larger batch";
   return kComputing;
 }

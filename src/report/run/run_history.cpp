@@ -69,11 +69,14 @@ class HistoryReader {
     if (event == "evaluation") {
       add_evaluation(line);
     } else if (event == "checkpoint") {
-      out_.checkpoints.push_back({.step = whole(line, "step"),
-                                  .time = number(line, "time"),
-                                  .seconds = number(line, "seconds"),
-                                  .bytes = number(line, "bytes"),
-                                  .name = line.value("name", "")});
+      out_.checkpoints.push_back(
+          {.step = whole(line, "step"),
+           .time = number(line, "time"),
+           .seconds = number(line, "seconds"),
+           .write_seconds =
+               number(line, line.contains("write_seconds") ? "write_seconds" : "seconds"),
+           .bytes = number(line, "bytes"),
+           .name = line.value("name", "")});
       out_.checkpoint_seconds += number(line, "seconds");
     } else if (event == "meeting") {
       out_.meeting_seconds += number(line, "time/wait_seconds");

@@ -44,7 +44,10 @@ struct EvaluationRow {
 
 struct CheckpointRow {
   int64_t step = 0;
-  double time = 0, seconds = 0, bytes = 0;
+  double time = 0;           // when it was complete
+  double seconds = 0;        // for which training stood still
+  double write_seconds = 0;  // that writing it took
+  double bytes = 0;
   std::string name;
 };
 

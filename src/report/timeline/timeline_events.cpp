@@ -110,7 +110,7 @@ class RunRows {
 
   void add_checkpoints() {
     for (const CheckpointRow& c : history_.checkpoints) {
-      slice(kCheckpoints, "checkpoint", c.time - c.seconds, c.time,
+      slice(kCheckpoints, "checkpoint", c.time - c.write_seconds, c.time,
             {{"step", c.step}, {"name", c.name}, {"bytes", c.bytes}});
     }
   }

@@ -35,14 +35,36 @@ Json state_json(const CheckpointContent& content) {
   return json;
 }
 
+// Undefined tensors stay undefined.
+void copy_in_place(torch::Tensor& tensor) {
+  if (tensor.defined()) tensor = torch::empty_like(tensor, torch::kCPU).copy_(tensor);
+}
+
 }  // namespace
+
+CheckpointContent own_copy(const CheckpointContent& content) {
+  torch::NoGradGuard no_grad;
+  CheckpointContent out = content;
+  if (!out.weights.defined()) out.weights = content.parameters->values();
+  if (!out.buffers.defined()) out.buffers = content.parameters->buffers();
+  for (torch::Tensor* t : {&out.weights, &out.average, &out.buffers, &out.average_buffers}) {
+    copy_in_place(*t);
+  }
+  for (StateArray& array : out.optimizer.arrays) copy_in_place(array.data);
+  for (StateArray& array : out.outer) copy_in_place(array.data);
+  for (RankState& state : out.ranks) {
+    for (HookArray& array : state.arrays) copy_in_place(array.data);
+  }
+  return out;
+}
 
 int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content) {
   return write_checkpoint(folder, content.position.step, [&](const fs::path& aside) {
     const Parameters& parameters = *content.parameters;
     const torch::Tensor buffers =
         content.buffers.defined() ? content.buffers : parameters.buffers();
-    write_network(aside / "weights.safetensors", parameters, parameters.values(), buffers);
+    write_network(aside / "weights.safetensors", parameters,
+                  content.weights.defined() ? content.weights : parameters.values(), buffers);
     if (content.average.defined()) {
       write_network(aside / "average.safetensors", parameters, content.average,
                     content.average_buffers.defined() ? content.average_buffers : buffers);

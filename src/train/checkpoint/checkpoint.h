@@ -22,6 +22,7 @@ namespace lockstep {
 struct CheckpointContent {
   RunPosition position;
   const Parameters* parameters = nullptr;
+  torch::Tensor weights;  // fp32 [total]; undefined: those of `parameters`
   torch::Tensor average;  // fp32 [total] or undefined
   // Buffers of the weights and of their average, laid out as Parameters::buffers(), to save or to
   // read into. Undefined `buffers` mean those of `parameters`; undefined `average_buffers`, none.
@@ -31,6 +32,10 @@ struct CheckpointContent {
   std::vector<StateArray> outer;        // of local steps: arrays [total]; load reads into them
   std::vector<RankState> ranks;         // what differs by rank; restore_rank_state() reads it
 };
+
+// Returns a copy on the CPU that shares no memory with the training but the names and shapes of
+// `parameters`, so that it can be saved while the training goes on.
+CheckpointContent own_copy(const CheckpointContent& content);
 
 // Writes FOLDER/step_N, replacing an incomplete checkpoint of that name, and returns the bytes
 // written. Throws MachineError when the disk refuses; older checkpoints stay untouched.

@@ -1,8 +1,5 @@
 #include "train/checkpoint/training_state.h"
 
-#include <chrono>
-
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -62,17 +59,14 @@ CheckpointContent TrainingState::content() {
           .outer = local.outer_state()};
 }
 
-WrittenCheckpoint TrainingState::save(const fs::path& folder, bool writes) {
+CheckpointContent TrainingState::collect() {
   update.gather_average();
   CheckpointContent content = this->content();
   const RunningStatistics::Means means = statistics.means();
   content.buffers = means.now;
   content.average_buffers = means.average;
   content.ranks = gather_rank_states(*this);
-  if (!writes) return {};
-  const auto start = std::chrono::steady_clock::now();
-  const int64_t bytes = save_checkpoint(folder, content);
-  return {.bytes = bytes, .seconds = seconds_since(start)};
+  return content;
 }
 
 void TrainingState::restore(const SharedCheckpoint& checkpoint) {

@@ -1,5 +1,5 @@
 // Holds the state of a run's training on one rank: all that a step changes and a checkpoint holds.
-// A step (train/loop/train_step.h) advances it; save() and restore() are the only way to a
+// A step (train/loop/train_step.h) advances it; collect() and restore() are the only way to a
 // checkpoint and back.
 #pragma once
 
@@ -22,11 +22,6 @@
 
 namespace lockstep {
 
-struct WrittenCheckpoint {  // zeros on a rank that wrote none
-  int64_t bytes = 0;
-  double seconds = 0;  // of writing
-};
-
 class TrainingState {
  public:
   // Starts from the present weights of `task`, which must be open. The arguments must outlive this;
@@ -36,9 +31,9 @@ class TrainingState {
   TrainingState(const TrainingState&) = delete;
   TrainingState& operator=(const TrainingState&) = delete;
 
-  // Collects what the ranks hold, and writes FOLDER/step_N on the ranks that pass `writes`.
-  // REQUIRES equal weights on all ranks. Collective. Throws MachineError when the disk refuses.
-  WrittenCheckpoint save(const fs::path& folder, bool writes);
+  // Returns what a checkpoint must hold, on rank 0 of all ranks. It shares memory with this: it is
+  // to be saved, or copied, before the next step. REQUIRES equal weights on all ranks. Collective.
+  CheckpointContent collect();
 
   // Continues from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
   // DataError for a damaged checkpoint or one of another network.

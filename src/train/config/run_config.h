@@ -95,6 +95,7 @@ struct CheckpointSection {
   int64_t every = 1000;
   int64_t keep = 2;
   int64_t keep_best = 1;
+  bool background = true;
   std::string every_machine = "auto";
   std::string mirror;
   int64_t mirror_keep = 2;

@@ -88,7 +88,7 @@ void ImagenetLines::on_evaluation(const EvaluationRecord& record) {
 
 void ImagenetLines::on_checkpoint(const CheckpointRecord& record) {
   log_info("saved {} ({}, {:.2f} s)", record.name, short_bytes(static_cast<double>(record.bytes)),
-           record.seconds);
+           record.write_seconds);
 }
 
 void ImagenetLines::on_end(const std::string& reason) {

@@ -180,7 +180,7 @@ void LiveFile::on_checkpoint(const CheckpointRecord& record) {
   log_slow_ranks();
   std::scoped_lock lock(mutex_);
   checkpoint_ = record.name;
-  tell_launcher(fmt::format("checkpoint_seconds {:.3f}", record.seconds));
+  tell_launcher(fmt::format("checkpoint_seconds {:.3f}", record.seconds + record.write_seconds));
 }
 
 void LiveFile::log_slow_ranks() {

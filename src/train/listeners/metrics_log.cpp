@@ -66,9 +66,13 @@ void MetricsLog::on_evaluation(const EvaluationRecord& r) {
 }
 
 void MetricsLog::on_checkpoint(const CheckpointRecord& r) {
-  nlohmann::ordered_json line = {{"event", "checkpoint"}, {"time", unix_seconds()},
-                                 {"step", r.step},        {"name", r.name},
-                                 {"bytes", r.bytes},      {"seconds", r.seconds}};
+  nlohmann::ordered_json line = {{"event", "checkpoint"},
+                                 {"time", unix_seconds()},
+                                 {"step", r.step},
+                                 {"name", r.name},
+                                 {"bytes", r.bytes},
+                                 {"seconds", r.seconds},
+                                 {"write_seconds", r.write_seconds}};
   write(line.dump());
 }
 

@@ -72,7 +72,7 @@ void ProgressLine::on_evaluation(const EvaluationRecord& record) {
 
 void ProgressLine::on_checkpoint(const CheckpointRecord& record) {
   log_info("saved {} ({}, {:.2f} s)", record.name, short_bytes(static_cast<double>(record.bytes)),
-           record.seconds);
+           record.write_seconds);
 }
 
 void ProgressLine::on_end(const std::string&) { end_progress(); }

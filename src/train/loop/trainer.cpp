@@ -177,7 +177,8 @@ bool Trainer::meet(StepOutcome& outcome) {
 void Trainer::look_after_weights(const StopWish& stop) {
   if (is_due(config_.training.check_weights_every)) check_weights();
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
-  if (is_due(config_.checkpoint.every)) save();  // first: an evaluation may take long
+  if (is_due(config_.checkpoint.every))
+    save(Saving::kBeside);  // first: an evaluation may take long
   // After a signal there is only time for the checkpoint.
   if (!stop.interrupted && !stopping_ && evaluates) evaluate();
   equal_step_ = state_->position.step;
@@ -231,6 +232,7 @@ int Trainer::run() {
       continue;
     }
     tell_times(outcome.times_before);
+    if (const auto written = writer_.take()) tell_saved(*written);
     sharing_->after_step(state_->position, outcome.times_before);
     if (outcome.given_up) {
       stopping_ = given_up = true;
@@ -245,12 +247,12 @@ int Trainer::run() {
   if (writes) {
     if (!given_up) tell_last_times();
     if (reason != "signal" && config_.evaluation.is_on()) {
-      save();  // first: an evaluation may take long
+      save(Saving::kBeside);  // first: an evaluation may take long
       if (!stopping_) evaluate();
       if (state_->position.evaluated_step != state_->position.step) reason = "signal";
     }
     // A stop before the first step of all leaves nothing to save.
-    if (reason != "signal" || state_->position.step > 0) save();
+    if (reason != "signal" || state_->position.step > 0) save(Saving::kNow);
     check_weights();
     windows_->finish(state_->position.step);
   }
@@ -304,6 +306,7 @@ void Trainer::evaluate() {
                           .improved = verdict.improved,
                           .result = &result};
   for (auto& o : observers_) o->on_evaluation(record);
+  finish_saving();
   // A checkpoint of this step lacks this evaluation; a machine may have none of one that it began
   // with.
   const int64_t step = state_->position.step;
@@ -316,7 +319,7 @@ void Trainer::evaluate() {
     return;
   }
   saved_step_ = -1;
-  if (verdict.among_best) save();
+  if (verdict.among_best) save(Saving::kBeside);
 }
 
 void Trainer::remove_others() {
@@ -325,21 +328,45 @@ void Trainer::remove_others() {
                          best_steps(state_->position.validation));
 }
 
-void Trainer::save() {
-  if (saved_step_ == state_->position.step) return;
+// Saves this step, unless that was done. What was under way before is complete afterwards.
+void Trainer::save(Saving how) {
+  if (saved_step_ == state_->position.step) {
+    if (how == Saving::kNow) finish_saving();
+    return;
+  }
+  finish_saving();
   saved_step_ = state_->position.step;
   world_.progress().enter(Phase::kCheckpoint);
-  const WrittenCheckpoint written = state_->save(folder_.checkpoints(), keeps_folder_);
-  remove_others();
-  if (keeps_folder_) {
-    CheckpointRecord record{.step = state_->position.step,
-                            .seconds = written.seconds,
-                            .bytes = written.bytes,
-                            .name = checkpoint_name(state_->position.step)};
-    for (auto& o : observers_) o->on_checkpoint(record);
-    if (world_.is_leader()) tell_launcher(fmt::format("saved {}", state_->position.step));
+  Stopwatch watch;
+  const CheckpointContent content = state_->collect();
+  const bool beside = how == Saving::kBeside && config_.checkpoint.background;
+  if (keeps_folder_ && beside) writer_.start(folder_.checkpoints(), own_copy(content));
+  held_seconds_ = watch.seconds();
+  if (keeps_folder_ && !beside) {
+    const WrittenCheckpoint written = write_now(folder_.checkpoints(), content);
+    held_seconds_ = watch.seconds();
+    tell_saved(written);
   }
   agree_on_stop();  // also keeps ranks from timing out while another writes to a slow disk
+}
+
+// Waits for the checkpoint that is under way.
+void Trainer::finish_saving() {
+  Stopwatch watch;
+  const std::optional<WrittenCheckpoint> written = writer_.wait();
+  held_seconds_ += watch.seconds();
+  if (written) tell_saved(*written);
+}
+
+void Trainer::tell_saved(const WrittenCheckpoint& written) {
+  remove_others();
+  CheckpointRecord record{.step = written.step,
+                          .seconds = held_seconds_,
+                          .write_seconds = written.seconds,
+                          .bytes = written.bytes,
+                          .name = checkpoint_name(written.step)};
+  for (auto& o : observers_) o->on_checkpoint(record);
+  if (world_.is_leader()) tell_launcher(fmt::format("saved {}", written.step));
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include "base/prefetcher.h"
 #include "train/checkpoint/checkpoint_sharing.h"
+#include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/training_state.h"
 #include "train/config/run_config.h"
 #include "train/config/run_folder.h"
@@ -88,7 +89,10 @@ class Trainer {
   void tell_last_times();
   void check_weights();
   void evaluate();
-  void save();
+  enum class Saving { kBeside, kNow };
+  void save(Saving how);
+  void finish_saving();
+  void tell_saved(const WrittenCheckpoint& written);
   void remove_others();
   void time_checkpoint(RunMeasurement& out);
   void time_evaluation(RunMeasurement& out);
@@ -112,9 +116,11 @@ class Trainer {
   Task& task_;
   std::unique_ptr<TrainingState> state_;
   StepSizeFacts step_size_;
-  int64_t saved_step_ = -1;
-  int64_t equal_step_ = 0;  // the last step before now at which all ranks had the same weights
-  int64_t told_step_ = 0;   // the last step whose times observers were told
+  int64_t saved_step_ = -1;  // of the newest checkpoint, which may be under way
+  CheckpointWriter writer_;
+  double held_seconds_ = 0;  // for which that checkpoint held up the training
+  int64_t equal_step_ = 0;   // the last step before now at which all ranks had the same weights
+  int64_t told_step_ = 0;    // the last step whose times observers were told
   std::unique_ptr<TraceWindows> windows_;         // none for a benchmark
   CacheClear caches_cleared_;                     // for the MLPerf log
   std::unique_ptr<WeightHistograms> histograms_;  // on rank 0, if asked for

@@ -93,10 +93,14 @@ RunMeasurement Trainer::measure() {
 void Trainer::time_checkpoint(RunMeasurement& out) {
   std::optional<FolderBeside> folder;
   if (world_.is_leader()) folder.emplace(folder_.path());
-  const WrittenCheckpoint written =
-      state_->save(folder ? folder->path() : fs::path(), world_.is_leader());
-  out.checkpoint_bytes = written.bytes;
-  out.checkpoint_seconds = written.seconds;
+  const CheckpointContent content = state_->collect();
+  if (folder) {
+    // As in a run, so that the peak of memory is a run's.
+    const WrittenCheckpoint written =
+        write_now(folder->path(), config_.checkpoint.background ? own_copy(content) : content);
+    out.checkpoint_bytes = written.bytes;
+    out.checkpoint_seconds = written.seconds;
+  }
   world_.barrier();
 }
 

@@ -56,9 +56,10 @@ struct EvaluationRecord {
   const Evaluation* result = nullptr;
 };
 
-struct CheckpointRecord {
+struct CheckpointRecord {  // of a checkpoint that is complete now
   int64_t step = 0;
-  double seconds = 0;
+  double seconds = 0;        // for which training stood still
+  double write_seconds = 0;  // from the first byte to the last
   int64_t bytes = 0;
   std::string name;
 };

@@ -114,6 +114,40 @@ TEST_F(RestartTest, AKilledRankCostsStepsButChangesNoBit) {
   EXPECT_EQ(weights_hash("killed", 1000), weights_hash("whole", 1000));
 }
 
+// Checkpoints are written beside the steps. Rank 0 is killed while it writes one, each time a
+// little later: what is complete is whole, and the run goes on from there.
+TEST_F(RestartTest, AKillWhileACheckpointIsWrittenLeavesTheOneBefore) {
+  const std::string words =
+      "training.steps=48 checkpoint.every=3 model.d_model=256 model.feed_forward=1024 run.seed=3";
+  constexpr int kKills = 5;
+  pid_t launcher = begin("writing", fmt::format("-n 2 --restarts {}", kKills), words);
+  const auto is_writing = [&](int after) {
+    std::error_code none;
+    for (fs::directory_iterator at(run("writing") / "checkpoints", none), end; !none && at != end;
+         at.increment(none)) {
+      const fs::path name = at->path().filename();
+      if (name.extension() == ".part" && std::stoi(name.string().substr(5)) > after) return true;
+    }
+    return false;
+  };
+  for (int kill = 0; kill < kKills; ++kill) {
+    ASSERT_TRUE(wait_until([&] { return is_writing(6 * kill + 3); })) << read_file(said("writing"));
+    std::this_thread::sleep_for(milliseconds(3 * kill));
+    const pid_t rank = rank_of("writing", 0);
+    ASSERT_GT(rank, 0);
+    ::kill(rank, SIGKILL);
+    ASSERT_TRUE(wait_until([&] {
+      return events("writing", "first_step").size() > static_cast<std::size_t>(kill) + 1;
+    })) << read_file(said("writing"));
+  }
+  EXPECT_EQ(exit_code_of(launcher), 0) << read_file(said("writing"));
+  const std::string console = read_file(said("writing"));
+  EXPECT_EQ(console.find("another hash"), std::string::npos) << console;
+  EXPECT_EQ(console.find("is missing"), std::string::npos) << console;
+  ASSERT_EQ(train("together", 2, words + " checkpoint.background=false").exit_code, 0);
+  EXPECT_EQ(weights_hash("writing", 48), weights_hash("together", 48));
+}
+
 TEST_F(RestartTest, ARankThatIsAskedToStopStopsAllAfterACheckpoint) {
   const std::string words = "training.steps=100000 checkpoint.every=50 checkpoint.keep=1";
   pid_t launcher = begin("asked", "-n 2 --restarts 3", words);

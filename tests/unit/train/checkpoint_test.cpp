@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "train/checkpoint/checkpoint_writer.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,35 @@ TEST_F(CheckpointTest, BringsBackEverythingBitByBit) {
   EXPECT_TRUE(torch::equal(after.average, before.average));
   EXPECT_EQ(content.optimizer.steps_done, 7);
   EXPECT_EQ(content.guard.at("loss_scale.scale"), 512);
+}
+
+TEST_F(CheckpointTest, AnOwnCopySharesNothing) {
+  Network network(1);
+  const CheckpointContent content = network.content();
+  const CheckpointContent copy = own_copy(content);
+  EXPECT_TRUE(torch::equal(copy.weights, network.parameters.values()));
+  EXPECT_TRUE(torch::equal(copy.buffers, network.parameters.buffers()));
+  EXPECT_NE(copy.weights.data_ptr(), network.parameters.values().data_ptr());
+  EXPECT_NE(copy.buffers.data_ptr(), network.parameters.buffers().data_ptr());
+  EXPECT_NE(copy.average.data_ptr(), network.average.data_ptr());
+  EXPECT_NE(copy.optimizer.arrays[0].data.data_ptr(), network.moment.data_ptr());
+  EXPECT_FALSE(copy.average_buffers.defined());
+}
+
+// The error comes where the checkpoint is asked for, and nothing half written stays.
+TEST_F(CheckpointTest, AWriterThrowsWhatTheDiskRefused) {
+  Network network(1);
+  write_file(folder_.path() / "file", "");
+  CheckpointWriter writer;
+  writer.start(folder_.path() / "file", own_copy(network.content()));
+  EXPECT_ERROR(writer.wait(), MachineError, "step_0: cannot be saved");
+  EXPECT_FALSE(writer.wait());
+}
+
+TEST_F(CheckpointTest, AWriterEndsWhatItBegan) {
+  Network network(1);
+  { CheckpointWriter().start(folder_.path(), own_copy(network.content(4))); }
+  EXPECT_EQ(checkpoint_damage(folder_.path() / "step_4"), "");
 }
 
 TEST_F(CheckpointTest, TheAverageIsWhatIsUsed) {

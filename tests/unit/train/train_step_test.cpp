@@ -1,4 +1,5 @@
 #include "train/loop/train_step.h"
+#include "train/checkpoint/checkpoint_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -274,7 +275,8 @@ TEST(TrainingState, RestoredTakesTheSameStepsBitByBit) {
   World world({}, {});
   LineRun whole(world, settings);
   for (int i = 0; i < 3; ++i) whole.step();
-  const WrittenCheckpoint written = whole.state().save(folder.path(), true);
+  const WrittenCheckpoint written = write_now(folder.path(), whole.state().collect());
+  EXPECT_EQ(written.step, 3);
   EXPECT_GT(written.bytes, 0);
   for (int i = 0; i < 3; ++i) whole.step();
 
@@ -289,13 +291,25 @@ TEST(TrainingState, RestoredTakesTheSameStepsBitByBit) {
   EXPECT_TRUE(torch::equal(resumed.state().update.average(), whole.state().update.average()));
 }
 
-TEST(TrainingState, OnlyThoseThatWriteLeaveAFile) {
-  TemporaryFolder folder;
+// What is written beside the training is the state when writing began, to the last byte.
+TEST(TrainingState, IsSavedAsItWasWhenWritingBegan) {
+  TemporaryFolder now, beside;
   World world({}, {});
-  LineRun run(world);
-  run.step();
-  EXPECT_EQ(run.state().save(folder.path(), false).bytes, 0);
-  EXPECT_TRUE(fs::is_empty(folder.path()));
+  LineRun run(world, {"training.average_decay=0.9", "optimizer.momentum=0.9"});
+  for (int i = 0; i < 3; ++i) run.step();
+  write_now(now.path(), run.state().collect());
+  CheckpointWriter writer;
+  writer.start(beside.path(), own_copy(run.state().collect()));
+  for (int i = 0; i < 3; ++i) run.step();
+  const std::optional<WrittenCheckpoint> written = writer.wait();
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->step, 3);
+  EXPECT_FALSE(writer.wait());  // told once
+  EXPECT_FALSE(writer.take());
+  const std::string done = read_file(beside.path() / "step_3/DONE");
+  EXPECT_EQ(done, read_file(now.path() / "step_3/DONE"));  // the hash of every file
+  EXPECT_NE(done.find("optimizer.safetensors"), std::string::npos);
+  EXPECT_NE(done.find("average.safetensors"), std::string::npos);
 }
 
 TEST(TrainingState, SaysWhichCheckpointItCannotGoOnFrom) {
