@@ -45,6 +45,34 @@ Answer answer_comparison(const std::vector<fs::path>& folders) {
   return out;
 }
 
+namespace {
+
+// More are only counted: a corpus of message catalogues comes from thousands of packages.
+constexpr std::size_t kInputsShown = 20;
+
+// Adds the files that the data were made of, by the data's manifest.
+void add_inputs(const DataFacts& data, Answer& out) {
+  const ReadJson& m = data.manifest;
+  if (!m.is_object() || !m.contains("inputs") || !m["inputs"].is_array()) return;
+  TextTable table{{"input", "bytes", "SHA-256"}, {}, "lrl"};
+  double bytes = 0;
+  for (const ReadJson& file : m["inputs"]) {
+    const auto size = file.value("bytes", int64_t{0});
+    bytes += static_cast<double>(size);
+    if (table.rows.size() == kInputsShown) continue;
+    table.rows.push_back({file.value("name", ""), with_commas(size), file.value("sha256", "")});
+  }
+  if (m["inputs"].size() > kInputsShown) {
+    out.evidence.push_back(fmt::format(
+        "The data were made of {} files, {}. The first {} are below, all of them in {}.",
+        with_commas(static_cast<int64_t>(m["inputs"].size())), short_bytes(bytes), kInputsShown,
+        data.source.filename().string()));
+  }
+  if (!table.rows.empty()) out.tables.push_back(table);
+}
+
+}  // namespace
+
 Answer answer_repeat(const Run& run) {
   Answer out{.id = "repeat", .question = "How to repeat it"};
   const RunFacts& f = run.facts;
@@ -74,17 +102,7 @@ Answer answer_repeat(const Run& run) {
                     "force before.",
                     join(f.configs, ", "), f.configs.size() == 1 ? "is" : "are"));
   }
-  if (f.data.manifest.is_object()) {
-    const ReadJson& m = f.data.manifest;
-    if (m.contains("inputs") && m["inputs"].is_array()) {
-      TextTable inputs{{"input", "bytes", "SHA-256"}, {}, "lrl"};
-      for (const ReadJson& file : m["inputs"]) {
-        inputs.rows.push_back({file.value("name", ""), with_commas(file.value("bytes", int64_t{0})),
-                               file.value("sha256", "")});
-      }
-      if (!inputs.rows.empty()) out.tables.push_back(inputs);
-    }
-  }
+  add_inputs(f.data, out);
   out.evidence.push_back(
       "With the same data, ranks and threads the weights come out equal bit for bit; with others "
       "up to "

@@ -92,6 +92,9 @@ double PlotScale::operator()(double value) const {
   return from_ + (to_ - from_) * share;
 }
 
+// How far the last label may reach beyond the area: within the figure's margin.
+constexpr double kBesideArea = 12;
+
 std::string axes_svg(const PlotPanel& panel, const PlotArea& area, const PlotScale& x,
                      const PlotScale& y, const SvgPaint& paint) {
   std::string out;
@@ -116,7 +119,9 @@ std::string axes_svg(const PlotPanel& panel, const PlotArea& area, const PlotSca
     const double at = x(x.ticks().at[i]);
     if (panel.x.names.empty()) line(at, area.top, at, area.bottom, paint.grid());
     line(at, area.bottom, at, area.bottom + 4, paint.ink());
-    text(at, area.bottom + 18, "middle", x.ticks().labels[i]);
+    const std::string& label = x.ticks().labels[i];
+    const double half = text_width(label) * kPlotText / 2;
+    text(std::min(at, area.right + kBesideArea - half), area.bottom + 18, "middle", label);
   }
   line(area.left, area.bottom, area.right, area.bottom, paint.ink());
   line(area.left, area.top, area.left, area.bottom, paint.ink());

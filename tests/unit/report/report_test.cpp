@@ -169,6 +169,23 @@ TEST_F(ReportTest, AHealthyRunHasNoFindings) {
   EXPECT_EQ(report["answers"][10]["number"], 11);
 }
 
+// A corpus of thousands of packages does not make a report of thousands of lines.
+TEST_F(ReportTest, OfManyInputsTheFirstAreListedAndAllCounted) {
+  const fs::path run = make({});
+  Json inputs = Json::array();
+  for (int i = 0; i < 2085; ++i) {
+    inputs.push_back({{"name", fmt::format("p{}.deb", i)}, {"bytes", 1000000}, {"sha256", "00"}});
+  }
+  write_file(run / "corpus.json", Json{{"inputs", inputs}}.dump());
+  const std::string repeat = answer_of(report_of(run), "repeat").dump();
+  EXPECT_NE(repeat.find("made of 2,085 files, 2.1 GB"), std::string::npos) << repeat;
+  EXPECT_NE(repeat.find("all of them in corpus.json"), std::string::npos) << repeat;
+  const TextTable& table = report_.answers.back().tables.back();
+  ASSERT_EQ(report_.answers.back().id, "repeat");
+  EXPECT_EQ(table.rows.size(), 20u);
+  EXPECT_EQ(table.rows.back().front(), "p19.deb");
+}
+
 TEST_F(ReportTest, AKilledAndResumedRunSaysSo) {
   const Json report = report_of(make({.killed_at = 130}));
   EXPECT_EQ(findings_of(report), std::set<std::string>{"interrupted"});
