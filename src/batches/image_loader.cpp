@@ -13,6 +13,7 @@
 #include "base/worker_pool.h"
 #include "data/images/image_pipeline.h"
 #include "kernels/kernel_table.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 
@@ -233,7 +234,7 @@ struct ImageLoader::Impl {
   }
 
   torch::TensorOptions pinned(at::ScalarType type) const {
-    return torch::TensorOptions().dtype(type).pinned_memory(options.device.is_cuda());
+    return torch::TensorOptions().dtype(type).pinned_memory(!options.device.is_cpu());
   }
 
   using Item = std::function<bool(int64_t index, const Slot&, Worker&)>;
@@ -264,9 +265,8 @@ void ImageLoader::Impl::leave_out(const std::vector<char>& made, ImageTensors& o
 }
 
 void ImageLoader::Impl::move_to_device(ImageTensors& out) const {
-  if (options.device.is_cpu()) return;
   for (torch::Tensor* t : {&out.images, &out.labels, &out.other_labels, &out.weights}) {
-    if (t->defined()) *t = t->to(options.device, /*non_blocking=*/true);
+    if (t->defined()) *t = upload(*t, options.device);
   }
 }
 

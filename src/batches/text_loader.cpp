@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/tokenize/wordpiece.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 
@@ -171,7 +172,7 @@ TextTensors TextLoader::batch(int64_t epoch, int64_t step_in_epoch, int64_t part
 
 TextTensors TextLoader::pack(std::span<const int32_t> indices) const {
   const auto texts = static_cast<int64_t>(indices.size());
-  const bool pinned = options_.device.is_cuda();
+  const bool pinned = !options_.device.is_cpu();
   auto host = [&](at::ScalarType type) {
     return torch::TensorOptions().dtype(type).pinned_memory(pinned);
   };
@@ -204,10 +205,8 @@ TextTensors TextLoader::pack(std::span<const int32_t> indices) const {
       out.labels.data_ptr<float>()[i] = file.value(indices[static_cast<std::size_t>(i)]);
     }
   }
-  if (!options_.device.is_cpu()) {
-    for (torch::Tensor* t : {&out.ids, &out.type_ids, &out.labels, &out.indices}) {
-      if (t->defined()) *t = t->to(options_.device, /*non_blocking=*/true);
-    }
+  for (torch::Tensor* t : {&out.ids, &out.type_ids, &out.labels, &out.indices}) {
+    if (t->defined()) *t = upload(*t, options_.device);
   }
   return out;
 }

@@ -107,8 +107,7 @@ Tensor Bert::logits(const PackedTexts& texts, const BertForward& how) const {
   const Segments& segments = texts.segments;
   TORCH_CHECK(segments.longest <= shape_.max_position_embeddings, "BERT: a text of ",
               segments.longest, " tokens, at most ", shape_.max_position_embeddings);
-  const Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
-  Pass pass{how, texts, offsets.narrow(0, 0, segments.sentences()).to(texts.tokens.device()), {}};
+  Pass pass{how, texts, first_rows(segments, texts.tokens.device()), {}};
   if (how.training) {
     TORCH_CHECK(texts.rows.defined(), "BERT: dropout needs a key a token");
     pass.first_keys = texts.rows.index_select(0, pass.first);

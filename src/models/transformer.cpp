@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nn/embedding.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 namespace {
@@ -65,8 +66,8 @@ PackedSentences pack_sentences(const std::vector<std::vector<int32_t>>& sentence
       *position++ = static_cast<int64_t>(i);
     }
   }
-  out.tokens = out.tokens.to(device);
-  out.positions = out.positions.to(device);
+  out.tokens = upload(out.tokens, device);
+  out.positions = upload(out.positions, device);
   out.segments = make_segments(lengths, device);
   return out;
 }

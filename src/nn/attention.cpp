@@ -250,12 +250,6 @@ Segments single_tokens(int64_t sentences) {
   return out;
 }
 
-// Returns int64 [sentences]: the rows where they begin.
-torch::Tensor first_rows(const Segments& segments, torch::Device device) {
-  const torch::Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
-  return offsets.narrow(0, 0, segments.sentences()).to(device);
-}
-
 struct FusedFirstTokenAttention : Function<FusedFirstTokenAttention> {
   static torch::Tensor forward(AutogradContext* ctx, const torch::Tensor& input,
                                const Segments& segments, const AttentionOptions& options) {

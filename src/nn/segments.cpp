@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nn/upload.h"
+
 namespace lockstep {
 
 Segments make_segments(const std::vector<int32_t>& lengths, torch::Device device) {
@@ -19,8 +21,13 @@ Segments make_segments(const std::vector<int32_t>& lengths, torch::Device device
       *row++ = static_cast<int64_t>(s) * segments.longest + i;
     }
   }
-  segments.padded_rows = rows.to(device);
+  segments.padded_rows = upload(rows, device);
   return segments;
+}
+
+torch::Tensor first_rows(const Segments& segments, torch::Device device) {
+  const torch::Tensor offsets = torch::tensor(segments.offsets, torch::kInt64);
+  return upload(offsets.narrow(0, 0, segments.sentences()), device);
 }
 
 torch::Tensor pad_segments(const torch::Tensor& packed, const Segments& segments) {
@@ -44,7 +51,7 @@ torch::Tensor pack_segments(const torch::Tensor& padded, const Segments& segment
 torch::Tensor segment_mask(const Segments& segments, torch::Device device) {
   torch::Tensor mask = torch::zeros({segments.sentences() * segments.longest},
                                     torch::TensorOptions().dtype(torch::kBool).device(device));
-  mask.index_fill_(0, segments.padded_rows.to(device), true);
+  mask.index_fill_(0, segments.padded_rows, true);
   return mask.view({segments.sentences(), segments.longest});
 }
 

@@ -21,6 +21,9 @@ struct Segments {
 // Makes the segments from the lengths (each at least 1), with padded_rows on `device`.
 Segments make_segments(const std::vector<int32_t>& lengths, torch::Device device);
 
+// Returns int64 [sentences] on `device`: the rows where the sentences begin.
+torch::Tensor first_rows(const Segments& segments, torch::Device device);
+
 // Converts [tokens, ...] to [sentences, longest, ...] with zeros in the padding, and back.
 torch::Tensor pad_segments(const torch::Tensor& packed, const Segments& segments);
 torch::Tensor pack_segments(const torch::Tensor& padded, const Segments& segments);

@@ -1,6 +1,7 @@
 #include "optim/optimizer.h"
 
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -10,7 +11,10 @@ namespace lockstep {
 
 double euclidean_norm(const torch::Tensor& flat) {
   RECORD_FUNCTION("lockstep::euclidean_norm", {});
-  if (!flat.is_cpu()) return flat.norm().item<double>();
+  if (!flat.is_cpu()) {
+    // Summed in fp64, as below: in fp32 a sum over millions of weights may lose three digits.
+    return at::linalg_vector_norm(flat, 2, {}, false, torch::kDouble).item<double>();
+  }
   return std::sqrt(sum_of_squares(flat.const_data_ptr<float>(), flat.numel()));
 }
 

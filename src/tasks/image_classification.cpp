@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "models/classifier_folder.h"
+#include "nn/upload.h"
 #include "tasks/classification_loss.h"
 
 namespace lockstep {
@@ -282,7 +283,7 @@ std::unique_ptr<Batch> ImageClassification::make_batch(const BatchPosition& posi
         indices.size(), train_->name(indices.front()));
   }
   batch->items = batch->targets = batch->tensors.images.size(0);
-  batch->rows = batch->tensors.indices.to(context_.device);
+  batch->rows = upload(batch->tensors.indices, context_.device);
   return batch;
 }
 

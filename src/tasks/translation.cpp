@@ -10,6 +10,7 @@
 #include "batches/shared_files.h"
 #include "metrics/perplexity.h"
 #include "nn/cross_entropy.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 
@@ -55,7 +56,7 @@ torch::Tensor row_keys(const std::vector<int32_t>& pairs, const Segments& segmen
       out[row] = static_cast<int64_t>(mix64(sentence + static_cast<uint64_t>(row - begin)));
     }
   }
-  return keys.to(device);
+  return upload(keys, device);
 }
 
 }  // namespace
@@ -223,7 +224,7 @@ std::unique_ptr<TranslationBatch> Translation::make_translation_batch(
   batch->input.target = pack_sentences(targets_in, device);
   batch->input.source.rows = row_keys(pairs, batch->input.source.segments, 0, device);
   batch->input.target.rows = row_keys(pairs, batch->input.target.segments, 1, device);
-  batch->targets_out = torch::tensor(targets_out, torch::kInt64).to(device);
+  batch->targets_out = upload(torch::tensor(targets_out, torch::kInt64), device);
   batch->items = static_cast<int64_t>(pairs.size());
   batch->targets = batch->input.target.segments.tokens();
   batch->sources = batch->input.source.segments.tokens();

@@ -39,8 +39,18 @@ Gpus look_for_gpus() {
   return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};
 }
 
+// What stands in for GPUs, in tests.
+struct StandIn {
+  c10::DeviceType type = c10::DeviceType::CUDA;
+  int count = 0;
+};
+StandIn& stand_in() {
+  static StandIn one;
+  return one;
+}
+
 const Gpus& gpus() {
-  static const Gpus found = look_for_gpus();
+  static const Gpus found = stand_in().count > 0 ? Gpus{stand_in().count, ""} : look_for_gpus();
   return found;
 }
 
@@ -83,6 +93,10 @@ std::optional<GpuModel> gpu_model(int index) {
   out.name = name;
   return out;
 }
+
+c10::DeviceType gpu_type() { return stand_in().type; }
+
+void use_as_gpus(c10::DeviceType type, int count) { stand_in() = {type, count}; }
 
 int usable_gpus() { return gpus().count; }
 

@@ -5,6 +5,8 @@
 // gigabytes for nothing.
 #pragma once
 
+#include <c10/core/DeviceType.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -42,6 +44,11 @@ std::optional<GpuModel> gpu_model(int index);
 // Returns the number of GPUs that this process can compute on; 0 without a driver, without a CUDA
 // wheel or without the module. Loads the module only where there is a driver (libcuda.so.1).
 int usable_gpus();
+
+// The type of the devices that usable_gpus() counts: CUDA's, unless a test put a device of its own
+// in their place, of which there are `count` in this process. Call use_as_gpus() before all others.
+c10::DeviceType gpu_type();
+void use_as_gpus(c10::DeviceType type, int count);
 
 // Returns why usable_gpus() is 0, as a clause: "no NVIDIA driver (libcuda.so.1)"; empty when it is
 // not 0.

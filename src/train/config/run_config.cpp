@@ -421,7 +421,7 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
 torch::Device choose_device(const std::string& name, int local_rank, int local_size) {
   if (name == "cpu") return torch::kCPU;
   const int gpus = usable_gpus();
-  if (gpus >= local_size) return torch::Device(torch::kCUDA, static_cast<int8_t>(local_rank));
+  if (gpus >= local_size) return torch::Device(gpu_type(), static_cast<int8_t>(local_rank));
   if (name == "auto" && gpus == 0) return torch::kCPU;
   MachineError error("run.device = {}: {} rank{} on this host but {} usable GPU{}", name,
                      local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");

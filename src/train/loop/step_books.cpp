@@ -19,14 +19,31 @@ static_assert(std::is_trivially_copyable_v<StepTotals>);
 
 }  // namespace
 
-void StepTotals::add(const LossParts& parts, const Batch& batch) {
-  loss += parts.loss.item<double>();
-  nll += parts.nll.item<double>();
-  correct += static_cast<double>(parts.correct.item<int64_t>());
-  if (parts.top5.defined()) top5 += static_cast<double>(parts.top5.item<int64_t>());
+void StepTotals::add(const Batch& batch) {
   sources += static_cast<double>(batch.sources);
   items += static_cast<double>(batch.items);
   targets += static_cast<double>(batch.targets);
+}
+
+void StepTotals::add(std::span<const LossParts> parts) {
+  if (parts.empty()) return;
+  constexpr int64_t kFigures = 4;
+  std::vector<torch::Tensor> figures;
+  for (const LossParts& p : parts) {
+    for (const torch::Tensor& t :
+         {p.loss, p.nll, p.correct, p.top5.defined() ? p.top5 : p.correct}) {
+      figures.push_back(t.detach().to(torch::kDouble));
+    }
+  }
+  const torch::Tensor read = torch::stack(figures).to(torch::kCPU);
+  const double* at = read.const_data_ptr<double>();
+  for (const LossParts& p : parts) {
+    loss += at[0];
+    nll += at[1];
+    correct += at[2];
+    if (p.top5.defined()) top5 += at[3];
+    at += kFigures;
+  }
 }
 
 void StepTotals::add(const StopWish& wish) {

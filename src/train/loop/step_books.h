@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "train/checkpoint/training_state.h"
@@ -31,7 +32,9 @@ struct StepTotals {
   double out_of_memory = 0;  // ranks that could not compute their micro-batches
   double given_up = 0;       // ranks that did not finish the step for a stop
 
-  void add(const LossParts& parts, const Batch& batch);
+  void add(const Batch& batch);
+  // Reads the figures of micro-batches, all at once: a device is waited for.
+  void add(std::span<const LossParts> parts);
   void add(const StopWish& wish);
   StopWish wish() const;
 };

@@ -55,6 +55,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
   const TensorLimit limit(state.tensor_limit_bytes);
   bool prepared = false;  // for the exchange of this step
+  std::vector<LossParts> figures;
   for (const std::unique_ptr<Batch>& micro_batch : micro_batches) {
     const bool may_stop = micro_batch != micro_batches.front() && !state.local.is_local(step);
     if (may_stop && inputs.stop_asked()) {
@@ -68,7 +69,9 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
       LossParts parts = state.task.loss(*micro_batch, step);
       progress.enter(Phase::kBackward);
       parts.loss.backward(torch::full_like(parts.loss, scale));
-      pass.own.add(parts, *micro_batch);
+      pass.own.add(*micro_batch);
+      parts.loss = parts.loss.detach();  // the graph goes with its micro-batch
+      figures.push_back(std::move(parts));
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error) || !can_begin_again(state, step)) throw;
       log_warning("step {}: not enough memory for {} items at a time: {}", step, micro_batch->items,
@@ -77,6 +80,8 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
       break;
     }
   }
+  // A device is waited for once, when it has all of the step to do.
+  if (pass.own.given_up == 0 && pass.own.out_of_memory == 0) pass.own.add(figures);
   // A rank without a share, or with sums that count for nothing, still takes part.
   if (!prepared) state.reducer.prepare(exchanges, pass.unit);
 }

@@ -1,0 +1,192 @@
+// Every task on a device that is not the CPU (tests/support/test_device.h): it trains, evaluates,
+// saves, resumes and is used there as here. A tensor in the wrong place ends the program; what the
+// host waits for is counted.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/tiny_corpus.h"
+#include "support/tiny_images.h"
+#include "support/tiny_texts.h"
+
+namespace lockstep {
+namespace {
+
+// A run here, by the plain operations, and one there.
+constexpr const char* kHere = "run.device=cpu run.fused=false ";
+constexpr const char* kThere = "run.device=cuda run.fused=false ";
+
+struct Traffic {
+  int64_t in = 0, out = 0, waits = 0;
+};
+
+class Placement : public ::testing::Test {
+ protected:
+  fs::path run(const std::string& name) const { return folder_.path() / name; }
+
+  ProgramResult here(const std::string& words) const {
+    return run_lockstep(words, "OMP_NUM_THREADS=1");
+  }
+  ProgramResult there(const std::string& words) const {
+    return run_program(LOCKSTEP_ON_TEST_DEVICE, words, "OMP_NUM_THREADS=1");
+  }
+
+  std::string train(const std::string& name, const std::string& words) const {
+    return fmt::format("train {}/tiny.toml run.folder={} {}", folder_.path().string(),
+                       run(name).string(), words);
+  }
+
+  // Trains 20 steps in both places with an evaluation after 10 of them, and goes on to step 24.
+  // From the fourth step on figures may differ by `later` of themselves.
+  void expect_equal_runs(const std::string& words, double later = 1e-5) {
+    const std::string both =
+        "training.steps=20 evaluation.every=10 training.average_decay=0.9 " + words;
+    const ProgramResult a = here(train("here", kHere + both));
+    const ProgramResult b = there(train("there", kThere + both));
+    ASSERT_EQ(a.exit_code, 0) << a.errors;
+    ASSERT_EQ(b.exit_code, 0) << b.errors;
+    EXPECT_NE(b.errors.find("testdevice:0"), std::string::npos) << b.errors;
+    const ProgramResult c = here(train("here", kHere + both + " training.steps=24 --resume"));
+    const ProgramResult d = there(train("there", kThere + both + " training.steps=24 --resume"));
+    ASSERT_EQ(c.exit_code, 0) << c.errors;
+    ASSERT_EQ(d.exit_code, 0) << d.errors;
+    const auto steps = metrics_of(run("here"), "step"), others = metrics_of(run("there"), "step");
+    ASSERT_EQ(steps.size(), 24u);
+    ASSERT_EQ(others.size(), 24u);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      for (const char* tag : {"train/loss", "train/nll", "train/gradient_norm"}) {
+        if (!steps[i].contains(tag)) continue;
+        const auto want = steps[i].at(tag).get<double>();
+        const double near = (i < 3 ? 1e-5 : later) * std::abs(want) + 1e-9;
+        EXPECT_NEAR(others[i].at(tag).get<double>(), want, near) << tag << " of step " << i + 1;
+      }
+    }
+    const auto evaluations = metrics_of(run("here"), "evaluation");
+    const auto other_evaluations = metrics_of(run("there"), "evaluation");
+    ASSERT_EQ(evaluations.size(), other_evaluations.size());
+    ASSERT_GE(evaluations.size(), 3u);
+    for (std::size_t i = 0; i < evaluations.size(); ++i) {
+      for (const auto& [tag, value] : evaluations[i].items()) {
+        if (tag != "eval/loss" && tag != "eval/nll") continue;
+        const auto want = value.get<double>();
+        EXPECT_NEAR(other_evaluations[i].at(tag).get<double>(), want, later * std::abs(want) + 1e-9)
+            << tag << " of evaluation " << i;
+      }
+    }
+  }
+
+  // The text with # in place of each number with a point, and these numbers.
+  static std::pair<std::string, std::vector<double>> parts_of(const std::string& text) {
+    static const std::regex number(R"(-?\d+\.\d+(e[-+]\d+)?)");
+    std::vector<double> numbers;
+    for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) {
+      numbers.push_back(std::stod(at->str()));
+    }
+    std::string words = std::regex_replace(text, number, "#");
+    return {std::regex_replace(words, std::regex("/(here|there)\\b"), "/RUN"), numbers};
+  }
+
+  // `words` with RUN in place of the run's folder print the same in both places.
+  void expect_equal_use(const std::string& words) const {
+    auto with = [&](const std::string& name) {
+      std::string out = words;
+      out.replace(out.find("RUN"), 3, run(name).string());
+      return out;
+    };
+    const ProgramResult a = here(with("here"));
+    const ProgramResult b = there(with("there"));
+    ASSERT_EQ(a.exit_code, 0) << a.errors;
+    ASSERT_EQ(b.exit_code, 0) << b.errors;
+    const auto [words_here, numbers_here] = parts_of(a.output);
+    const auto [words_there, numbers_there] = parts_of(b.output);
+    EXPECT_EQ(words_there, words_here) << b.output << a.output;
+    ASSERT_EQ(numbers_there.size(), numbers_here.size());
+    for (std::size_t i = 0; i < numbers_here.size(); ++i) {
+      EXPECT_NEAR(numbers_there[i], numbers_here[i], 1e-5 * std::abs(numbers_here[i]) + 1e-6)
+          << b.output << a.output;
+    }
+  }
+
+  // What a step of training brings there and back, from two lengths of a run.
+  Traffic of_a_step(const std::string& words) const {
+    Traffic of[2];
+    for (const int steps : {5, 15}) {
+      const std::string name = fmt::format("traffic{}", steps);
+      const ProgramResult r = there(train(
+          name, fmt::format("{}{} training.steps={} evaluation.every=0", kThere, words, steps)));
+      EXPECT_EQ(r.exit_code, 0) << r.errors;
+      const std::size_t at = r.errors.find("test device: ");
+      Traffic& t = of[steps == 5 ? 0 : 1];
+      EXPECT_EQ(std::sscanf(r.errors.c_str() + at, "test device: %ld copies in, %ld out, %ld waits",
+                            &t.in, &t.out, &t.waits),
+                3)
+          << r.errors;
+    }
+    const auto each = [](int64_t few, int64_t many) { return (many - few + 9) / 10; };
+    return {each(of[0].in, of[1].in), each(of[0].out, of[1].out), each(of[0].waits, of[1].waits)};
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A step is waited for twice: for its figures and for the norm of its gradients.
+constexpr int64_t kWaits = 2;
+
+TEST_F(Placement, OfTranslation) {
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  expect_equal_runs("decoding.beam_size=2");
+  expect_equal_use("evaluate RUN --checkpoint newest");
+  write_file(folder_.path() / "lines", "one two three\nfour\nnine eight seven six five\n");
+  expect_equal_use(fmt::format("translate RUN --checkpoint newest --n-best 2 --input {}/lines",
+                               folder_.path().string()));
+  const Traffic step = of_a_step("batch.accumulate=3");
+  EXPECT_EQ(step.waits, kWaits);
+}
+
+TEST_F(Placement, OfTexts) {
+  write_tiny_bert(folder_.path(), 2);
+  ASSERT_EQ(prepare_tiny_texts(folder_.path()), "");
+  write_tiny_text_config(folder_.path());
+  expect_equal_runs("model.hidden_dropout_prob=0.1");
+  expect_equal_use("evaluate RUN --checkpoint newest --split validation");
+  expect_equal_use("classify RUN --json 'w11 w12 w13' 'w21 w23'");
+  EXPECT_EQ(of_a_step("batch.accumulate=2").waits, kWaits);
+}
+
+struct Network {
+  const char* name;
+  const char* words;
+  // A network of ReLUs makes a jump where rounding decides on which side of 0 a number lies.
+  double later;
+};
+
+class PlacementOfImages : public Placement, public ::testing::WithParamInterface<Network> {};
+
+TEST_P(PlacementOfImages, Trains) {
+  write_tiny_images(folder_.path() / "data");
+  write_tiny_image_config(folder_.path() / "tiny.toml", folder_.path() / "data");
+  const std::string words = GetParam().words;
+  expect_equal_runs(words, GetParam().later);
+  // One network in both places, so that a jump in training does not count.
+  fs::remove_all(run("there") / "checkpoints");
+  fs::copy(run("here") / "checkpoints", run("there") / "checkpoints", fs::copy_options::recursive);
+  expect_equal_use("evaluate RUN --checkpoint newest");
+  expect_equal_use(fmt::format("classify RUN --checkpoint newest --json {}/data/val/c1/000.jpeg",
+                               folder_.path().string()));
+  EXPECT_EQ(of_a_step(words).waits, kWaits);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Networks, PlacementOfImages,
+    ::testing::Values(Network{"ResNet", "model.name=resnet18 optimizer.lr=1e-5", 2e-2},
+                      Network{"ViT", "model.name=vit_ti16 model.patch=8 model.stem=imagenet",
+                              1e-5}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace lockstep

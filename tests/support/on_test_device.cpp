@@ -1,0 +1,22 @@
+// lockstep with a device that is not the CPU in place of a GPU (test_device.h). At its end it tells
+// what went to the device and back.
+#include <cstdio>
+
+#include "commands/catalogue.h"
+#include "support/test_device.h"
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  add_test_device();
+  int exit_code = 0;
+  try {
+    exit_code = commands().get(argv[1])({argv + 2, argv + argc});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.describe().c_str());
+    exit_code = error.exit_code();
+  }
+  const DeviceTraffic t = device_traffic();
+  std::fprintf(stderr, "test device: %ld copies in, %ld out, %ld waits, %ld bytes in, %ld out\n",
+               t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out);
+  return exit_code;
+}

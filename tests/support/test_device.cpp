@@ -1,0 +1,361 @@
+#include "support/test_device.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_local_scalar_dense_native.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Backtrace.h>
+#include <sys/mman.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "dist/collectives/cuda.h"
+
+namespace lockstep {
+namespace {
+
+constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
+
+// Memory that is mapped twice: at closed addresses, which tensors have, and at open ones a fixed
+// distance away, which only copies use.
+class Arena {
+ public:
+  Arena() {
+    const int file = ::memfd_create("test-device", MFD_CLOEXEC);
+    if (file < 0 || ::ftruncate(file, kBytes) != 0) throw std::runtime_error("no memory file");
+    closed_ = map(file, PROT_NONE);
+    open_ = map(file, PROT_READ | PROT_WRITE);
+    ::close(file);
+  }
+
+  // Sizes are powers of two, so that blocks are used again.
+  void* take(std::size_t bytes) {
+    const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, 64));
+    std::scoped_lock lock(mutex_);
+    std::vector<char*>& free = free_[size];
+    if (free.empty()) {
+      if (used_ + size > kBytes) throw std::runtime_error("the test device has no memory left");
+      free.push_back(closed_ + used_);
+      used_ += size;
+    }
+    char* out = free.back();
+    free.pop_back();
+    sizes_[out] = size;
+    return out;
+  }
+  void give_back(void* block) {
+    std::scoped_lock lock(mutex_);
+    const auto at = sizes_.find(static_cast<char*>(block));
+    free_[at->second].push_back(at->first);
+    sizes_.erase(at);
+  }
+
+  // The open address of a closed one.
+  void* open(const void* closed) const {
+    return open_ + (static_cast<const char*>(closed) - closed_);
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{4} << 30;  // of addresses; pages come when used
+
+  static char* map(int file, int protection) {
+    void* at = ::mmap(nullptr, kBytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (at == MAP_FAILED) throw std::runtime_error("no addresses for the test device");
+    return static_cast<char*>(at);
+  }
+
+  char* closed_ = nullptr;
+  char* open_ = nullptr;
+  std::mutex mutex_;
+  std::size_t used_ = 0;
+  std::map<std::size_t, std::vector<char*>> free_;
+  std::map<char*, std::size_t> sizes_;
+};
+
+Arena& arena() {
+  static Arena* const made = new Arena;  // outlives every tensor
+  return *made;
+}
+
+class DeviceAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* block = arena().take(bytes);
+    return {block, block, &give_back, c10::Device(kType, 0)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(arena().open(to), arena().open(from), bytes);
+  }
+
+ private:
+  static void give_back(void* block) { arena().give_back(block); }
+};
+
+DeviceAllocator& device_allocator() {
+  static DeviceAllocator one;
+  return one;
+}
+
+// Host memory that knows to be pinned.
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    char* block = new char[bytes + 64];
+    std::scoped_lock lock(mutex());
+    blocks()[block] = bytes + 64;
+    return {block, block, &give_back, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
+  static bool holds(const void* at) {
+    std::scoped_lock lock(mutex());
+    auto after = blocks().upper_bound(static_cast<const char*>(at));
+    return after != blocks().begin() &&
+           static_cast<const char*>(at) < std::prev(after)->first + std::prev(after)->second;
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::map<const char*, std::size_t>& blocks() {
+    static auto* const all = new std::map<const char*, std::size_t>;
+    return *all;
+  }
+  static void give_back(void* block) {
+    {
+      std::scoped_lock lock(mutex());
+      blocks().erase(static_cast<char*>(block));
+    }
+    delete[] static_cast<char*>(block);
+  }
+};
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  void setCurrentDevice(c10::DeviceIndex) const override {}
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return 0; }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
+  bool isPinnedPtr(const void* data) const override { return PinnedAllocator::holds(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    static PinnedAllocator one;
+    return &one;
+  }
+  c10::Device getDeviceFromPtr(void*) const override { return {kType, 0}; }
+};
+
+// One device with one stream, on which everything is done when it is called for.
+struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
+  c10::Device exchangeDevice(c10::Device) const override { return {kType, 0}; }
+  c10::Device getDevice() const override { return {kType, 0}; }
+  c10::Stream getStream(c10::Device) const noexcept override { return stream(); }
+  c10::Stream getNewStream(c10::Device, int) const override { return stream(); }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream(); }
+
+ private:
+  static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(kType, 0)); }
+};
+
+std::atomic<int64_t> copies_in, copies_out, waits, bytes_in, bytes_out;
+thread_local int within_operation = 0;
+
+// With LOCKSTEP_TEST_DEVICE_TRACE set, each wait says where it is.
+void count_wait() {
+  static const bool traced = std::getenv("LOCKSTEP_TEST_DEVICE_TRACE") != nullptr;
+  waits += 1;
+  if (traced) std::fprintf(stderr, "wait:\n%s\n", c10::get_backtrace(2, 24, true).c_str());
+}
+
+// The tensor itself, where it is on the CPU, or its memory under the open addresses.
+at::Tensor open_view(const at::Tensor& tensor) {
+  if (tensor.is_cpu()) return tensor;
+  void* const data = arena().open(tensor.const_data_ptr());
+  return at::from_blob(data, tensor.sizes(), tensor.strides(), tensor.options().device(c10::kCPU));
+}
+
+at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> type,
+                 std::optional<c10::Layout>, std::optional<c10::Device>, std::optional<bool>,
+                 std::optional<c10::MemoryFormat> format) {
+  return at::detail::empty_generic(size, &device_allocator(), c10::DispatchKeySet(kKey),
+                                   c10::dtype_or_default(type), format);
+}
+
+at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
+                         std::optional<c10::ScalarType> type, std::optional<c10::Layout>,
+                         std::optional<c10::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(size, stride, &device_allocator(),
+                                           c10::DispatchKeySet(kKey), c10::dtype_or_default(type));
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  at::NoGradGuard no_grad;
+  if (within_operation == 0 && from.is_cpu() != to.is_cpu()) {
+    (from.is_cpu() ? copies_in : copies_out) += 1;
+    (from.is_cpu() ? bytes_in : bytes_out) += static_cast<int64_t>(to.nbytes());
+    const at::Tensor& host = from.is_cpu() ? from : to;
+    if (!non_blocking || !PinnedAllocator::holds(host.const_data_ptr())) count_wait();
+  }
+  open_view(to).copy_(open_view(from));
+  return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  if (to.sizes() != from.sizes()) to.resize_(from.sizes());
+  return copy_from(from, to, false);
+}
+
+const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size,
+                         std::optional<c10::MemoryFormat> format) {
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  const std::size_t before = impl->storage().nbytes();
+  impl->set_sizes_contiguous(size);
+  if (format) impl->empty_tensor_restride(*format);
+  const std::size_t bytes =
+      static_cast<std::size_t>(impl->storage_offset() + impl->numel()) * self.element_size();
+  if (bytes > before) {
+    c10::DataPtr larger = device_allocator().allocate(bytes);
+    if (before > 0) device_allocator().copy_data(larger.get(), impl->storage().data(), before);
+    impl->storage().set_data_ptr_noswap(std::move(larger));
+    impl->storage().unsafeGetStorageImpl()->set_nbytes(bytes);
+  }
+  return self;
+}
+
+c10::Scalar local_scalar(const at::Tensor& self) {
+  if (within_operation == 0) count_wait();
+  return at::native::_local_scalar_dense_cpu(open_view(self));
+}
+
+// A copy on the device of what an operation made on the CPU.
+at::Tensor on_device(const at::Tensor& made) {
+  if (!made.defined()) return made;
+  at::Tensor out = at::empty_like(made, made.options().device(c10::Device(kType, 0)));
+  open_view(out).copy_(made);
+  return out;
+}
+
+// Views share memory, so they are made here and not on copies.
+at::Tensor as_strided(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride,
+                      std::optional<int64_t> offset) {
+  return at::native::as_strided_tensorimpl(self, size, stride, offset);
+}
+at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) {
+  return at::native::view(self, size);
+}
+at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride) {
+  return at::native::_reshape_alias(self, size, stride);
+}
+at::Tensor unfold(const at::Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  return at::native::unfold(self, dimension, size, step);
+}
+
+std::optional<at::Tensor> open_view_if_any(const std::optional<at::Tensor>& tensor) {
+  return tensor && tensor->defined() ? std::optional(open_view(*tensor)) : std::nullopt;
+}
+
+// What a GPU has cuDNN for.
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias, c10::IntArrayRef stride,
+                       c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
+                       c10::IntArrayRef output_padding, int64_t groups) {
+  return on_device(at::convolution(open_view(x), open_view(weight), open_view_if_any(bias), stride,
+                                   padding, dilation, transposed, output_padding, groups));
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& weight,
+    c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
+    c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
+  const std::vector<int64_t> bias = {transposed ? weight.size(1) * groups : weight.size(0)};
+  auto [dx, dw, db] =
+      at::convolution_backward(open_view(gradient), open_view(x), open_view(weight),
+                               wanted[2] ? at::OptionalIntArrayRef(bias) : std::nullopt, stride,
+                               padding, dilation, transposed, output_padding, groups, wanted);
+  return {on_device(dx), on_device(dw), on_device(db)};
+}
+
+// Batch norm changes its running statistics, of which its schema does not say so.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
+    const at::Tensor& x, const std::optional<at::Tensor>& weight,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
+    const std::optional<at::Tensor>& variance, bool training, double momentum, double epsilon) {
+  const auto [y, kept_mean, kept_deviation] = at::native_batch_norm(
+      open_view(x), open_view_if_any(weight), open_view_if_any(bias), open_view_if_any(mean),
+      open_view_if_any(variance), training, momentum, epsilon);
+  return {on_device(y), on_device(kept_mean), on_device(kept_deviation)};
+}
+
+void on_the_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  ++within_operation;
+  try {
+    at::native::cpu_fallback(operation, stack, /*error_on_views=*/true);
+  } catch (...) {
+    --within_operation;
+    throw;
+  }
+  --within_operation;
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("_copy_from", &copy_from);
+  library.impl("_copy_from_and_resize", &copy_from_and_resize);
+  library.impl("resize_", &resize);
+  library.impl("_local_scalar_dense", &local_scalar);
+  library.impl("as_strided", &as_strided);
+  library.impl("view", &view);
+  library.impl("_reshape_alias", &reshape_alias);
+  library.impl("unfold", &unfold);
+  library.impl("native_batch_norm", &batch_norm);
+  library.impl("convolution_overrideable", &convolution);
+  library.impl("convolution_backward_overrideable", &convolution_backward);
+}
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+}  // namespace
+
+void add_test_device() {
+  c10::register_privateuse1_backend("testdevice");
+  c10::SetAllocator(kType, &device_allocator());
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  use_as_gpus(kType, 1);
+}
+
+DeviceTraffic device_traffic() { return {copies_in, copies_out, waits, bytes_in, bytes_out}; }
+
+}  // namespace lockstep

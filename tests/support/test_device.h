@@ -1,0 +1,27 @@
+// A device that is not the CPU, for tests of where tensors are. Its memory is the host's, but the
+// addresses in its tensors are closed: code that reads or writes one as if it were the CPU's ends
+// with a segmentation fault. Operations are torch's for CPUs, on copies (at::native::cpu_fallback),
+// so results are those of the plain operations on a CPU, bit by bit where no layout differs.
+//
+// In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, and a stream on
+// which everything is done at once.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// Registers the device with torch and makes it what `run.device = "cuda"` names. Call it once,
+// before any tensor is made.
+void add_test_device();
+
+// What the program itself brought to the device and back since the beginning; what operations copy
+// for their own ends does not count. `waits` are those for which a GPU would have to be waited for:
+// values that the host reads (item()) and copies to memory that is not pinned.
+struct DeviceTraffic {
+  int64_t copies_in = 0, copies_out = 0, waits = 0;
+  int64_t bytes_in = 0, bytes_out = 0;
+};
+DeviceTraffic device_traffic();
+
+}  // namespace lockstep
