@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/output_file.h"
 #include "base/text.h"
 
 namespace lockstep {
@@ -118,8 +117,8 @@ std::optional<DType> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
-                       const TensorMetadata& metadata) {
+WrittenFile write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
+                              const TensorMetadata& metadata) {
   check_entries(entries);
   std::vector<const TensorEntry*> ordered;
   for (const TensorEntry& entry : entries) ordered.push_back(&entry);
@@ -128,12 +127,13 @@ void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& ent
   });
   std::string header = header_of(ordered, metadata);
   auto length = static_cast<uint64_t>(header.size());
-  OutputFile file(path);
+  LargeFile file(path);
   file.write(&length, sizeof length);
-  file.write(header);
+  file.write(header.data(), header.size());
   for (const TensorEntry* entry : ordered) file.write(entry->data.data(), entry->data.size());
-  file.finish();
+  WrittenFile written = file.finish();
   sync_folder(path.parent_path());
+  return written;
 }
 
 // ---- reading ----

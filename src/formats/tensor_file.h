@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/large_file.h"
 
 namespace lockstep {
 
@@ -34,13 +35,13 @@ struct TensorEntry {
 using TensorMetadata = std::map<std::string, std::string>;
 
 // Writes a temporary file beside the target, syncs, renames it and syncs the folder: a reader sees
-// the old file or the whole new one. The data are ordered by descending element size, so that each
-// tensor is aligned to its own, and otherwise as given. Throws MachineError when the disk refuses
-// and then leaves no temporary file behind. Throws std::invalid_argument for entries that make no
-// valid file (a name that is repeated or "__metadata__", data that do not fit the shape): those are
-// bugs of the caller.
-void write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
-                       const TensorMetadata& metadata = {});
+// the old file or the whole new one. Returns the file's size and digest. The data are ordered by
+// descending element size, so that each tensor is aligned to its own, and otherwise as given.
+// Throws MachineError when the disk refuses and then leaves no temporary file behind. Throws
+// std::invalid_argument for entries that make no valid file (a name that is repeated or
+// "__metadata__", data that do not fit the shape): those are bugs of the caller.
+WrittenFile write_tensor_file(const fs::path& path, const std::vector<TensorEntry>& entries,
+                              const TensorMetadata& metadata = {});
 
 // A memory-mapped tensor file that is fully checked when opened. Its spans live as long as this
 // object. Files of other writers may hold unaligned data: read elements with memcpy, not through

@@ -63,27 +63,35 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
     const Parameters& parameters = *content.parameters;
     const torch::Tensor buffers =
         content.buffers.defined() ? content.buffers : parameters.buffers();
-    write_network(aside / "weights.safetensors", parameters,
-                  content.weights.defined() ? content.weights : parameters.values(), buffers);
+    WrittenFiles files;
+    const auto name = [&](const char* stem) { return stem + std::string(".safetensors"); };
+    files[name("weights")] =
+        write_network(aside / name("weights"), parameters,
+                      content.weights.defined() ? content.weights : parameters.values(), buffers);
     if (content.average.defined()) {
-      write_network(aside / "average.safetensors", parameters, content.average,
-                    content.average_buffers.defined() ? content.average_buffers : buffers);
+      files[name("average")] =
+          write_network(aside / name("average"), parameters, content.average,
+                        content.average_buffers.defined() ? content.average_buffers : buffers);
     }
-    write_arrays(aside / "optimizer.safetensors", parameters, with_dots(content.optimizer.arrays));
+    files[name("optimizer")] =
+        write_arrays(aside / name("optimizer"), parameters, with_dots(content.optimizer.arrays));
     if (!content.outer.empty()) {
-      write_arrays(aside / "outer.safetensors", parameters, with_dots(content.outer));
+      files[name("outer")] =
+          write_arrays(aside / name("outer"), parameters, with_dots(content.outer));
     }
     write_rank_states(aside, content.ranks);
     write_file(aside / "state.json", state_json(content).dump(1) + "\n");
+    return files;
   });
 }
 
 void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights) {
   write_checkpoint(folder, step, [&](const fs::path& aside) {
-    write_weights(aside / "weights.safetensors", weights);
+    const WrittenFile written = write_weights(aside / "weights.safetensors", weights);
     Json state = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
     state.update(to_json(RunPosition{.step = step}));
     write_file(aside / "state.json", state.dump(1) + "\n");
+    return WrittenFiles{{"weights.safetensors", written}};
   });
 }
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 // Writes DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}; returns the sum of
 // bytes.
-int64_t write_done(const fs::path& folder) {
+int64_t write_done(const fs::path& folder, const WrittenFiles& known) {
   Json done;
   int64_t total = 0;
   std::vector<fs::path> files;
@@ -29,8 +29,12 @@ int64_t write_done(const fs::path& folder) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    auto bytes = static_cast<int64_t>(fs::file_size(file));
-    done[file.filename().string()] = {{"bytes", bytes}, {"sha256", sha256_of_file(file)}};
+    const std::string name = file.filename().string();
+    const auto bytes = static_cast<int64_t>(fs::file_size(file));
+    const auto found = known.find(name);
+    const bool is_known = found != known.end() && found->second.bytes == bytes;
+    done[name] = {{"bytes", bytes},
+                  {"sha256", is_known ? found->second.sha256 : sha256_of_file(file)}};
     total += bytes;
   }
   write_file(folder / "DONE", done.dump(1) + "\n");
@@ -69,15 +73,15 @@ int64_t checkpoint_step(const fs::path& checkpoint) {
 }
 
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
-                         const std::function<void(const fs::path& aside)>& write) {
+                         const std::function<WrittenFiles(const fs::path& aside)>& write) {
   fs::path target = folder / checkpoint_name(step);
   fs::path aside = target;
   aside += ".part";
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
-    write(aside);
-    int64_t bytes = write_done(aside);
+    const WrittenFiles known = write(aside);
+    int64_t bytes = write_done(aside, known);
     sync_folder(aside);
     fs::remove_all(target);
     fs::rename(aside, target);

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "base/large_file.h"
 
 namespace lockstep {
 
@@ -20,10 +22,12 @@ std::string checkpoint_name(int64_t step);
 int64_t checkpoint_step(const fs::path& checkpoint);
 
 // Lets `write` fill a folder beside FOLDER/step_N, adds DONE and renames the folder, replacing an
-// incomplete checkpoint of that name. Returns the bytes written. Throws MachineError when the disk
-// refuses; older checkpoints stay untouched.
+// incomplete checkpoint of that name. Digests of files that `write` tells, by name, need not be
+// taken again. Returns the bytes written. Throws MachineError when the disk refuses; older
+// checkpoints stay untouched.
+using WrittenFiles = std::map<std::string, WrittenFile>;
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
-                         const std::function<void(const fs::path& aside)>& write);
+                         const std::function<WrittenFiles(const fs::path& aside)>& write);
 
 // Replaces one file of the complete checkpoint FOLDER/step_N, and what DONE says of it, at one
 // stroke where the file system can exchange two folders: a reader, or a crash, finds the old

@@ -102,28 +102,28 @@ void match(const TensorFile& source, const std::vector<std::shared_ptr<const T>>
 
 }  // namespace
 
-void write_arrays(const fs::path& path, const Parameters& parameters,
-                  const std::vector<StateArray>& arrays) {
+WrittenFile write_arrays(const fs::path& path, const Parameters& parameters,
+                         const std::vector<StateArray>& arrays) {
   std::vector<TensorEntry> entries;
   std::vector<torch::Tensor> host;  // keeps copies from a GPU alive
   for (const auto& [prefix, data, per_layer] : arrays) {
     host.push_back(data.to(torch::kCPU));
     (per_layer ? add_layer_entries : add_entries)(parameters, host.back(), prefix, entries);
   }
-  write_tensor_file(path, entries, kMetadata);
+  return write_tensor_file(path, entries, kMetadata);
 }
 
-void write_network(const fs::path& path, const Parameters& parameters, const torch::Tensor& weights,
-                   const torch::Tensor& buffers) {
+WrittenFile write_network(const fs::path& path, const Parameters& parameters,
+                          const torch::Tensor& weights, const torch::Tensor& buffers) {
   const torch::Tensor host = weights.to(torch::kCPU), host_buffers = buffers.to(torch::kCPU);
   std::vector<TensorEntry> entries;
   add_entries(parameters, host, "", entries);
   add_buffers(parameters, host_buffers, entries);
-  write_tensor_file(path, entries, kMetadata);
+  return write_tensor_file(path, entries, kMetadata);
 }
 
-void write_weights(const fs::path& path, const std::vector<TensorEntry>& weights) {
-  write_tensor_file(path, weights, kMetadata);
+WrittenFile write_weights(const fs::path& path, const std::vector<TensorEntry>& weights) {
+  return write_tensor_file(path, weights, kMetadata);
 }
 
 void read_array(const TensorFile& file, const Parameters& parameters, const StateArray& array) {

@@ -17,20 +17,20 @@ namespace lockstep {
 
 // Writes `weights`, fp32 [total], and `buffers`, laid out as Parameters::buffers(), under the names
 // of `parameters`.
-void write_network(const fs::path& path, const Parameters& parameters, const torch::Tensor& weights,
-                   const torch::Tensor& buffers);
+WrittenFile write_network(const fs::path& path, const Parameters& parameters,
+                          const torch::Tensor& weights, const torch::Tensor& buffers);
 // Reads what write_network() wrote. Throws DataError for another architecture, naming the tensor,
 // its expected and its found shape.
 void read_network(const TensorFile& file, const Parameters& parameters, torch::Tensor& weights,
                   torch::Tensor& buffers);
 
 // Writes weights that already have their names.
-void write_weights(const fs::path& path, const std::vector<TensorEntry>& weights);
+WrittenFile write_weights(const fs::path& path, const std::vector<TensorEntry>& weights);
 
 // Write and read optimizer arrays, which have one number per weight or per parameter; the array's
 // name precedes the parameter's. Reading throws DataError as read_network() does.
-void write_arrays(const fs::path& path, const Parameters& parameters,
-                  const std::vector<StateArray>& arrays);
+WrittenFile write_arrays(const fs::path& path, const Parameters& parameters,
+                         const std::vector<StateArray>& arrays);
 void read_array(const TensorFile& file, const Parameters& parameters, const StateArray& array);
 
 // Throws DataError unless the file holds whole arrays laid out as the weights, and `buffers`

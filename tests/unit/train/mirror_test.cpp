@@ -40,6 +40,7 @@ class MirrorTest : public ::testing::Test {
           {"validation",
            {{{"metric", "loss"}, {"stalled", 0}, {"best", {{{"step", best}, {"value", 1.0}}}}}}}};
       write_file(aside / "state.json", state.dump());
+      return WrittenFiles{};
     });
   }
   MirrorOptions options() const {

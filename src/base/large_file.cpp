@@ -1,0 +1,120 @@
+#include "base/large_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+namespace {
+
+// Blocks are as large as disks are fast with, and aligned as O_DIRECT wants it.
+constexpr std::size_t kBlock = std::size_t{4} << 20, kAlignment = 4096;
+
+// Returns errno, or 0 when all bytes are written.
+int write_all(int file, const std::byte* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t done = ::write(file, data, size);
+    if (done < 0 && errno != EINTR) return errno;
+    if (done <= 0) continue;
+    data += done;
+    size -= static_cast<std::size_t>(done);
+  }
+  return 0;
+}
+
+bool set_direct(int file, bool on) {
+  const int flags = ::fcntl(file, F_GETFL);
+  return flags >= 0 && ::fcntl(file, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+}  // namespace
+
+void LargeFile::FreePages::operator()(std::byte* pages) const { std::free(pages); }
+
+LargeFile::LargeFile(const fs::path& path) : path_(path), temporary_(path) {
+  temporary_ += ".tmp";
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file_ < 0) fail("created", errno);
+  for (Block* block : {&filling_, &full_}) {
+    block->reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBlock)));
+    if (!*block) throw std::bad_alloc();
+  }
+}
+
+LargeFile::~LargeFile() {
+  if (file_ < 0) return;
+  if (writing_.valid()) writing_.wait();
+  ::close(file_);
+  ::unlink(temporary_.c_str());
+}
+
+void LargeFile::fail(const char* what, int cause) const {
+  throw MachineError("{}: cannot be {}: {}", path_.string(), what, std::strerror(cause));
+}
+
+void LargeFile::write(const void* data, std::size_t size) {
+  auto from = static_cast<const std::byte*>(data);
+  while (size > 0) {
+    const std::size_t part = std::min(size, kBlock - filled_);
+    std::memcpy(filling_.get() + filled_, from, part);
+    filled_ += part;
+    from += part;
+    size -= part;
+    if (filled_ == kBlock) flush();
+  }
+}
+
+// Waits for the block that is being written.
+void LargeFile::wait() {
+  const int problem = writing_.valid() ? writing_.get() : 0;
+  if (problem != 0) fail("written", problem);
+}
+
+// Hands what is filled to the disk, and takes its digest meanwhile. Only the last block is not
+// full.
+void LargeFile::flush() {
+  wait();
+  const bool whole = filled_ == kBlock;
+  // A short file, or the end of a long one, is not worth the way around the cache.
+  if (whole != direct_) direct_ = set_direct(file_, whole) && whole;
+  std::swap(filling_, full_);
+  const std::size_t size = std::exchange(filled_, 0);
+  writing_ =
+      std::async(std::launch::async, [file = file_, data = full_.get(), size, direct = direct_] {
+        int problem = write_all(file, data, size);
+        // A file system may take the flag and refuse the write; then nothing of it is written.
+        if (problem == EINVAL && direct && set_direct(file, false))
+          problem = write_all(file, data, size);
+        return problem;
+      });
+  digest_.update(full_.get(), size);
+  bytes_ += static_cast<int64_t>(size);
+}
+
+WrittenFile LargeFile::finish() {
+  flush();
+  wait();
+  if (::fsync(file_) != 0) fail("written", errno);
+  if (::close(std::exchange(file_, -1)) != 0) {
+    const int cause = errno;
+    ::unlink(temporary_.c_str());
+    fail("written", cause);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int cause = errno;
+    ::unlink(temporary_.c_str());
+    fail("renamed into place", cause);
+  }
+  return {bytes_, digest_.hex()};
+}
+
+}  // namespace lockstep
