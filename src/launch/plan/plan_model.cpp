@@ -199,6 +199,11 @@ RunPrediction predict_run(const StepPrediction& step, const RunMeasurement& fact
     return every > 0 ? static_cast<int64_t>(std::ceil(of_steps / every)) : int64_t{0};
   };
   const double evaluation = evaluation_seconds / scenario.hosts;
+  // A checkpoint that is due before the last one is written waits for it.
+  const double between =
+      static_cast<double>(length.checkpoint_every) / scenario.accumulate * step.seconds;
+  const double held = std::max(
+      facts.held_seconds, length.checkpoint_every > 0 ? facts.checkpoint_seconds - between : 0.0);
   RunPrediction out;
   auto fill = [&](double of_steps) {
     out.steps = static_cast<int64_t>(of_steps);
@@ -210,7 +215,7 @@ RunPrediction predict_run(const StepPrediction& step, const RunMeasurement& fact
             : 1;
     out.train_seconds = of_steps * step.seconds;
     out.evaluation_seconds = static_cast<double>(out.evaluations) * evaluation;
-    out.checkpoint_seconds = static_cast<double>(out.checkpoints) * facts.checkpoint_seconds;
+    out.checkpoint_seconds = static_cast<double>(out.checkpoints) * held;
     out.sent_bytes = of_steps * step.sent_bytes;
   };
   fill(steps);

@@ -94,9 +94,9 @@ std::string run_text(const Plan& plan) {
   }
   if (m.checkpoint_bytes > 0) {
     out += fmt::format(
-        "Checkpoint:     {} in {}; {} kept: {}\n",
+        "Checkpoint:     {} in {}, training stands still for {}; {} kept: {}\n",
         short_bytes(static_cast<double>(m.checkpoint_bytes)), ms(m.checkpoint_seconds),
-        m.length.checkpoints_kept,
+        ms(m.held_seconds), m.length.checkpoints_kept,
         short_bytes(static_cast<double>(m.checkpoint_bytes * m.length.checkpoints_kept)));
   }
   if (plan.inputs.price_per_hour > 0) {

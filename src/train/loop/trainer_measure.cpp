@@ -93,13 +93,16 @@ RunMeasurement Trainer::measure() {
 void Trainer::time_checkpoint(RunMeasurement& out) {
   std::optional<FolderBeside> folder;
   if (world_.is_leader()) folder.emplace(folder_.path());
-  const CheckpointContent content = state_->collect();
+  CheckpointContent content = state_->collect();
   if (folder) {
-    // As in a run, so that the peak of memory is a run's.
-    const WrittenCheckpoint written =
-        write_now(folder->path(), config_.checkpoint.background ? own_copy(content) : content);
+    if (config_.checkpoint.background) own_copy(content);  // the first one brings memory
+    const auto start = std::chrono::steady_clock::now();
+    if (config_.checkpoint.background) content = own_copy(content);
+    out.held_seconds = seconds_since(start);
+    const WrittenCheckpoint written = write_now(folder->path(), content);
     out.checkpoint_bytes = written.bytes;
     out.checkpoint_seconds = written.seconds;
+    if (!config_.checkpoint.background) out.held_seconds = written.seconds;
   }
   world_.barrier();
 }

@@ -40,6 +40,7 @@ void each_field(M& m, const F& f) {
   f("checkpoints_kept", m.length.checkpoints_kept);
   f("checkpoint_bytes", m.checkpoint_bytes);
   f("checkpoint_seconds", m.checkpoint_seconds);
+  f("held_seconds", m.held_seconds);
   f("peak_bytes", m.peak_bytes);
 }
 

@@ -48,7 +48,8 @@ struct RunMeasurement {
   std::vector<MeasuredBucket> buckets;
   std::vector<int64_t> peak_bytes;  // by rank
   int64_t checkpoint_bytes = 0;
-  double checkpoint_seconds = 0;  // to the disk of run.folder
+  double checkpoint_seconds = 0;  // until it is on the disk of run.folder
+  double held_seconds = 0;        // of these, for which training stands still
   // An evaluation takes about first + (items - 1) * each. Measured with hardly trained weights,
   // which decode longer outputs than trained ones.
   double evaluation_first_seconds = 0, evaluation_each_seconds = 0;

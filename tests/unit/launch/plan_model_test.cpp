@@ -104,6 +104,7 @@ RunMeasurement measured(int of_ranks, double pass) {
   for (int b = 1; b <= 10; ++b) m.buckets.push_back({4'000'000, pass * (0.4 + 0.06 * b)});
   m.length = {.steps = 1000, .evaluation_every = 300, .checkpoint_every = 300};
   m.checkpoint_seconds = 2;
+  m.held_seconds = 2;
   return m;
 }
 
@@ -164,6 +165,11 @@ TEST(PlanModel, CountsStepsEvaluationsAndCheckpointsToTheEnd) {
   EXPECT_EQ(run.checkpoints, 4);
   EXPECT_DOUBLE_EQ(run.seconds(), 2000 + 4 * 10 + 4 * 2);
   EXPECT_DOUBLE_EQ(run.sent_bytes, 10000);
+  // Written beside the training: of the 700 s that one takes, the 600 of the steps hold up nothing.
+  facts.checkpoint_seconds = 700;
+  EXPECT_DOUBLE_EQ(predict_run(step, facts, {.hosts = 2}, 20).checkpoint_seconds, 4 * 100);
+  facts.checkpoint_seconds = 500;
+  EXPECT_DOUBLE_EQ(predict_run(step, facts, {.hosts = 2}, 20).checkpoint_seconds, 4 * 2);
   facts.length.minutes = 10;
   run = predict_run(step, facts, {.hosts = 2}, 20);
   EXPECT_TRUE(run.ends_early);
