@@ -19,21 +19,26 @@ namespace {
 // Blocks are as large as disks are fast with, and aligned as O_DIRECT wants it.
 constexpr std::size_t kBlock = std::size_t{4} << 20, kAlignment = 4096;
 
-// Returns errno, or 0 when all bytes are written.
-int write_all(int file, const std::byte* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t done = ::write(file, data, size);
-    if (done < 0 && errno != EINTR) return errno;
-    if (done <= 0) continue;
-    data += done;
-    size -= static_cast<std::size_t>(done);
-  }
-  return 0;
-}
-
 bool set_direct(int file, bool on) {
   const int flags = ::fcntl(file, F_GETFL);
   return flags >= 0 && ::fcntl(file, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+// Returns errno, or 0 when all bytes are written. A file system may take O_DIRECT and refuse a
+// write with it, or the rest of one of which it took a part: then the file goes on without.
+int write_all(int file, bool direct, const std::byte* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t done = ::write(file, data, size);
+    if (done < 0 && errno == EINVAL && direct && set_direct(file, false)) {
+      direct = false;
+    } else if (done < 0 && errno != EINTR) {
+      return errno;
+    } else if (done > 0) {
+      data += done;
+      size -= static_cast<std::size_t>(done);
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -88,14 +93,7 @@ void LargeFile::flush() {
   if (whole != direct_) direct_ = set_direct(file_, whole) && whole;
   std::swap(filling_, full_);
   const std::size_t size = std::exchange(filled_, 0);
-  writing_ =
-      std::async(std::launch::async, [file = file_, data = full_.get(), size, direct = direct_] {
-        int problem = write_all(file, data, size);
-        // A file system may take the flag and refuse the write; then nothing of it is written.
-        if (problem == EINVAL && direct && set_direct(file, false))
-          problem = write_all(file, data, size);
-        return problem;
-      });
+  writing_ = std::async(std::launch::async, write_all, file_, direct_, full_.get(), size);
   digest_.update(full_.get(), size);
   bytes_ += static_cast<int64_t>(size);
 }

@@ -177,8 +177,8 @@ bool Trainer::meet(StepOutcome& outcome) {
 void Trainer::look_after_weights(const StopWish& stop) {
   if (is_due(config_.training.check_weights_every)) check_weights();
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
-  if (is_due(config_.checkpoint.every))
-    save(Saving::kBeside);  // first: an evaluation may take long
+  // Before the evaluation, which may take long.
+  if (is_due(config_.checkpoint.every)) save(Saving::kBeside);
   // After a signal there is only time for the checkpoint.
   if (!stop.interrupted && !stopping_ && evaluates) evaluate();
   equal_step_ = state_->position.step;
@@ -247,7 +247,7 @@ int Trainer::run() {
   if (writes) {
     if (!given_up) tell_last_times();
     if (reason != "signal" && config_.evaluation.is_on()) {
-      save(Saving::kBeside);  // first: an evaluation may take long
+      save(Saving::kBeside);  // before the evaluation, which may take long
       if (!stopping_) evaluate();
       if (state_->position.evaluated_step != state_->position.step) reason = "signal";
     }
