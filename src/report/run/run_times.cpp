@@ -164,6 +164,16 @@ std::pair<int, double> slowest_of(const std::vector<RankPhases>& means) {
   return out;
 }
 
+// A rank that is slower than the others costs them nothing worth telling where a slow network fills
+// the step: what it works longer must be this share of the step.
+constexpr double kSlowRankCost = 0.05;
+
+bool is_slow(const std::vector<RankPhases>& means, int rank, double factor) {
+  if (factor < kSlowRankFactor) return false;
+  const RankPhases& slow = means[static_cast<std::size_t>(rank)];
+  return slow.working() * (1 - 1 / factor) >= kSlowRankCost * slow.step();
+}
+
 std::string slowest_phase(const std::vector<RankPhases>& means, int rank) {
   std::string out;
   double most = 0;
@@ -192,7 +202,7 @@ std::optional<SlowRank> slow_stretch(const RunTimes& times) {
     std::vector<RankPhases> means;
     for (const RankPhases& rank : bin.ranks) means.push_back(rank.mean());
     const auto [rank, factor] = slowest_of(means);
-    if (factor < kSlowRankFactor) {
+    if (!is_slow(means, rank, factor)) {
       steps = 0;
       continue;
     }
@@ -292,7 +302,7 @@ void for_each_counted_step(const fs::path& folder, const std::function<void(cons
 std::optional<SlowRank> find_slow_rank(const RunTimes& times) {
   if (times.ranks() < 2 || times.steps() < kFewSteps) return std::nullopt;
   const auto [rank, factor] = slowest_of(times.steady);
-  if (factor < kSlowRankFactor) return slow_stretch(times);
+  if (!is_slow(times.steady, rank, factor)) return slow_stretch(times);
   return SlowRank{.rank = rank,
                   .factor = factor,
                   .first = times.covered.front().first,

@@ -95,6 +95,15 @@ TEST_F(RunTimesTest, ASlowRankIsNamedWithItsHostAndPhase) {
             "rank 1 on b is 1.33 times as slow as the others, most of all in backward");
 }
 
+// As much slower, but a step is almost all network: nobody would gain by a faster rank.
+TEST_F(RunTimesTest, ASlowRankThatTheNetworkHidesIsNone) {
+  write_times(run(), {.change = [](int64_t, int rank, RankTimes& t) {
+                if (rank == 1) t.backward = 0.08F;
+                t.wait += 1.0F;
+              }});
+  EXPECT_FALSE(find_slow_rank(read()));
+}
+
 TEST_F(RunTimesTest, ARankThatIsSlowForAWhileIsNamedWithTheSteps) {
   write_times(run(), {.last = 2000, .change = [](int64_t step, int rank, RankTimes& t) {
                         if (rank == 0 && step > 1000 && step <= 1300) t.forward = 0.06F;
