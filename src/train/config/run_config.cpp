@@ -132,7 +132,7 @@ void CheckpointSection::describe(Fields& f) {
   f("keep_best", &keep_best, AtLeast{1}, "best checkpoints kept of each of evaluation.metrics");
   f("background", &background, Any{},
     "training stands still only while its state is copied, which takes as much memory as the "
-    "checkpoint has bytes; false: until it is written");
+    "checkpoint has bytes; false, and with training.fit_memory on a CPU: until it is written");
   f("every_machine", &every_machine, OneOf{{"auto", "no"}},
     "auto: machines that do not see rank 0's run folder keep one of their own, with all "
     "checkpoints");

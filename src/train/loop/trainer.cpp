@@ -328,6 +328,12 @@ void Trainer::remove_others() {
                          best_steps(state_->position.validation));
 }
 
+// Where micro-batches fill the memory of the CPU, a copy beside the next step would not fit.
+bool Trainer::saves_beside() const {
+  const bool fills = config_.training.fit_memory && task_.parameters().values().is_cpu();
+  return config_.checkpoint.background && !fills;
+}
+
 // Saves this step, unless that was done. What was under way before is complete afterwards.
 void Trainer::save(Saving how) {
   if (saved_step_ == state_->position.step) {
@@ -339,7 +345,7 @@ void Trainer::save(Saving how) {
   world_.progress().enter(Phase::kCheckpoint);
   Stopwatch watch;
   const CheckpointContent content = state_->collect();
-  const bool beside = how == Saving::kBeside && config_.checkpoint.background;
+  const bool beside = how == Saving::kBeside && saves_beside();
   if (keeps_folder_ && beside) writer_.start(folder_.checkpoints(), own_copy(content));
   held_seconds_ = watch.seconds();
   if (keeps_folder_ && !beside) {

@@ -90,6 +90,7 @@ class Trainer {
   void check_weights();
   void evaluate();
   enum class Saving { kBeside, kNow };
+  bool saves_beside() const;
   void save(Saving how);
   void finish_saving();
   void tell_saved(const WrittenCheckpoint& written);

@@ -95,14 +95,14 @@ void Trainer::time_checkpoint(RunMeasurement& out) {
   if (world_.is_leader()) folder.emplace(folder_.path());
   CheckpointContent content = state_->collect();
   if (folder) {
-    if (config_.checkpoint.background) own_copy(content);  // the first one brings memory
+    if (saves_beside()) own_copy(content);  // the first one brings memory
     const auto start = std::chrono::steady_clock::now();
-    if (config_.checkpoint.background) content = own_copy(content);
+    if (saves_beside()) content = own_copy(content);
     out.held_seconds = seconds_since(start);
     const WrittenCheckpoint written = write_now(folder->path(), content);
     out.checkpoint_bytes = written.bytes;
     out.checkpoint_seconds = written.seconds;
-    if (!config_.checkpoint.background) out.held_seconds = written.seconds;
+    if (!saves_beside()) out.held_seconds = written.seconds;
   }
   world_.barrier();
 }

@@ -190,6 +190,18 @@ TEST_F(ModesTest, FitsMicroBatchesToMemoryWithoutChangingAStep) {
   for (const auto& [step, loss] : expected) EXPECT_NEAR(found[step], loss, 2e-3 * loss) << step;
 }
 
+// A copy of the state beside a step would take the room that the micro-batches were fitted to.
+TEST_F(ModesTest, CheckpointsLeaveFittedMicroBatchesTheirMemory) {
+  const ProgramResult fitted =
+      train("fitted-saved", 1,
+            "batch.tokens=512 training.steps=30 model.d_model=128 model.feed_forward=256 "
+            "checkpoint.every=1 training.fit_memory=true training.fit_megabytes=14");
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.errors;
+  EXPECT_NE(fitted.errors.find("micro-batches fitted to 14.0 MB"), std::string::npos)
+      << fitted.errors;
+  EXPECT_EQ(fitted.errors.find("not enough memory"), std::string::npos) << fitted.errors;
+}
+
 // mean = (a + 3 b) / 4, tensor by tensor.
 TEST_F(ModesTest, AveragesCheckpointsByTheirShares) {
   ASSERT_EQ(train("parts", 1, "training.steps=4 checkpoint.every=2").exit_code, 0);

@@ -144,6 +144,11 @@ class Placement : public ::testing::Test {
 // A step is waited for twice: for its figures and for the norm of its gradients.
 constexpr int64_t kWaits = 2;
 
+// The other tests mean something because of this: 139 is a segmentation fault.
+TEST_F(Placement, ATensorInTheWrongPlaceEndsTheProgram) {
+  EXPECT_EQ(there("touch").exit_code, 139);
+}
+
 TEST_F(Placement, OfTranslation) {
   ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
   write_tiny_config(folder_.path());
