@@ -143,11 +143,7 @@ void find_link(const PlanArguments& arguments, const HostList& hosts, PlanInputs
       throw error;
     }
   }
-  const double bucket = inputs.compute.bucket_bytes.empty()
-                            ? 4e6
-                            : *std::max_element(inputs.compute.bucket_bytes.begin(),
-                                                inputs.compute.bucket_bytes.end());
-  const MeasuredLink measured = measure_network(probed, bucket, inputs.compute.gradient_bytes);
+  const MeasuredLink measured = measure_network(probed, inputs.compute, inputs.lanes());
   inputs.link = measured.link;
   inputs.link_at_least = hides_transfer(measured.small, measured.large);
   inputs.link_source = fmt::format(

@@ -10,6 +10,7 @@
 #include "dist/collectives/cuda.h"
 #include "dist/collectives/exchange_timing.h"
 #include "dist/rank/network.h"
+#include "dist/rank/token.h"
 #include "launch/probe/probe.h"
 #include "launch/probe/probe_link.h"
 #include "train/config/precision.h"
@@ -56,10 +57,15 @@ Json speed(const Json& request) {
           {"copied_bytes_per_second", s.copied_bytes_per_second}};
 }
 
+Token token_of(const Json& request, const char* key) {
+  return token_of_hex(request.at(key).get<std::string>());
+}
+
 Json link(const Json& request) {
   return to_json(measure_link({.from = request.at("from"),
                                .to = request.at("to"),
                                .port = request.at("port"),
+                               .token = token_of(request, "token"),
                                .seconds = request.value("seconds", 0.3),
                                .streams = request.value("streams", 4)}));
 }
@@ -86,6 +92,7 @@ class Exchanges {
     environment.master_address = request.at("address");
     environment.master_port = request.at("port");
     environment.run_id = request.at("run_id");
+    environment.secret = token_of(request, "secret");
     environment.launcher = "lockstep";
     if (environment.rank == 0) {
       environment.store_descriptor = ::dup(socket_.get());
@@ -98,15 +105,12 @@ class Exchanges {
     Json out = {{"exchanges", Json::array()}};
     for (const Json& wanted : request.at("exchanges")) {
       const ExchangeTime t = time_exchange(
-          world, {.bytes = wanted.at("bytes"),
-                  .parts = wanted.value("parts", 1),
-                  .repeats = wanted.value("repeats", 5),
+          world, {.sums = wanted.at("sums"),
+                  .repeats = wanted.at("repeats"),
                   .pause = std::chrono::milliseconds(wanted.value("pause_ms", 0)),
                   .limit = std::chrono::milliseconds(wanted.value("limit_ms", 3000))});
-      out["exchanges"].push_back({{"bytes", wanted.at("bytes")},
-                                  {"repeats", t.repeats},
-                                  {"seconds", t.seconds},
-                                  {"cpu_seconds", t.cpu_seconds}});
+      out["exchanges"].push_back(
+          {{"repeats", t.repeats}, {"seconds", t.seconds}, {"cpu_seconds", t.cpu_seconds}});
     }
     return out;
   }
@@ -131,7 +135,8 @@ int probe(const Arguments& arguments) {
                {"route", route},
                {"listen",
                 [&](const Json& request) {
-                  server = std::make_unique<LinkServer>(request.at("address").get<std::string>());
+                  server = std::make_unique<LinkServer>(request.at("address").get<std::string>(),
+                                                        token_of(request, "token"));
                   return Json{{"port", server->port()}};
                 }},
                {"exchange_listen", [&](const Json& r) { return exchanges.listen(r); }},

@@ -27,12 +27,14 @@ double cpu_seconds() {
 
 ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
   using Clock = std::chrono::steady_clock;
-  torch::Tensor numbers = torch::zeros({std::max<int64_t>(1, request.bytes / 4)});
-  const std::vector<torch::Tensor> parts = numbers.chunk(std::max(1, request.parts));
+  std::vector<torch::Tensor> parts;
+  for (const int64_t bytes : request.sums) {
+    parts.push_back(torch::zeros({std::max<int64_t>(1, bytes / 4)}));
+  }
   std::vector<Completion> running;
   std::vector<double> seconds, cpu;
   const Clock::time_point end = Clock::now() + request.limit;
-  for (int i = 0; i <= request.repeats; ++i) {
+  for (int i = 0; i < request.repeats; ++i) {
     std::this_thread::sleep_for(request.pause);
     world.barrier();
     const double cpu_before = cpu_seconds();
@@ -49,12 +51,13 @@ ExchangeTime time_exchange(World& world, const ExchangeRequest& request) {
                                     cpu_seconds() - cpu_before, Clock::now() > end ? 1.0 : 0.0};
     world.start_all_reduce_sum(std::span<double>(of_all), "timed sum's figures")();
     const bool over = of_all[2] > 0;  // over on any rank: all stop together
-    if (i > 0 || over) {              // the first warms up, unless there is time for no other
-      seconds.push_back(of_all[0] / world.size());
-      cpu.push_back(of_all[1] / world.size());
-    }
+    seconds.push_back(of_all[0] / world.size());
+    cpu.push_back(of_all[1] / world.size());
     if (over) break;
   }
+  const auto settling = static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  seconds.erase(seconds.begin(), seconds.begin() + settling);
+  cpu.erase(cpu.begin(), cpu.begin() + settling);
   return {.repeats = static_cast<int>(seconds.size()),
           .seconds = median(seconds),
           .cpu_seconds = median(cpu)};

@@ -1,4 +1,4 @@
-// Opens the key-value store for the ranks' rendezvous: a c10d TCPStore hosted by rank 0.
+// Opens the key-value store for the ranks' rendezvous, which rank 0 serves.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,10 @@ namespace lockstep {
 // Opens the store on rank 0 and connects to it from every other rank. Keys are prefixed by run and
 // attempt, so that a restart never reads addresses of ranks that are gone. Rank 0 listens on the
 // master address only: on environment.store_descriptor if given (bound by the launcher, so that no
-// other program can take the port in between; the store closes it), else on master_port. With
-// store_is_served all ranks, rank 0 included, connect. Throws MachineError.
+// other program can take the port in between; the store closes it), else on master_port. It serves
+// a store of our own (dist/store/store_server.h), which hears only who knows environment.secret:
+// c10d's TCPStore answers everyone. With store_is_served the store is torchrun's TCPStore, and all
+// ranks, rank 0 included, connect. Throws MachineError.
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchEnvironment& environment,
                                            std::chrono::milliseconds timeout);
 

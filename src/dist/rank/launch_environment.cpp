@@ -79,6 +79,17 @@ std::optional<Variable> find(const GetVariable& get, const std::vector<const cha
   return std::nullopt;
 }
 
+// The text itself is not shown: it is a secret.
+Token secret_of(const Variable& variable) {
+  try {
+    return token_of_hex(variable.value);
+  } catch (const MachineError&) {
+    ConfigError error("{}: expected 32 hexadecimal digits", variable.name);
+    error.set_advice("export LOCKSTEP_SECRET=$(openssl rand -hex 16) before the ranks are started");
+    throw error;
+  }
+}
+
 int to_number(const Variable& variable, int least, int most) {
   int value = 0;
   const std::string& text = variable.value;
@@ -345,6 +356,7 @@ LaunchEnvironment detect_launch_environment(const GetVariable& get) {
   out.launcher = seen->launcher;
   out.run_id = seen->run_id;
   out.attempt = seen->attempt;
+  if (auto secret = find(get, {"LOCKSTEP_SECRET"})) out.secret = secret_of(*secret);
   if (seen->launcher == "lockstep") {
     out.address = get("LOCKSTEP_ADDRESS").value_or("");
     out.host = get("LOCKSTEP_HOST").value_or("");
@@ -371,6 +383,7 @@ const std::vector<std::string>& clear_list() {
     std::vector<std::string> out = {"LOCKSTEP_MASTER_ADDRESS",
                                     "LOCKSTEP_MASTER_PORT",
                                     "LOCKSTEP_STORE_FD",
+                                    "LOCKSTEP_SECRET",
                                     "LOCKSTEP_REPORT_FD",
                                     "LOCKSTEP_ADDRESS",
                                     "LOCKSTEP_HOST",

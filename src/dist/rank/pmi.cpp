@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/rank/network.h"
+#include "dist/rank/token.h"
 
 namespace lockstep {
 
@@ -114,10 +115,12 @@ void learn_master(LaunchEnvironment& environment, const GetVariable& get) {
     environment.store_descriptor = listen_on(address, 0);
     talk.put("lockstep-address", address);
     talk.put("lockstep-port", std::to_string(port_of(environment.store_descriptor)));
+    talk.put("lockstep-secret", to_hex(environment.secret.value_or(random_token())));
   }
   talk.barrier();
   environment.master_address = talk.get("lockstep-address");
   environment.master_port = std::atoi(talk.get("lockstep-port").c_str());
+  environment.secret = token_of_hex(talk.get("lockstep-secret"));
   environment.run_id = talk.job();
 }
 

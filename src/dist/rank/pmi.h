@@ -31,11 +31,11 @@ class PmiTalk {
   std::string job_;
 };
 
-// Fills in master_address, master_port and run_id of a Hydra job, which leaves them empty: rank 0
-// opens the store's socket on any free port of its host's address and tells the others through
-// PMI_FD. The host's name is the one in mpiexec's list of hosts (MPIR_CVAR_CH3_INTERFACE_HOSTNAME
-// or PMI_HOSTNAME). Does nothing where the address is known. All ranks of the job call it once.
-// Throws MachineError.
+// Fills in master_address, master_port, run_id and secret of a Hydra job, which leaves them empty:
+// rank 0 makes the secret, unless LOCKSTEP_SECRET gives it, opens the store's socket on any free
+// port of its host's address and tells the others through PMI_FD. The host's name is the one in
+// mpiexec's list of hosts (MPIR_CVAR_CH3_INTERFACE_HOSTNAME or PMI_HOSTNAME). Does nothing where
+// the address is known. All ranks of the job call it once. Throws MachineError.
 void learn_master(LaunchEnvironment& environment, const GetVariable& get = environment_variable);
 
 }  // namespace lockstep

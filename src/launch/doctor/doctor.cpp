@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "dist/rank/token.h"
 #include "launch/job/rank_layout.h"
 
 namespace lockstep {
@@ -27,31 +28,42 @@ Json facts_request(const DoctorNeeds& needs) {
   return request;
 }
 
-void listen_everywhere(ProbedHosts& hosts, std::vector<int>& ports) {
+// Where each host listens (0: nowhere), and the token that whoever measures begins with.
+struct Listening {
+  std::string token = to_hex(random_token());
+  std::vector<int> ports;
+};
+
+Listening listen_everywhere(ProbedHosts& hosts) {
+  Listening out{.ports = std::vector<int>(hosts.all().size())};
   hosts.each([&](ProbedHost& host, std::size_t i) {
     if (host.address.empty()) return;
     try {
-      ports[i] =
-          host.session->ask("listen", Json{{"address", host.address}}, seconds(5)).at("port");
+      const Json request = {{"address", host.address}, {"token", out.token}};
+      out.ports[i] = host.session->ask("listen", request, seconds(5)).at("port");
     } catch (const Error&) {
       host.interface.clear();  // the address is not its own; judged as that
     }
   });
+  return out;
 }
 
-LinkReport meet(ProbedHosts& hosts, const std::vector<int>& ports,
+LinkReport meet(ProbedHosts& hosts, const Listening& listening,
                 std::pair<std::size_t, std::size_t> pair, double each_seconds) {
   LinkReport out{.from = pair.first, .to = pair.second};
   ProbedHost& from = hosts.all()[pair.first];
   ProbedHost& to = hosts.all()[pair.second];
   auto ask = [&](ProbedHost& asked, const ProbedHost& other, int port, double time) {
-    return asked.session->ask(
-        "link",
-        Json{{"from", asked.address}, {"to", other.address}, {"port", port}, {"seconds", time}},
-        seconds(20));
+    return asked.session->ask("link",
+                              Json{{"from", asked.address},
+                                   {"to", other.address},
+                                   {"port", port},
+                                   {"token", listening.token},
+                                   {"seconds", time}},
+                              seconds(20));
   };
   try {
-    const Json speed = ask(from, to, ports[pair.second], each_seconds);
+    const Json speed = ask(from, to, listening.ports[pair.second], each_seconds);
     out.round_trip_seconds = speed.at("round_trip_seconds");
     out.to_one = speed.at("to_one_stream");
     out.to_many = speed.at("to_streams");
@@ -61,7 +73,7 @@ LinkReport meet(ProbedHosts& hosts, const std::vector<int>& ports,
     out.failure = error.what();
   }
   try {
-    ask(to, from, ports[pair.first], 0);
+    ask(to, from, listening.ports[pair.first], 0);
   } catch (const Error& error) {
     out.back_failure = error.what();
   }
@@ -71,11 +83,10 @@ LinkReport meet(ProbedHosts& hosts, const std::vector<int>& ports,
 // Measures round after round, the pairs of a round at the same time: no host has two partners at
 // once.
 std::vector<LinkReport> measure_links(ProbedHosts& hosts) {
-  std::vector<int> ports(hosts.all().size());
-  listen_everywhere(hosts, ports);
+  const Listening listening = listen_everywhere(hosts);
   std::vector<std::size_t> able;
   for (std::size_t i : hosts.answering()) {
-    if (ports[i] > 0) able.push_back(i);
+    if (listening.ports[i] > 0) able.push_back(i);
   }
   auto rounds = tournament(able.size());
   rounds.resize(std::min(rounds.size(), kMostRounds));
@@ -89,7 +100,7 @@ std::vector<LinkReport> measure_links(ProbedHosts& hosts) {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < round.size(); ++i) {
       threads.emplace_back([&, i] {
-        met[i] = meet(hosts, ports, {able[round[i].first], able[round[i].second]}, each);
+        met[i] = meet(hosts, listening, {able[round[i].first], able[round[i].second]}, each);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -111,7 +122,7 @@ ExchangeReport measure_exchange(ProbedHosts& hosts, const std::vector<LinkReport
   const auto gradients = static_cast<double>(needs.gradient_bytes);
   out.bytes = std::min(gradients, std::max(256e3, slowest * 0.7));
   const Json wanted = Json::array(
-      {Json{{"bytes", static_cast<int64_t>(out.bytes)}, {"repeats", 3}, {"limit_ms", 3000}}});
+      {Json{{"sums", {static_cast<int64_t>(out.bytes)}}, {"repeats", 6}, {"limit_ms", 3000}}});
   try {
     out.seconds = hosts.exchange(wanted, seconds(12)).at(0).at("seconds");
     out.gradient_seconds = out.seconds * gradients / out.bytes;

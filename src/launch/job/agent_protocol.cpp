@@ -56,6 +56,7 @@ void fields_of(Message& m,
   f("size", m.size);
   f("attempt", m.attempt);
   f("run_id", m.run_id);
+  f("secret", m.secret);
   f("host", m.host);
   f("address", m.address);
   f("interface", m.interface);

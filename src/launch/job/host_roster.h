@@ -23,6 +23,7 @@ struct Attempt {
   int number = 0;          // from 0: LOCKSTEP_ATTEMPT
   std::vector<int> hosts;  // that take part, ascending; ranks are numbered in this order
   int ranks = 0;
+  std::string secret;  // by which its ranks know each other (LOCKSTEP_SECRET): the launcher's
 };
 
 class HostRoster {

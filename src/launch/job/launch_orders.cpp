@@ -29,6 +29,7 @@ StartOrder LaunchOrders::start(int host, const Attempt& attempt, int first_rank,
   order.size = attempt.ranks;
   order.attempt = attempt.number;
   order.run_id = run_id_;
+  order.secret = attempt.secret;
   order.host = seat.host.name;
   order.address = seat.prepared.address;
   order.interface = seat.prepared.interface;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
+#include "dist/rank/token.h"
 #include "launch/job/after_run.h"
 #include "launch/job/job_ending.h"
 #include "launch/job/launch_log.h"
@@ -225,6 +226,7 @@ void Launcher::on_lost(int host, const Error& why, bool final) {
 
 void Launcher::start(const Attempt& attempt) {
   attempt_ = attempt;
+  attempt_.secret = to_hex(random_token());
   output_.set_hosts(seats_.names_by_rank(attempt));
   starting_ = true;
   unprepared_ = {attempt.hosts.begin(), attempt.hosts.end()};

@@ -56,6 +56,7 @@ std::vector<std::string> environment_of_rank(const StartOrder& order, int local_
   out.add("LOCKSTEP_MASTER_PORT", order.master_port);
   out.add("LOCKSTEP_RUN_ID", order.run_id);
   out.add("LOCKSTEP_ATTEMPT", order.attempt);
+  if (!order.secret.empty()) out.add("LOCKSTEP_SECRET", order.secret);
   if (!order.host.empty()) out.add("LOCKSTEP_HOST", order.host);
   if (store_descriptor >= 0) out.add("LOCKSTEP_STORE_FD", store_descriptor);
   for (const std::string& entry : order.environment) out.add(entry);

@@ -26,6 +26,7 @@ struct StartOrder {
   int first_rank = 0, ranks = 1, size = 1;  // this host's ranks, of `size` in all
   int attempt = 0;                          // restarts before this one
   std::string run_id;
+  std::string secret;     // of this attempt: 32 hexadecimal digits
   std::string host;       // its name, as the user gave it; empty without a host list
   std::string address;    // of this host towards the others; empty: one host only
   std::string interface;  // that has this address

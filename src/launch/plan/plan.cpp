@@ -34,7 +34,7 @@ Scenario as_configured(const PlanInputs& in) {
           .ranks_per_host = in.ranks_per_host,
           .cores_per_host = in.cores_per_host,
           .link = in.link,
-          .lanes = in.ranks_per_host > 1 ? 1 : in.facts.streams,
+          .lanes = in.lanes(),
           .wire_factor = in.facts.wire_factor,
           .local_steps = in.facts.local_steps,
           .sharded = in.facts.sharded};

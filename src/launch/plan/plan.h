@@ -26,6 +26,9 @@ struct PlanInputs {
   int64_t evaluated_items = 0;    // per evaluation
   double evaluation_seconds = 0;  // per evaluation on one host; below 0: from the measurement
   double price_per_hour = 0;      // per host; 0: not given
+
+  // All-reduces under way at a time: by the ranks of a host together, in turn.
+  int lanes() const { return ranks_per_host > 1 ? 1 : facts.streams; }
 };
 
 struct PlannedChoice {

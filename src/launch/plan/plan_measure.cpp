@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/statistics.h"
@@ -17,6 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Seconds. TCP's window is as small after this time without traffic as after any longer one, on
+// paths whose retransmission time is up to half of it.
+constexpr double kLongestPause = 0.6;
 constexpr double kSteady = 0.15;  // steps are steady when the median deviation is at most this
 
 // Quotes a path for a host's shell; "~/x" is below the host's own home.
@@ -93,27 +97,40 @@ RunMeasurement measure_compute(const ComputeRequest& request) {
   return typical(second) < typical(first) ? second : first;
 }
 
-MeasuredLink measure_network(ProbedHosts& hosts, double bucket_bytes, double gradient_bytes) {
-  constexpr double kSmall = 64e3, kLeastLarge = 1e6;
-  constexpr int kParts = 4;  // buckets under way together, as in a step
-  const double large = std::max(kLeastLarge, std::min(gradient_bytes, kParts * bucket_bytes));
-  // A pause precedes each, longer than TCP's shortest retransmission time, as between two steps.
-  // The large ones come first: they open the windows, which on long paths takes several rounds.
-  const Json wanted = Json::array({Json{{"bytes", static_cast<int64_t>(large)},
-                                        {"parts", kParts},
-                                        {"repeats", 6},
-                                        {"pause_ms", 220},
-                                        {"limit_ms", 6000}},
-                                   Json{{"bytes", static_cast<int64_t>(kSmall)},
-                                        {"repeats", 7},
-                                        {"pause_ms", 220},
-                                        {"limit_ms", 4000}}});
-  auto timing = [](const Json& j) {
-    return ExchangeTiming{j.at("bytes"), j.at("seconds"), j.at("cpu_seconds")};
+namespace {
+
+// The step's own buckets, as many as are under way at a time; larger ones where those are too small
+// for their transfer to show.
+std::vector<int64_t> buckets_to_measure(const ComputeModel& compute, int streams) {
+  constexpr double kLeast = 1e6;
+  std::vector<double> bytes = compute.bucket_bytes;
+  if (bytes.empty()) bytes = {std::max(kLeast, compute.gradient_bytes)};
+  bytes.resize(std::min<std::size_t>(bytes.size(), static_cast<std::size_t>(streams)));
+  const double larger = std::max(1.0, kLeast / std::accumulate(bytes.begin(), bytes.end(), 0.0));
+  std::vector<int64_t> out;
+  for (const double b : bytes) out.push_back(static_cast<int64_t>(b * larger));
+  return out;
+}
+
+}  // namespace
+
+MeasuredLink measure_network(ProbedHosts& hosts, const ComputeModel& compute, int streams) {
+  constexpr int64_t kSmall = 64'000;
+  const std::vector<int64_t> large = buckets_to_measure(compute, streams);
+  const auto pause_ms =
+      static_cast<int64_t>(1e3 * std::min(kLongestPause, compute.idle_link_seconds()));
+  // The large ones come first: they open the windows.
+  const Json wanted = Json::array(
+      {Json{{"sums", large}, {"repeats", 30}, {"pause_ms", pause_ms}, {"limit_ms", 6000}},
+       Json{{"sums", {kSmall}}, {"repeats", 14}, {"pause_ms", pause_ms}, {"limit_ms", 4000}}});
+  auto timing = [](int64_t bytes, const Json& j) {
+    return ExchangeTiming{static_cast<double>(bytes), j.at("seconds"), j.at("cpu_seconds")};
   };
+  const int64_t large_bytes = std::accumulate(large.begin(), large.end(), int64_t{0});
   auto once = [&] {
     const Json times = hosts.exchange(wanted, std::chrono::seconds(30));
-    MeasuredLink out{.small = timing(times.at(1)), .large = timing(times.at(0))};
+    MeasuredLink out{.small = timing(kSmall, times.at(1)),
+                     .large = timing(large_bytes, times.at(0))};
     out.link = fit_link(out.small, out.large, static_cast<int>(hosts.answering().size()));
     return out;
   };

@@ -24,12 +24,14 @@ struct ComputeRequest {
 // with its exit code.
 RunMeasurement measure_compute(const ComputeRequest& request);
 
-// Measures the link as all-reduces between the hosts see it, from two sizes: a small one, and a few
-// buckets at once. Measures once more when no line can be fitted. REQUIRES two answering hosts.
+// Measures the link as all-reduces between the hosts see it, from two sizes: a small one, and as
+// many of the step's buckets at once as there are `streams`. Before each the link is idle as it is
+// in a step of `compute`, since TCP makes its window smaller after a pause that is long to it.
+// Measures once more when no line can be fitted. REQUIRES two answering hosts.
 struct MeasuredLink {
   Link link;
   ExchangeTiming small, large;
 };
-MeasuredLink measure_network(ProbedHosts& hosts, double bucket_bytes, double gradient_bytes);
+MeasuredLink measure_network(ProbedHosts& hosts, const ComputeModel& compute, int streams);
 
 }  // namespace lockstep

@@ -77,6 +77,11 @@ double targets_of_rank(const RunMeasurement& m) {
 
 }  // namespace
 
+double ComputeModel::idle_link_seconds() const {
+  const double hidden = ready_before_end.empty() ? 0 : ready_before_end.front();
+  return data_seconds + measured_pass_seconds - hidden + update_seconds;
+}
+
 ComputeModel make_compute_model(const RunMeasurement& whole, const RunMeasurement& half) {
   ComputeModel out;
   out.measured_pass_seconds = pass_seconds(whole);

@@ -45,6 +45,9 @@ struct ComputeModel {
   double gradient_bytes = 0;                           // fp32
   std::vector<double> bucket_bytes, ready_before_end;  // seconds before the passes end
   double measured_pass_seconds = 0;                    // of the passes that were measured
+
+  // Returns for how long a step leaves the link idle: until its first bucket is ready.
+  double idle_link_seconds() const;
 };
 
 // `whole` is split as among the ranks of the run, `half` among twice as many. Without steps in

@@ -37,9 +37,9 @@ enum class Mode : char { kEcho = 'e', kSend = 's', kReceive = 'r' };  // as the 
 
 // The first bytes of a connection.
 struct Greeting {
-  char magic[7] = {'l', 's', 'p', 'r', 'o', 'b', 'e'};
-  Mode mode = Mode::kEcho;
+  Token token;
   double seconds = 0;
+  Mode mode = Mode::kEcho;
 };
 
 double since(Clock::time_point start) {
@@ -103,13 +103,12 @@ double receive_rate(int socket, double seconds) {
   return last > begin ? bytes / (last - begin) : 0;
 }
 
-void serve(Descriptor connection) {
+void serve(Descriptor connection, const Token& token) {
   const int socket = connection.get();
   set_limits(socket);
   Greeting greeting;
-  const Greeting expected;
   if (!read_fully(socket, &greeting, sizeof greeting)) return;
-  if (std::memcmp(greeting.magic, expected.magic, sizeof expected.magic) != 0) return;
+  if (!same_token(greeting.token, token)) return;
   constexpr double kLongest = 5;
   greeting.seconds = std::clamp(greeting.seconds, 0.0, kLongest);
   if (greeting.mode == Mode::kEcho) {
@@ -175,9 +174,7 @@ Descriptor connect_to(const LinkRequest& request, Mode mode) {
   const int flags = ::fcntl(socket, F_GETFL);
   ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK);
   set_limits(socket);
-  Greeting greeting;
-  greeting.mode = mode;
-  greeting.seconds = request.seconds;
+  const Greeting greeting{.token = request.token, .seconds = request.seconds, .mode = mode};
   if (!send_fully(socket, &greeting, sizeof greeting)) fail_to_connect(request, errno);
   return connection;
 }
@@ -233,7 +230,7 @@ double measure_streams(const LinkRequest& request, Mode mode, int streams) {
 
 }  // namespace
 
-LinkServer::LinkServer(const std::string& address) {
+LinkServer::LinkServer(const std::string& address, const Token& token) {
   Descriptor listening;
   try {
     listening = Descriptor(listen_on(address, 0));
@@ -243,14 +240,16 @@ LinkServer::LinkServer(const std::string& address) {
     throw error;
   }
   port_ = port_of(listening.get());
-  std::thread([listening = std::move(listening)] {
+  std::thread([listening = std::move(listening), token] {
     for (;;) {
       Descriptor connection(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!connection.open()) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         return;
       }
-      std::thread([c = std::move(connection)]() mutable { serve(std::move(c)); }).detach();
+      std::thread([c = std::move(connection), token]() mutable {
+        serve(std::move(c), token);
+      }).detach();
     }
   }).detach();
 }

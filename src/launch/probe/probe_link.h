@@ -6,15 +6,16 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "dist/rank/token.h"
 
 namespace lockstep {
 
 // Serves measurements on a free port of `address` from a thread of its own until the process ends,
-// also several connections at a time. Throws MachineError when the address cannot be bound: it is
-// not this machine's.
+// also several connections at a time; one that does not begin with the token is closed. Throws
+// MachineError when the address cannot be bound: it is not this machine's.
 class LinkServer {
  public:
-  explicit LinkServer(const std::string& address);
+  LinkServer(const std::string& address, const Token& token);
   int port() const { return port_; }
 
  private:
@@ -25,6 +26,7 @@ struct LinkRequest {
   std::string from;  // own address to connect from
   std::string to;
   int port = 0;
+  Token token = {};      // of the other host's server
   double seconds = 0.3;  // for each of the four bandwidths; 0: round trips only
   int streams = 4;       // number of connections for the "many" bandwidths
 };

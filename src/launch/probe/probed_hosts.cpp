@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "dist/rank/network.h"
+#include "dist/rank/token.h"
 
 namespace lockstep {
 
@@ -121,6 +122,7 @@ Json ProbedHosts::exchange(const Json& exchanges, std::chrono::seconds limit) {
                   {"address", first.address},
                   {"port", port},
                   {"run_id", fmt::format("probe-{}-{}", ::getpid(), port)},
+                  {"secret", to_hex(random_token())},
                   {"limit_seconds", limit.count()},
                   {"exchanges", exchanges}};
   std::vector<Json> answers(ranks.size());

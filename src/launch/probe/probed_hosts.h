@@ -44,7 +44,7 @@ class ProbedHosts {
   void ask_facts(const nlohmann::ordered_json& request, std::chrono::milliseconds limit);
 
   // Runs all-reduces over the answering hosts, one rank on each, by the path that training takes.
-  // `exchanges` is [{"bytes", "repeats", "pause_ms", "limit_ms"}]; the answer has "seconds" and
+  // `exchanges` is [{"sums", "repeats", "pause_ms", "limit_ms"}]; the answer has "seconds" and
   // "cpu_seconds" for each. Throws the MachineError of the first host that failed.
   nlohmann::ordered_json exchange(const nlohmann::ordered_json& exchanges,
                                   std::chrono::seconds limit);

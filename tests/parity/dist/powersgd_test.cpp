@@ -25,7 +25,8 @@ TensorEntry entry(const std::string& name, const torch::Tensor& t) {
 }
 
 TEST(PowerSgdParity, GivesWhatTorchsHookGives) {
-  if (!python_has("torch, safetensors")) GTEST_SKIP() << "no torch and safetensors for Python";
+  if (!python_has("torch") || !python_has("safetensors"))
+    GTEST_SKIP() << "no torch and safetensors for Python";
   TemporaryFolder folder;
   const fs::path in = folder.path() / "in.safetensors", out = folder.path() / "out.safetensors";
   const fs::path ours = folder.path() / "ours.safetensors";

@@ -92,6 +92,21 @@ TEST(LaunchEnvironment, ReadsOurOwnLauncher) {
   EXPECT_EQ(detect(own).store_descriptor, -1) << "only rank 0 serves";
 }
 
+TEST(LaunchEnvironment, TakesTheSecretThatAllRanksShare) {
+  EXPECT_FALSE(detect(kTorchrun).secret);
+  const std::string digits = "00112233445566778899aabbccddeeff";
+  EXPECT_EQ(to_hex(detect(with(kTorchrun, {{"LOCKSTEP_SECRET", digits}})).secret.value()), digits);
+  for (const std::string& wrong : {digits.substr(1), digits + "0", std::string(32, 'x')}) {
+    try {
+      detect(with(kTorchrun, {{"LOCKSTEP_SECRET", wrong}}));
+      ADD_FAILURE() << wrong;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.describe().find(wrong), std::string::npos) << "a secret is not shown";
+      EXPECT_NE(error.describe().find("32 hexadecimal digits"), std::string::npos);
+    }
+  }
+}
+
 TEST(LaunchEnvironment, ReadsTorchrunAndKnowsThatItsAgentServesTheStore) {
   LaunchEnvironment seen = detect(kTorchrun);
   EXPECT_EQ(seen.rank, 5);

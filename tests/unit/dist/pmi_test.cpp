@@ -52,6 +52,8 @@ TEST(Pmi, BringsRank0sAddressToAnotherRank) {
   talk.push_back({"cmd=get kvsname=kvs_7 key=lockstep-address",
                   "cmd=get_result rc=0 msg=success value=fd00::2"});
   talk.push_back({"cmd=get kvsname=kvs_7 key=lockstep-port", "cmd=get_result rc=0 value=4242"});
+  talk.push_back({"cmd=get kvsname=kvs_7 key=lockstep-secret",
+                  "cmd=get_result rc=0 value=00112233445566778899aabbccddeeff"});
   talk.push_back({"cmd=finalize", "cmd=finalize_ack"});
   Manager manager(talk);
   LaunchEnvironment environment;
