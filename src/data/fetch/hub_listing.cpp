@@ -3,8 +3,8 @@
 //   GET /api/datasets/OWNER/NAME/tree/COMMIT?recursive=true       -> files, page by page
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/fetch/http_request.h"
 #include "data/fetch/hub.h"
+#include "data/fetch/hub_answers.h"
 #include "data/fetch/hub_paths.h"
 #include "data/lines/progress.h"
 
@@ -19,10 +20,6 @@ namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Of more files than that the hub's answer may not name all (huggingface_hub's _snapshot_download).
-constexpr std::size_t kMostSiblings = 50'000;
 constexpr std::size_t kManyFiles = 16;  // from here on they are fetched side by side
 constexpr int kSideBySide = 8;          // as huggingface_hub does
 
@@ -32,12 +29,6 @@ std::string api_url(const std::string& endpoint, const HubReference& repository,
                      repository.repository, what, in_url(repository.revision, ""));
 }
 
-Json parsed(const std::string& text, const std::string& url) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw DataError("{}: no answer of a Hugging Face hub: no JSON", url);
-  return json;
-}
-
 // Returns the next page's URL out of a Link header (RFC 8288): <URL>; rel="next".
 std::string next_page(const HttpHead& head) {
   const std::string link = head.get("link");
@@ -45,15 +36,6 @@ std::string next_page(const HttpHead& head) {
   if (end == std::string::npos) return "";
   const std::size_t begin = link.rfind('<', end);
   return begin == std::string::npos ? "" : link.substr(begin + 1, end - begin - 1);
-}
-
-void check_path(const std::string& path, const HubReference& repository) {
-  for (const std::string& part : split(path, '/')) {
-    if (part.empty() || part == "." || part == "..") {
-      throw DataError("{}: the hub names a file outside of the repository: {}", repository.text(),
-                      path);
-    }
-  }
 }
 
 fs::path listing_file(const fs::path& folder, const std::string& commit) {
@@ -66,23 +48,10 @@ HubListing Hub::ask_listing(const HubReference& repository) const {
   const std::string url = api_url(settings_.endpoint, repository, "revision");
   const HttpAnswerText answer = http_text(url, headers(), settings_.download);
   if (answer.head.status >= 400) refuse(repository, answer.head);
-  HubListing out;
-  try {
-    const Json json = parsed(answer.body, url);
-    out.commit = json.at("sha");
-    for (const Json& file : json.value("siblings", Json::array())) {
-      out.files.push_back(file.at("rfilename"));
-    }
-    const Json card = json.value("cardData", Json());
-    out.card = card.is_object() ? card.dump() : "{}";
-  } catch (const nlohmann::json::exception&) {
-    throw DataError("{}: no answer of a Hugging Face hub: no sha or siblings", url);
-  }
-  if (!is_commit(out.commit)) throw DataError("{}: no answer of a Hugging Face hub: sha", url);
-  if (out.files.empty() || out.files.size() > kMostSiblings) {
+  HubListing out = hub_listing_of(answer.body, url);
+  if (out.files.empty()) {
     out.files = ask_tree({repository.repository, out.commit, repository.dataset});
   }
-  for (const std::string& file : out.files) check_path(file, repository);
   return out;
 }
 
@@ -92,9 +61,9 @@ std::vector<std::string> Hub::ask_tree(const HubReference& commit) const {
   while (!url.empty()) {
     const HttpAnswerText answer = http_text(url, headers(), settings_.download);
     if (answer.head.status >= 400) refuse(commit, answer.head);
-    for (const Json& entry : parsed(answer.body, url)) {
-      if (entry.value("type", "") == "file") out.push_back(entry.at("path"));
-    }
+    std::vector<std::string> page = hub_tree_of(answer.body, url);
+    out.insert(out.end(), std::make_move_iterator(page.begin()),
+               std::make_move_iterator(page.end()));
     url = next_page(answer.head);
     // The token must not follow a link to another server.
     if (!url.empty() && !url.starts_with(settings_.endpoint + "/")) break;
@@ -104,20 +73,21 @@ std::vector<std::string> Hub::ask_tree(const HubReference& commit) const {
 
 std::optional<HubListing> Hub::cached_listing(const HubReference& repository) const {
   const fs::path cache = folder(repository);
-  HubListing out{.commit = repository.revision, .files = {}, .card = "{}"};
+  std::string commit = repository.revision;
   const fs::path ref = cache / "refs" / repository.revision;
-  if (fs::is_regular_file(ref)) out.commit = trim(read_file(ref));
-  const fs::path saved = listing_file(cache, out.commit);
+  if (fs::is_regular_file(ref)) commit = trim(read_file(ref));
+  const fs::path saved = listing_file(cache, commit);
   if (fs::is_regular_file(saved)) {
-    const Json json = Json::parse(read_file(saved), nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("files")) {
-      out.files = json.at("files").get<std::vector<std::string>>();
-      out.card = json.value("card", Json::object()).dump();
+    try {
+      HubListing out = kept_hub_listing_of(read_file(saved), saved.string());
+      out.commit = commit;
       return out;
+    } catch (const DataError&) {  // it is damaged: the snapshot tells which files there are
     }
   }
-  const fs::path snapshot = cache / "snapshots" / out.commit;
+  const fs::path snapshot = cache / "snapshots" / commit;
   if (!fs::is_directory(snapshot)) return std::nullopt;
+  HubListing out{.commit = commit, .files = {}, .card = "{}"};
   for (const auto& entry : fs::recursive_directory_iterator(snapshot)) {
     if (entry.is_regular_file()) {
       out.files.push_back(entry.path().lexically_relative(snapshot).string());
@@ -145,7 +115,7 @@ HubListing Hub::listing(const HubReference& repository) const {
   if (out.commit != repository.revision) note_revision(repository, out.commit);
   const fs::path file = listing_file(folder(repository), out.commit);
   make_folders(file.parent_path());
-  write_file(file, Json{{"files", out.files}, {"card", Json::parse(out.card)}}.dump() + "\n");
+  write_file(file, kept_text(out));
   return out;
 }
 
