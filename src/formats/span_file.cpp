@@ -192,7 +192,7 @@ SpanFile read_span_file(const fs::path& path) {
   Json root;
   try {
     root = Json::parse(read_file(path));
-  } catch (const Json::parse_error& wrong) {
+  } catch (const Json::exception& wrong) {
     throw DataError("{}: not JSON: {}", path.string(), wrong.what());
   }
   return SpanReader(path, root).content();

@@ -1,6 +1,7 @@
 #include "data/fetch/hub_data.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -47,10 +48,7 @@ class Chooser {
       found = read_configurations();
       read_class_names();
     } catch (const nlohmann::json::exception& problem) {
-      DataError error("{}: its card (README.md) describes its files in a way that is not known",
-                      place_);
-      error.set_cause(problem.what());
-      throw error;
+      throw unknown_card(problem.what());
     }
     keep_one_kind(found);
     take_splits(std::move(found));
@@ -59,6 +57,13 @@ class Chooser {
   }
 
  private:
+  DataError unknown_card(const std::string& why) const {
+    DataError error("{}: its card (README.md) describes its files in a way that is not known",
+                    place_);
+    error.set_cause(why);
+    return error;
+  }
+
   Splits read_configurations() {
     const Json configs = card_.value("configs", Json::array());
     if (configs.is_array() && !configs.empty()) return configured(configs);
@@ -151,8 +156,10 @@ class Chooser {
         Files& classes = out_.class_names[feature.at("name")];
         classes.resize(label_names.size());
         for (const auto& [number, label] : label_names.items()) {
-          classes.at(std::stoul(number)) =
-              label.is_string() ? label.get<std::string>() : label.dump();
+          std::size_t at = classes.size();
+          std::from_chars(number.data(), number.data() + number.size(), at);
+          if (at >= classes.size()) throw unknown_card(fmt::format("no class {}", number));
+          classes[at] = label.is_string() ? label.get<std::string>() : label.dump();
         }
       }
     }

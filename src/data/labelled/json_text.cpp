@@ -132,6 +132,10 @@ class JsonList : public TextSource {
         throw DataError("{}: expected a list of objects", path_);
       }
       columns_ = choose_columns(keys_of(list_[0]), options.columns, path_, options.need_label);
+    } catch (const RowJson::out_of_range& error) {  // a number that is too large
+      DataError problem("{}: not valid JSON", path_);
+      problem.set_cause(error.what());
+      throw problem;
     } catch (const RowJson::parse_error& error) {
       const std::string_view before = std::string_view(text).substr(0, error.byte);
       DataError problem("{}:{}: not valid JSON", path_,

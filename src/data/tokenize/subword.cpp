@@ -17,10 +17,16 @@ Subword Subword::load(const fs::path& path) { return from_bytes(read_file(path),
 
 Subword Subword::from_bytes(std::string_view model, const std::string& name) {
   Subword out;
-  sentencepiece::util::Status status = out.processor_->LoadFromSerializedProto(model);
-  if (model.empty() || !status.ok()) {
+  std::string problem = "the file is empty";
+  try {
+    const sentencepiece::util::Status status = out.processor_->LoadFromSerializedProto(model);
+    if (!model.empty()) problem = status.ok() ? "" : status.ToString();
+  } catch (const std::exception& error) {  // of the trie that it builds of the pieces
+    problem = error.what();
+  }
+  if (!problem.empty()) {
     DataError error("{}: not a SentencePiece model", name);
-    error.set_cause(status.ok() ? "the file is empty" : status.ToString());
+    error.set_cause(problem);
     throw error;
   }
   out.model_ = model;

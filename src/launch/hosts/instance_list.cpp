@@ -111,6 +111,10 @@ Instance read_one(const CloudJson& item, const std::string& path, std::size_t nu
 CloudJson parse(const std::string& text, const std::string& place) {
   try {
     return CloudJson::parse(text);
+  } catch (const CloudJson::out_of_range& error) {  // a number that is too large
+    ConfigError problem("{}: not valid JSON", place);
+    problem.set_cause(error.what());
+    throw problem;
   } catch (const CloudJson::parse_error& error) {
     std::size_t at = std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0);
     auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');

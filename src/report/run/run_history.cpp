@@ -213,10 +213,13 @@ RunHistory read_history(const fs::path& metrics) {
       continue;
     }
     const ReadJson json = ReadJson::parse(line, nullptr, false);
-    if (json.is_object()) {
+    if (!json.is_object() && rest.empty()) break;  // the last line may be cut short
+    try {
       reader.add(json);
-    } else if (!rest.empty()) {
-      throw DataError("{}:{}: is no line of metrics", metrics.string(), number);
+    } catch (const ReadJson::exception& problem) {
+      DataError error("{}:{}: is no line of metrics", metrics.string(), number);
+      error.set_cause(problem.what());
+      throw error;
     }
   }
   return reader.take();

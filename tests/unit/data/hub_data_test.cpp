@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/fetch/hub_answers.h"
 #include "support/expect_error.h"
 #include "support/local_server.h"
 
@@ -99,6 +100,43 @@ TEST(HubDataSets, ThatTheHubConvertedHaveAFolderASplit) {
             "train: b/partial-train/0000.parquet\ntest: b/test/0000.parquet\n");
   EXPECT_ERROR(chosen(files), DataError, "which of its 2 subsets? (a, b)");
   EXPECT_EQ(chosen({"a/train/0000.parquet"}), "train: a/train/0000.parquet\n");
+}
+
+TEST(HubDataSets, HaveACardThatCanBeWrong) {
+  auto card = [](const std::string& names) {
+    return R"({"dataset_info": {"features": [{"name": "l", "dtype": {"class_label": {"names": )" +
+           names + "}}}]}}";
+  };
+  const std::vector<std::string> files = {"train.csv"};
+  EXPECT_EQ(chosen(files, card(R"({"1": "b", "0": "a"})")), "train: train.csv\n");
+  for (const char* names : {R"({"0": "a", "5": "b"})", R"({"x": "a"})", R"({"-1": "a"})"}) {
+    EXPECT_ERROR(chosen(files, card(names)), DataError, "in a way that is not known");
+  }
+}
+
+// What the hub answers comes from outside.
+TEST(HubAnswers, OfAnotherKindAreRefused) {
+  const std::string sha = R"("sha": ")" + std::string(kCommit) + "\"";
+  const HubListing listing = hub_listing_of(
+      "{" + sha + R"(, "siblings": [{"rfilename": "a/b"}], "cardData": {"x": [1]}})", "url");
+  EXPECT_EQ(listing.files, std::vector<std::string>{"a/b"});
+  EXPECT_EQ(listing.card, R"({"x":[1]})");
+  EXPECT_EQ(
+      hub_tree_of(R"([{"type": "directory", "path": "a"}, {"type": "file", "path": "b"}])", ""),
+      std::vector<std::string>{"b"});
+  EXPECT_EQ(kept_hub_listing_of(kept_text(listing), "").files, listing.files);
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& answer :
+       {std::string("<html>"), std::string("[]"), "{" + sha + R"(, "siblings": [1]})",
+        "{" + sha + R"(, "siblings": [{"rfilename": "../x"}]})",
+        "{" + sha + R"(, "cardData": {"x": )" + deep + "}}", std::string(R"({"sha": "main"})")}) {
+    EXPECT_ERROR(hub_listing_of(answer, "url"), DataError, "url: ");
+  }
+  for (const std::string& answer :
+       {std::string("{\"error\": 1}"), std::string(R"([{"type": "file"}])"), deep,
+        std::string(R"([{"type": "file", "path": "/etc/passwd"}])")}) {
+    EXPECT_ERROR(hub_tree_of(answer, "url"), DataError, "url: ");
+  }
 }
 
 TEST(HubDataSets, SayWhatIsThereInstead) {

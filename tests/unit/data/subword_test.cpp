@@ -75,6 +75,21 @@ TEST(Subword, RefusesAFileThatIsNoModel) {
   EXPECT_ERROR(Subword::load(folder.path() / "none.model"), DataError, "no such file");
 }
 
+// The library throws what is no Error of ours when it builds its trie.
+TEST(Subword, RefusesAModelWithAnEmptyPiece) {
+  auto piece = [](const std::string& text, char type) {
+    std::string out = {'\x0a', static_cast<char>(text.size())};
+    out += text + std::string("\x15\0\0\x80\xbf\x18", 6) + type;  // score -1, type
+    return std::string{'\x0a', static_cast<char>(out.size())} + out;
+  };
+  const std::string unknown = piece("<unk>", 2);
+  EXPECT_EQ(Subword::from_bytes(unknown + piece("a", 1)).vocab_size(), 2);
+  EXPECT_ERROR(Subword::from_bytes(unknown + piece("", 1)), DataError, "not a SentencePiece model");
+  // A zero byte, which ends a key of the trie.
+  EXPECT_ERROR(Subword::from_bytes(unknown + piece(std::string("\0a", 2), 1)), DataError,
+               "not a SentencePiece model");
+}
+
 TEST(Subword, EncodesAsTheReferenceLibraryDid) {
   fs::path reference = fs::path(LOCKSTEP_SHARED) / "data/reference/sentencepiece";
   if (!fs::exists(reference)) GTEST_SKIP() << "no reference data in " << reference;

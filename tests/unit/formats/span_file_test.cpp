@@ -98,6 +98,7 @@ class BrokenSpanFile : public ::testing::Test {
 TEST_F(BrokenSpanFile, SaysWhatIsWrongAndWhere) {
   expect("{\"version\": 1", "{\"version\": 7", "version 7, this program reads version 1");
   expect("{\"version\"", "{version", "not JSON");
+  expect("\"first_step\": 40", "\"first_step\": -3e4444", "not JSON");
   expect("\"first_step\": 40", "\"first_step\": \"x\"", "first_step: expected a whole number");
   expect("\"host\"", "\"hosts\"", "ranks[0]: has no \"host\"");
   expect("[1,1,40,", "[1,2,40,", "ranks[0].spans[1]: name 2 of 2");

@@ -113,6 +113,8 @@ TEST(RunReader, SaysWhatIsMissingAndWhatIsDamaged) {
   EXPECT_EQ(read_run(folder.path()).steps, 5) << "a last line cut short by a kill";
   write_file(folder.path() / "metrics.jsonl", "broken\n" + lines);
   EXPECT_ERROR(read_run(folder.path()), DataError, "metrics.jsonl:1: is no line of metrics");
+  write_file(folder.path() / "metrics.jsonl", "{\"event\": 2}\n{}\n");
+  EXPECT_ERROR(read_run(folder.path()), DataError, "metrics.jsonl:1: is no line of metrics");
 }
 
 std::string config_of(const std::string& lr, int seed) {

@@ -1,0 +1,18 @@
+// The record of a job on its host, the note of it here, and the listing of a run to fetch.
+#include "launch/jobs/job_record.h"
+
+#include "fuzz.h"
+#include "launch/fetch/run_listing.h"
+
+FUZZ(bytes) {
+  auto try_one = [](auto parse) {
+    try {
+      lockstep::use(parse());
+    } catch (const lockstep::Error&) {
+    }
+  };
+  const std::string text(bytes);
+  try_one([&] { return lockstep::job_record_of(text, "job.json"); });
+  try_one([&] { return lockstep::known_job_of(text, "known.json"); });
+  try_one([&] { return lockstep::read_run_listing(bytes); });
+}
