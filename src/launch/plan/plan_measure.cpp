@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Seconds. TCP's window is as small after this time without traffic as after any longer one, on
-// paths whose retransmission time is up to half of it.
+// Seconds. TCP halves its window for each retransmission time (200 ms or more) without traffic; a
+// longer pause than this would make it smaller still, but the measurement too long.
 constexpr double kLongestPause = 0.6;
 constexpr double kSteady = 0.15;  // steps are steady when the median deviation is at most this
 
