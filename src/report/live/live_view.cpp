@@ -48,10 +48,9 @@ std::string rank_line(const ReadJson& rank, const ReadJson& live) {
   return fmt::format(
       "{:>4} {:<10} {:>7} {:<10} {:>5} {:>4} {:>4} {:>4} {:>4.1f}/{:<2.0f} {:>8} {:>5} {:>5} {:>4} "
       "{}",
-      number(rank, "rank"), cut(word(rank, "host"), 10),
-      with_commas(static_cast<int64_t>(number(rank, "step"))), word(rank, "phase"),
-      step > 0 ? short_number(number(rank, "targets_per_second")) : "-", percent(compute, step),
-      percent(wait, step), percent(data, step), number(usage, "cores"),
+      number(rank, "rank"), cut(word(rank, "host"), 10), with_commas(whole(rank, "step")),
+      word(rank, "phase"), step > 0 ? short_number(number(rank, "targets_per_second")) : "-",
+      percent(compute, step), percent(wait, step), percent(data, step), number(usage, "cores"),
       number(usage, "machine_cores"), short_bytes(number(usage, "memory_bytes")), short_rate(in),
       short_rate(out), percent(std::max(in, out), link), state_of(rank, live));
 }
@@ -75,8 +74,7 @@ std::string gpu_line(const ReadJson& rank) {
 }
 
 std::string title_line(const ReadJson& live, const LiveViewOptions& options) {
-  auto step = static_cast<int64_t>(number(live, "step")),
-       total = static_cast<int64_t>(number(live, "total_steps"));
+  auto step = whole(live, "step"), total = whole(live, "total_steps");
   std::string share = total > 0 ? fmt::format(" ({:.1f}%)", 100.0 * static_cast<double>(step) /
                                                                 static_cast<double>(total))
                                 : "";

@@ -184,9 +184,9 @@ bool scan_step(std::string_view line, StepRow& row) {
       at = static_cast<std::size_t>(end - line.data());
     }
     if (key == "step") {
-      row.step = static_cast<int64_t>(value);
+      row.step = whole_of(value);
     } else if (key == "epoch") {
-      row.epoch = static_cast<int64_t>(value);
+      row.epoch = whole_of(value);
     } else if (double* field = field_of(row, key)) {
       *field = value;
     }

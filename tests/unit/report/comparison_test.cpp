@@ -7,6 +7,7 @@
 
 #include "report/compare/comparison_plots.h"
 #include "report/compare/comparison_table.h"
+#include "report/run/run_history.h"
 #include "support/expect_error.h"
 
 namespace lockstep {
@@ -113,6 +114,9 @@ TEST(RunReader, SaysWhatIsMissingAndWhatIsDamaged) {
   EXPECT_EQ(read_run(folder.path()).steps, 5) << "a last line cut short by a kill";
   write_file(folder.path() / "metrics.jsonl", "broken\n" + lines);
   EXPECT_ERROR(read_run(folder.path()), DataError, "metrics.jsonl:1: is no line of metrics");
+  write_file(folder.path() / "metrics.jsonl",
+             "{\"event\": \"step\", \"step\": 4e74, \"epoch\": -1e300, \"time\": 1}\n");
+  EXPECT_EQ(read_history(folder.path() / "metrics.jsonl").steps.at(0).step, 0);
   write_file(folder.path() / "metrics.jsonl", "{\"event\": 2}\n{}\n");
   EXPECT_ERROR(read_run(folder.path()), DataError, "metrics.jsonl:1: is no line of metrics");
 }
