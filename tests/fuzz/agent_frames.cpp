@@ -7,10 +7,7 @@ namespace {
 
 template <typename Message>
 void decode(std::string_view payload) {
-  try {
-    lockstep::use(lockstep::decode<Message>(payload));
-  } catch (const lockstep::Error&) {
-  }
+  lockstep::try_one([&] { return lockstep::decode<Message>(payload); });
 }
 
 void hear(const lockstep::Frame& frame) {

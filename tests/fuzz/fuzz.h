@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -31,6 +32,15 @@ inline fs::path as_file(std::string_view bytes, const char* name = "input") {
 template <typename T>
 void use(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");
+}
+
+// Gives the bytes to one of several parsers, each of which may refuse them.
+template <typename Parse>
+void try_one(Parse parse) {
+  try {
+    use(parse());
+  } catch (const Error&) {
+  }
 }
 
 // Splits the input: "NAME" up to the first byte 0, and the rest.

@@ -5,20 +5,14 @@
 #include "launch/hosts/instance_list.h"
 
 FUZZ(bytes) {
-  auto try_one = [](auto parse) {
-    try {
-      lockstep::use(parse());
-    } catch (const lockstep::Error&) {
-    }
-  };
   const std::string text(bytes);
   if (text.starts_with('[') || text.starts_with('{')) {
-    try_one([&] { return lockstep::instances_in(text, "instances.json"); });
+    lockstep::try_one([&] { return lockstep::instances_in(text, "instances.json"); });
     return;
   }
   const std::string path = lockstep::as_file(bytes).string();
-  try_one([&] { return lockstep::read_hosts({.hosts_file = path}); });
+  lockstep::try_one([&] { return lockstep::read_hosts({.hosts_file = path}); });
   if (text.find('\0') == std::string::npos) {
-    try_one([&] { return lockstep::read_hosts({.hosts = text}); });
+    lockstep::try_one([&] { return lockstep::read_hosts({.hosts = text}); });
   }
 }

@@ -6,19 +6,13 @@
 #include "fuzz.h"
 
 FUZZ(bytes) {
-  auto try_one = [](auto parse) {
-    try {
-      lockstep::use(parse());
-    } catch (const lockstep::Error&) {
-    }
-  };
-  try_one([&] { return lockstep::hub_tree_of(bytes, "https://hub/tree"); });
-  try_one([&] { return lockstep::kept_hub_listing_of(bytes, "kept.json"); });
+  lockstep::try_one([&] { return lockstep::hub_tree_of(bytes, "https://hub/tree"); });
+  lockstep::try_one([&] { return lockstep::kept_hub_listing_of(bytes, "kept.json"); });
   const lockstep::HubListing listing = lockstep::hub_listing_of(bytes, "https://hub/revision");
   lockstep::use(lockstep::kept_text(listing));
   const lockstep::HubReference set{.repository = "owner/name", .dataset = true};
   for (const auto content : {lockstep::HubContent::kTables, lockstep::HubContent::kImages}) {
-    try_one(
+    lockstep::try_one(
         [&] { return lockstep::choose_hub_data(listing, {.dataset = set, .content = content}); });
   }
 }
