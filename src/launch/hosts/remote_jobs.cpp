@@ -172,15 +172,19 @@ class Batch {
     if (run_.on_end) run_.on_end(job, result);
   }
 
-  // A feeder that still writes lost its reader, which is not its failure. A failure of its own
-  // counts only if the reader succeeded.
+  // A feeder that still writes, or that ends by the signal for it, lost its reader, which is not
+  // its failure. A failure of its own counts only if the reader succeeded.
   void end_feeder(Running& running) {
     int status = 0;
     if (::waitpid(running.feeder, &status, WNOHANG) == 0) {
       ::kill(-running.feeder, SIGKILL);
       ::waitpid(running.feeder, &status, 0);
     }
-    if (running.result.status == 0 && WIFEXITED(status)) running.result.status = status;
+    // A shell exits with this number when its command got the signal.
+    const bool lost_reader = WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGPIPE;
+    if (running.result.status == 0 && WIFEXITED(status) && !lost_reader) {
+      running.result.status = status;
+    }
   }
 
   void check_time() {

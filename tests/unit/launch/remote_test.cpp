@@ -134,6 +134,7 @@ TEST(Remote, FeedsWhatALocalCommandWrites) {
   EXPECT_EQ(broken.error, "no disk\n");
   EXPECT_EQ(feed("yes", "exit 5").status, exited(5));  // a reader that does not wait for the end
   EXPECT_EQ(feed("yes", "exit 0").status, 0);
+  EXPECT_EQ(feed("yes; exit $?", "exec <&-; sleep 0.2").status, 0);  // a shell tells it by 128 + 13
 }
 
 TEST(Remote, EndsAllThatACommandStartedWhenItsConnectionEnds) {
