@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <random>
 
 #include "base/byte_reader.h"
 #include "base/descriptor.h"
@@ -50,6 +52,25 @@ std::vector<std::string> read_lines(const fs::path& path) {
   std::vector<std::string> out;
   for_each_line(path, [&](std::string_view line, int64_t) { out.emplace_back(line); });
   return out;
+}
+
+bool write_new_file(const fs::path& path, std::string_view content) {
+  if (fs::exists(path)) return false;
+  std::random_device random;
+  fs::path aside = path;
+  aside += fmt::format(".{:08x}{:08x}", random(), random());
+  write_file(aside, content);
+  int failed = ::link(aside.c_str(), path.c_str()) == 0 ? 0 : errno;
+  if (failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS) {  // no links there
+    const int here = AT_FDCWD;
+    const bool named = ::renameat2(here, aside.c_str(), here, path.c_str(), RENAME_NOREPLACE) == 0;
+    failed = named ? 0 : errno;
+  }
+  ::unlink(aside.c_str());
+  if (failed != 0 && failed != EEXIST) {
+    throw MachineError("{}: cannot be created: {}", path.string(), std::strerror(failed));
+  }
+  return failed == 0;
 }
 
 void sync_folder(const fs::path& folder) {

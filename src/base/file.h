@@ -27,6 +27,9 @@ std::vector<std::string> read_lines(const fs::path& path);
 // Writes a temporary file beside the target, syncs and renames it: a reader sees the old file or
 // the whole new one.
 void write_file(const fs::path& path, std::string_view content);
+// As write_file(), but returns false where a file of that name is there already: of several
+// processes that try at once, one succeeds.
+bool write_new_file(const fs::path& path, std::string_view content);
 void sync_folder(const fs::path& folder);  // makes renames in the folder durable
 
 // A read-only memory map of a whole file. The destructor unmaps it.

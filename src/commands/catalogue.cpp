@@ -3,6 +3,7 @@
 #include "commands/agent.h"
 #include "commands/attach.h"
 #include "commands/average.h"
+#include "commands/checkpoint.h"
 #include "commands/classify.h"
 #include "commands/cluster.h"
 #include "commands/compare.h"
@@ -75,6 +76,7 @@ const Catalogue<Command>& commands() {
     c.add("classify", classify, "the most probable classes of images or texts by a run's model");
     c.add("export", export_model, "a run's model for transformers, CTranslate2 and the edge");
     c.add("average", average, "average the weights of several checkpoints");
+    c.add("checkpoint", checkpoint, "look after checkpoints: list, show, verify, diff, prune");
     c.add("score", score, "BLEU, chrF and TER of translations, as sacreBLEU prints them");
     c.add("tokenize", tokenize, "lines to ids or pieces of a vocabulary, and back");
     c.add("score-pairs", score_pairs_command, "log-probability of given translations");

@@ -64,6 +64,14 @@ struct ImageBatch : Batch {
   ImageTensors tensors;
   torch::Tensor rows;  // int64 [n]: keys of the images
   bool is_probe = false;
+
+  std::vector<std::pair<std::string, torch::Tensor>> named_tensors() const override {
+    return {{"images", tensors.images},
+            {"labels", tensors.labels},
+            {"other_labels", tensors.other_labels},
+            {"weights", tensors.weights},
+            {"indices", tensors.indices}};
+  }
 };
 
 class ImageClassification : public Task, public ModelFolderUse, public ImageUse {

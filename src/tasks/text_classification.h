@@ -52,6 +52,14 @@ struct TextClassificationConfig {
 struct TextBatch : Batch {
   TextTensors tensors;
   PackedTexts texts;
+
+  std::vector<std::pair<std::string, torch::Tensor>> named_tensors() const override {
+    return {{"tokens", tensors.ids},
+            {"types", tensors.type_ids},
+            {"lengths", torch::tensor(tensors.lengths, torch::kInt)},
+            {"labels", tensors.labels},
+            {"indices", tensors.indices}};
+  }
 };
 
 class TextClassification : public Task, public ModelFolderUse, public TextUse {

@@ -38,6 +38,12 @@ struct TranslationConfig {
 struct TranslationBatch : Batch {
   TranslationInput input;
   torch::Tensor targets_out;  // int64 [target tokens]: the target shifted left; ends in </s>
+
+  std::vector<std::pair<std::string, torch::Tensor>> named_tensors() const override {
+    return {{"source.tokens", input.source.tokens}, {"source.positions", input.source.positions},
+            {"target.tokens", input.target.tokens}, {"target.positions", input.target.positions},
+            {"target.rows", input.target.rows},     {"target.expected", targets_out}};
+  }
 };
 
 class Translation : public Task, public ModelFolderUse, public TranslationUse {

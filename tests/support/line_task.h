@@ -23,6 +23,9 @@ struct PointsConfig {  // section [points]
   // How slow it pretends to be.
   double open_seconds = 0, step_seconds = 0, evaluation_seconds = 0, late_seconds = 0;
   int64_t late_step = 0;
+  // What goes wrong: values of the batch of a step of the first epoch; a bit of a rank's weights.
+  int64_t bad_step = 0, flip_step = 0, flip_rank = 0;
+  double bad_factor = 1;
 
   void describe(Fields& f) {
     f("train", &train, AtLeast{1}, "points to learn from");
@@ -35,6 +38,10 @@ struct PointsConfig {  // section [points]
     f("evaluation_seconds", &evaluation_seconds, AtLeast{0}, "that a point's evaluation takes");
     f("late_step", &late_step, AtLeast{0}, "the step of the first epoch whose batch is late");
     f("late_seconds", &late_seconds, AtLeast{0}, "by how much");
+    f("bad_step", &bad_step, AtLeast{0}, "the step of the first epoch whose values are too large");
+    f("bad_factor", &bad_factor, Any{}, "by which factor");
+    f("flip_step", &flip_step, AtLeast{0}, "the step in which a bit of the weights flips");
+    f("flip_rank", &flip_rank, AtLeast{0}, "on which rank");
   }
 };
 
@@ -50,6 +57,9 @@ struct PointsBatchSection {  // section [batch]
 
 struct PointsBatch : Batch {
   torch::Tensor x, y;  // fp32 [items]
+  std::vector<std::pair<std::string, torch::Tensor>> named_tensors() const override {
+    return {{"x", x}, {"y", y}};
+  }
 };
 
 // Fits y = slope * x + offset.
@@ -86,12 +96,19 @@ class LineTask : public Task {
     const int64_t points = targets_in_step(at.epoch, at.step_in_epoch);
     if (at.epoch == 0 && at.step_in_epoch + 1 == config_.late_step) pass(config_.late_seconds);
     const StepParts::Range range = at.parts.range(points, at.part);
-    return points_from(first + range.begin, first + range.end);
+    auto points_of_rank = points_from(first + range.begin, first + range.end);
+    const bool bad = at.epoch == 0 && at.step_in_epoch + 1 == config_.bad_step;
+    if (bad && points_of_rank) points_of_rank->y *= config_.bad_factor;
+    return points_of_rank;
   }
 
   void compute_with(const Numerics&) override {}
   LossParts loss(const Batch& batch, int64_t step) override {
     if (step > 0) pass(config_.step_seconds);
+    if (step > 0 && step == config_.flip_step &&
+        rank_ == static_cast<std::size_t>(config_.flip_rank)) {
+      slope_->value.view(torch::kInt32).bitwise_xor_(1 << 20);
+    }
     const auto& points = static_cast<const PointsBatch&>(batch);
     const double room = of_rank(config_.room), took = of_rank(config_.milliseconds);
     if (room > 0 && static_cast<double>(batch.items) > room) throw std::bad_alloc();

@@ -269,20 +269,6 @@ std::vector<int> World::all_equal(std::span<const uint64_t> values) {
   return differing;
 }
 
-void World::check_equal(const std::string& name, uint64_t fingerprint) {
-  std::vector<int> differing = all_equal({&fingerprint, 1});
-  if (differing.empty()) return;
-  std::vector<std::string> names;
-  for (int r : differing) names.push_back(std::to_string(r));
-  bool one = differing.size() == 1;
-  MachineError error("{}: rank{} {} differ{} from rank 0", name, one ? "" : "s", join(names, ", "),
-                     one ? "s" : "");
-  error.set_cause("ranks that start from equal weights and reduce gradients stay equal bit by bit");
-  error.set_advice(
-      "look for a bad machine or different versions; resume from a checkpoint before this step");
-  throw error;
-}
-
 Operation World::last_operation() const {
   return collectives_ ? collectives_->last_operation() : Operation{};
 }

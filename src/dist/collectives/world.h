@@ -116,8 +116,6 @@ class World {
   // Returns the ranks whose values differ from those of rank 0, ascending; the same on all ranks.
   // `values` has the same length on every rank.
   std::vector<int> all_equal(std::span<const uint64_t> values);
-  // Throws MachineError naming `name` and the ranks that differ from rank 0, on every rank.
-  void check_equal(const std::string& name, uint64_t fingerprint);
 
   // Returns the operation that was started last, for reports on a hang or a failure.
   Operation last_operation() const;

@@ -23,6 +23,36 @@ std::string utc(double seconds) {
   return text;
 }
 
+// What the guard did: docs/training.md#guards.
+void add_interventions(const RunHistory& history, Answer& out, Findings& findings) {
+  if (history.interventions.empty()) return;
+  static const std::map<std::string, std::string> kDone = {
+      {"skip", "its batch was passed over"},
+      {"roll_back", "the run went back to the newest checkpoint"},
+      {"mend", "it got the bits of the others"}};
+  TextTable table{{"step", "what was wrong", "what was done"}, {}, "rll"};
+  int64_t unequal = 0;
+  for (const InterventionRow& row : history.interventions) {
+    const auto done = kDone.find(row.action);
+    table.rows.push_back(
+        {with_commas(row.step), row.why, done == kDone.end() ? row.action : done->second});
+    if (row.kind == "unequal_ranks") ++unequal;
+  }
+  out.tables.push_back(table);
+  out.facts["interventions"] = history.interventions.size();
+  findings.push_back(
+      {"guard",
+       fmt::format("The guard stepped in {} time{}; the last time at step {}: {}.",
+                   history.interventions.size(), history.interventions.size() == 1 ? "" : "s",
+                   with_commas(history.interventions.back().step),
+                   history.interventions.back().why)});
+  if (unequal > 0) {
+    findings.push_back({"unequal_ranks",
+                        "The memory or the arithmetic of a machine changed bits: "
+                        "test it before the next run."});
+  }
+}
+
 }  // namespace
 
 Answer answer_failures(const Run& run, Findings& findings) {
@@ -80,6 +110,7 @@ Answer answer_failures(const Run& run, Findings& findings) {
         fmt::format("{:.0f} updates were left out as fp16 gradients overflowed.", skipped));
     out.facts["skipped_steps"] = skipped;
   }
+  add_interventions(h, out, findings);
   if (const auto& warnings = run.facts.warnings; !warnings.empty()) {
     out.evidence.push_back(fmt::format("Rank 0's log has {} warning{}; the newest: {}",
                                        warnings.size(), warnings.size() == 1 ? "" : "s",

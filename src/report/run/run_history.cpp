@@ -92,6 +92,11 @@ class HistoryReader {
                                  .host = line.value("host", ""),
                                  .guess = line.value("guess", ""),
                                  .factor = number(line, "factor")});
+    } else if (event == "guard") {
+      out_.interventions.push_back({.step = whole(line, "step"),
+                                    .kind = line.value("kind", ""),
+                                    .action = line.value("action", ""),
+                                    .why = line.value("why", "")});
     } else if (event == "plan") {
       out_.plan = line;
     } else if (event == "end" && !out_.attempts.empty()) {
@@ -122,6 +127,9 @@ class HistoryReader {
     }
     while (!out_.evaluations.empty() && out_.evaluations.back().step >= first) {
       out_.evaluations.pop_back();
+    }
+    while (!out_.interventions.empty() && out_.interventions.back().step >= first) {
+      out_.interventions.pop_back();
     }
   }
 

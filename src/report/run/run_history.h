@@ -52,6 +52,11 @@ struct CheckpointRow {
 };
 
 // A rank that the others waited for during half a minute or more.
+struct InterventionRow {  // of the guard
+  int64_t step = 0;
+  std::string kind, action, why;
+};
+
 struct SlowRankRow {
   int64_t step = 0;
   double time = 0;
@@ -63,8 +68,9 @@ struct SlowRankRow {
 struct RunHistory {
   std::vector<StepRow> steps;  // ascending, each once
   std::vector<EvaluationRow> evaluations;
-  std::vector<CheckpointRow> checkpoints;  // all that were written, even before a resume
-  std::vector<SlowRankRow> slow_ranks;     // of all attempts
+  std::vector<CheckpointRow> checkpoints;      // all that were written, even before a resume
+  std::vector<SlowRankRow> slow_ranks;         // of all attempts
+  std::vector<InterventionRow> interventions;  // of the steps that count
   std::vector<AttemptRow> attempts;
   int64_t total_steps = 0;  // as configured; 0: unknown
   std::string step_size;    // of the newest attempt: "512 images"; empty: unknown

@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kFormat = 2;  // of state.json and what lies beside it
+
 // Returns the arrays with a dot after each name, as the prefixes of names in the file have it.
 std::vector<StateArray> with_dots(std::vector<StateArray> arrays) {
   for (StateArray& array : arrays) array.name += ".";
@@ -28,11 +30,32 @@ void read_outer(const fs::path& checkpoint, CheckpointContent& content) {
 }
 
 Json state_json(const CheckpointContent& content) {
-  Json json = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+  Json json = {{"format", kFormat}, {"lockstep", LOCKSTEP_VERSION}};
   json.update(to_json(content.position));
   json["optimizer_steps"] = content.optimizer.steps_done;
   json["guard"] = content.guard;
   return json;
+}
+
+// Throws DataError for a checkpoint that a later lockstep wrote in a format of its own.
+void check_format(const Json& state, const fs::path& place) {
+  const int64_t format = state.value("format", int64_t{kFormat});
+  if (format <= kFormat) return;
+  const auto version = state.value("lockstep", std::string("a later version"));
+  DataError error("{}: the checkpoint has format {}; lockstep {} reads formats up to {}",
+                  place.string(), format, LOCKSTEP_VERSION, kFormat);
+  error.set_advice(fmt::format("lockstep {}, which wrote it, or a later one", version));
+  throw error;
+}
+
+// Reads of the checkpoint's state.json what says whether the rest can be read.
+void check_format_of(const fs::path& checkpoint) {
+  const fs::path place = state_file(checkpoint);
+  try {
+    check_format(Json::parse(read_file(place)), place);
+  } catch (const Json::exception& error) {
+    throw DataError("{}: {}", place.string(), error.what());
+  }
 }
 
 // Undefined tensors stay undefined.
@@ -88,7 +111,7 @@ int64_t save_checkpoint(const fs::path& folder, const CheckpointContent& content
 void save_weights(const fs::path& folder, int64_t step, const std::vector<TensorEntry>& weights) {
   write_checkpoint(folder, step, [&](const fs::path& aside) {
     const WrittenFile written = write_weights(aside / "weights.safetensors", weights);
-    Json state = {{"format", 2}, {"lockstep", LOCKSTEP_VERSION}};
+    Json state = {{"format", kFormat}, {"lockstep", LOCKSTEP_VERSION}};
     state.update(to_json(RunPosition{.step = step}));
     write_file(aside / "state.json", state.dump(1) + "\n");
     return WrittenFiles{{"weights.safetensors", written}};
@@ -97,6 +120,7 @@ void save_weights(const fs::path& folder, int64_t step, const std::vector<Tensor
 
 RunPosition load_checkpoint(const fs::path& checkpoint, CheckpointContent& content) {
   torch::NoGradGuard no_grad;
+  check_format_of(checkpoint);
   const Parameters& parameters = *content.parameters;
   torch::Tensor values = parameters.values();
   torch::Tensor buffers = content.buffers.defined() ? content.buffers : parameters.buffers();
@@ -150,6 +174,7 @@ void read_state(const std::string& text, const fs::path& place, CheckpointConten
 
 void load_weights_for_use(const fs::path& checkpoint, Parameters& parameters) {
   torch::NoGradGuard no_grad;
+  check_format_of(checkpoint);
   torch::Tensor values = parameters.values();
   torch::Tensor buffers = parameters.buffers();
   read_network(TensorFile(weights_for_use(checkpoint)), parameters, values, buffers);

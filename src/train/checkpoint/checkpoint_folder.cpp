@@ -41,15 +41,20 @@ int64_t write_done(const fs::path& folder, const WrittenFiles& known) {
   return total;
 }
 
-std::vector<fs::path> all_checkpoints(const fs::path& folder) {
+// Returns the step of a path that ends in "step_1200.part", -1 for other names.
+int64_t unfinished_step(const fs::path& path) {
+  return path.extension() == kUnfinished ? checkpoint_step(fs::path(path).replace_extension()) : -1;
+}
+
+// Returns the folders in `folder` for which `step_of` is a step, the newest first.
+std::vector<fs::path> with_steps(const fs::path& folder, int64_t (*step_of)(const fs::path&)) {
   std::vector<fs::path> out;
   if (!fs::exists(folder)) return out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && checkpoint_step(entry.path()) >= 0) out.push_back(entry.path());
+    if (entry.is_directory() && step_of(entry.path()) >= 0) out.push_back(entry.path());
   }
-  std::sort(out.begin(), out.end(), [](const fs::path& a, const fs::path& b) {
-    return checkpoint_step(a) > checkpoint_step(b);
-  });
+  std::sort(out.begin(), out.end(),
+            [&](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
   return out;
 }
 
@@ -61,7 +66,46 @@ Json read_json(const fs::path& path) {
   }
 }
 
+// Renames a finished checkpoint to `target`, at one stroke where the file system can exchange two
+// folders. Where it cannot, a crash between the two renames leaves the finished one aside:
+// tidy_checkpoints() finds it.
+void put_in_place(const fs::path& aside, const fs::path& target) {
+  sync_folder(aside);
+  if (!fs::exists(target)) {
+    fs::rename(aside, target);
+  } else if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    remove_checkpoint(aside);  // which was the target
+  } else {
+    remove_checkpoint(target);
+    fs::rename(aside, target);
+  }
+  sync_folder(target.parent_path());
+}
+
 }  // namespace
+
+void tidy_checkpoints(const fs::path& folder) {
+  for (const fs::path& part : unfinished_checkpoints(folder)) {
+    const fs::path target = fs::path(part).replace_extension();
+    std::error_code failed;
+    if (fs::exists(target / "DONE") || !checkpoint_damage(part).empty()) continue;
+    fs::remove_all(target, failed);  // what is left of one that was being replaced
+    fs::rename(part, target, failed);
+    if (failed) {
+      log_warning("{} is whole, but cannot be renamed: {}", part.string(), failed.message());
+    } else {
+      log_info("{} was whole but for its name", target.string());
+    }
+  }
+  const std::vector<fs::path> unfinished = unfinished_checkpoints(folder);
+  if (unfinished.empty()) return;
+  const std::optional<fs::path> newest = newest_complete_checkpoint(folder);
+  for (const fs::path& part : unfinished) {
+    if (!newest || unfinished_step(part) > checkpoint_step(*newest)) continue;
+    log_info("{} was not finished and is removed", part.string());
+    remove_checkpoint(part);
+  }
+}
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step_{}", step); }
 
@@ -72,20 +116,25 @@ int64_t checkpoint_step(const fs::path& checkpoint) {
   return named ? std::stoll(name.substr(5)) : -1;
 }
 
+std::vector<fs::path> all_checkpoints(const fs::path& folder) {
+  return with_steps(folder, checkpoint_step);
+}
+
+std::vector<fs::path> unfinished_checkpoints(const fs::path& folder) {
+  return with_steps(folder, unfinished_step);
+}
+
 int64_t write_checkpoint(const fs::path& folder, int64_t step,
                          const std::function<WrittenFiles(const fs::path& aside)>& write) {
   fs::path target = folder / checkpoint_name(step);
   fs::path aside = target;
-  aside += ".part";
+  aside += kUnfinished;
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
     const WrittenFiles known = write(aside);
     int64_t bytes = write_done(aside, known);
-    sync_folder(aside);
-    fs::remove_all(target);
-    fs::rename(aside, target);
-    sync_folder(folder);
+    put_in_place(aside, target);
     return bytes;
   } catch (const fs::filesystem_error& error) {
     std::error_code ignored;
@@ -103,7 +152,7 @@ void replace_in_checkpoint(const fs::path& folder, int64_t step, const std::stri
                            const std::string& content) {
   const fs::path target = folder / checkpoint_name(step);
   fs::path aside = target;
-  aside += ".part";
+  aside += kUnfinished;
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
@@ -118,19 +167,13 @@ void replace_in_checkpoint(const fs::path& folder, int64_t step, const std::stri
     done[name] = {{"bytes", static_cast<int64_t>(content.size())},
                   {"sha256", sha256_of_file(aside / name)}};
     write_file(aside / "DONE", done.dump(1) + "\n");
-    sync_folder(aside);
-    if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
-      fs::remove_all(target);  // a file system that cannot exchange: not at one stroke
-      fs::rename(aside, target);
-    }
-    sync_folder(folder);
-    fs::remove_all(aside);
+    put_in_place(aside, target);
   } catch (const fs::filesystem_error& error) {
     throw MachineError("{}: cannot be renewed: {}", target.string(), error.what());
   }
 }
 
-std::string checkpoint_damage(const fs::path& checkpoint) {
+std::string checkpoint_damage(const fs::path& checkpoint, CheckpointCheck check) {
   if (!fs::exists(checkpoint / "DONE")) return "it has no DONE file: it was not finished";
   try {
     Json done = read_json(checkpoint / "DONE");
@@ -143,6 +186,7 @@ std::string checkpoint_damage(const fs::path& checkpoint) {
         return fmt::format("{} has {} bytes, DONE says {}", name, with_commas(bytes),
                            with_commas(expected_bytes));
       }
+      if (check == CheckpointCheck::kSizes) continue;
       if (sha256_of_file(file) != expected.at("sha256").get<std::string>()) {
         return name + " has another hash than DONE says: its bytes changed";
       }
@@ -178,12 +222,9 @@ std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder) {
     }
     log_warning("{} is passed over: {}", checkpoint.string(), damage);
   }
-  if (!fs::exists(folder)) return newest;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".part") continue;
-    int64_t step = checkpoint_step(fs::path(entry.path()).replace_extension());
-    if (step < 0 || (newest && step <= checkpoint_step(*newest))) continue;
-    log_warning("{} is passed over: it was not finished", entry.path().string());
+  for (const fs::path& part : unfinished_checkpoints(folder)) {
+    if (newest && unfinished_step(part) <= checkpoint_step(*newest)) break;
+    log_warning("{} is passed over: it was not finished", part.string());
   }
   return newest;
 }
@@ -193,16 +234,27 @@ fs::path weights_for_use(const fs::path& checkpoint) {
   return fs::exists(average) ? average : checkpoint / "weights.safetensors";
 }
 
+void remove_checkpoint(const fs::path& checkpoint) {
+  std::error_code failed;
+  // DONE goes first, so that a half-removed checkpoint does not look whole.
+  fs::remove(checkpoint / "DONE", failed);
+  fs::remove_all(checkpoint, failed);
+  if (failed) log_warning("{} cannot be removed: {}", checkpoint.string(), failed.message());
+}
+
 void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best) {
+  for (const fs::path& old : old_checkpoints(folder, keep, best)) remove_checkpoint(old);
+}
+
+std::vector<fs::path> old_checkpoints(const fs::path& folder, int64_t keep,
+                                      const std::set<int64_t>& best) {
+  std::vector<fs::path> out;
   int64_t kept = 0;
   for (const fs::path& checkpoint : all_checkpoints(folder)) {
     if (kept++ < keep || best.contains(checkpoint_step(checkpoint))) continue;
-    std::error_code failed;
-    // DONE goes first, so that a half-removed checkpoint does not look whole.
-    fs::remove(checkpoint / "DONE", failed);
-    fs::remove_all(checkpoint, failed);
-    if (failed) log_warning("{} cannot be removed: {}", checkpoint.string(), failed.message());
+    out.push_back(checkpoint);
   }
+  return out;
 }
 
 namespace {

@@ -35,19 +35,39 @@ int64_t write_checkpoint(const fs::path& folder, int64_t step,
 void replace_in_checkpoint(const fs::path& folder, int64_t step, const std::string& name,
                            const std::string& content);
 
+// Puts in order what a process left that was killed: a whole checkpoint that lacks its name alone
+// gets it, and one that was not finished goes, where a later one is whole. REQUIRES that nobody
+// writes checkpoints into the folder meanwhile.
+void tidy_checkpoints(const fs::path& folder);
+
 // Returns the folder's complete checkpoints, newest first. Skips incomplete or damaged ones with a
 // warning each.
 std::vector<fs::path> complete_checkpoints(const fs::path& folder);
 // Returns the newest complete checkpoint. Skips newer ones that are damaged or half written, with a
 // warning each.
 std::optional<fs::path> newest_complete_checkpoint(const fs::path& folder);
-// Returns what is wrong with the checkpoint, empty when it is whole.
-std::string checkpoint_damage(const fs::path& checkpoint);
+// Returns what is wrong with the checkpoint, empty when it is whole. kSizes takes no hashes, which
+// needs every byte of it.
+enum class CheckpointCheck { kSizes, kHashes };
+std::string checkpoint_damage(const fs::path& checkpoint,
+                              CheckpointCheck check = CheckpointCheck::kHashes);
+
+// Return the paths of all step_N of a folder, newest first, whole or not; and those of step_N.part,
+// which a process that was killed, or one that still writes, has left.
+inline constexpr const char* kUnfinished = ".part";
+std::vector<fs::path> all_checkpoints(const fs::path& folder);
+std::vector<fs::path> unfinished_checkpoints(const fs::path& folder);
 
 // Returns the file of weights to use a model with: the moving average where there is one.
 fs::path weights_for_use(const fs::path& checkpoint);
-// Removes all checkpoints but the newest `keep` and those of the steps in `best`.
+// Removes a checkpoint so that what is left of it after a crash does not look whole. Logs a warning
+// where it cannot.
+void remove_checkpoint(const fs::path& checkpoint);
+// Removes old_checkpoints().
 void remove_old_checkpoints(const fs::path& folder, int64_t keep, const std::set<int64_t>& best);
+// Returns all checkpoints but the newest `keep` and those of the steps in `best`.
+std::vector<fs::path> old_checkpoints(const fs::path& folder, int64_t keep,
+                                      const std::set<int64_t>& best);
 
 // Returns the checkpoint asked for: "best" (by the first metric), "best-METRIC", "newest" or a
 // name. Throws DataError when there is none.

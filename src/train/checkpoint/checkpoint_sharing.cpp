@@ -49,6 +49,7 @@ std::optional<SharedCheckpoint> newest_of_all_ranks(World& world, const RunFolde
                                                     bool keeps) {
   std::string mine;
   if (keeps) {
+    tidy_checkpoints(folder.checkpoints());
     if (std::optional<fs::path> newest = newest_complete_checkpoint(folder.checkpoints())) {
       mine = fmt::format("{} {}", checkpoint_step(*newest), newest->string());
     }

@@ -25,7 +25,7 @@ struct SharedCheckpoint {
 };
 
 // Returns the newest complete checkpoint in the folders of the ranks that keep one (the lowest
-// rank's where several have it), or nothing. Collective.
+// rank's where several have it), or nothing. No checkpoint may be under way. Collective.
 std::optional<SharedCheckpoint> newest_of_all_ranks(World& world, const RunFolder& folder,
                                                     bool keeps);
 

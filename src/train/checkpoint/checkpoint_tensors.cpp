@@ -12,6 +12,33 @@ namespace {
 
 const TensorMetadata kMetadata = {{"format", "pt"}, {"lockstep", LOCKSTEP_VERSION}};
 
+DType dtype_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return DType::kF64;
+    case at::kLong:
+      return DType::kI64;
+    case at::kFloat:
+      return DType::kF32;
+    case at::kInt:
+      return DType::kI32;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kBFloat16:
+      return DType::kBF16;
+    case at::kShort:
+      return DType::kI16;
+    case at::kChar:
+      return DType::kI8;
+    case at::kByte:
+      return DType::kU8;
+    case at::kBool:
+      return DType::kBool;
+    default:
+      throw DataError("tensors of type {} cannot be saved", c10::toString(type));
+  }
+}
+
 // Adds one entry for every parameter: its slice of a flat fp32 array on the CPU, without copying.
 void add_entries(const Parameters& parameters, const torch::Tensor& flat, const std::string& prefix,
                  std::vector<TensorEntry>& out) {
@@ -119,6 +146,21 @@ WrittenFile write_network(const fs::path& path, const Parameters& parameters,
   std::vector<TensorEntry> entries;
   add_entries(parameters, host, "", entries);
   add_buffers(parameters, host_buffers, entries);
+  return write_tensor_file(path, entries, kMetadata);
+}
+
+WrittenFile write_named_tensors(const fs::path& path,
+                                const std::vector<std::pair<std::string, torch::Tensor>>& tensors) {
+  std::vector<TensorEntry> entries;
+  std::vector<torch::Tensor> held;  // whose memory the entries name
+  for (const auto& [name, tensor] : tensors) {
+    held.push_back(tensor.detach().to(torch::kCPU).contiguous());
+    const torch::Tensor& t = held.back();
+    entries.push_back({name,
+                       dtype_of(t.scalar_type()),
+                       t.sizes().vec(),
+                       {static_cast<const std::byte*>(t.const_data_ptr()), t.nbytes()}});
+  }
   return write_tensor_file(path, entries, kMetadata);
 }
 

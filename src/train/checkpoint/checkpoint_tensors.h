@@ -27,6 +27,10 @@ void read_network(const TensorFile& file, const Parameters& parameters, torch::T
 // Writes weights that already have their names.
 WrittenFile write_weights(const fs::path& path, const std::vector<TensorEntry>& weights);
 
+// Writes tensors of any device and of the types of formats/tensor_file.h.
+WrittenFile write_named_tensors(const fs::path& path,
+                                const std::vector<std::pair<std::string, torch::Tensor>>& tensors);
+
 // Write and read optimizer arrays, which have one number per weight or per parameter; the array's
 // name precedes the parameter's. Reading throws DataError as read_network() does.
 WrittenFile write_arrays(const fs::path& path, const Parameters& parameters,

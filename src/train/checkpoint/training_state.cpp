@@ -37,7 +37,7 @@ TrainingState::TrainingState(const RunConfig& config, Task& task, World& world,
                            .sharded = config.training.shard_optimizer,
                            .decay_vectors = config.training.decay_vectors,
                            .no_decay = config.training.no_decay}),
-      guard(numerics, config.loss_scale, config.training.divergence),
+      guard(numerics, config.loss_scale, config.training.divergence, config.guard),
       hook(world, gradient_hook(config, task, world, clock)),
       reducer(world, hook, reduced_parameters(task.parameters()), task.parameters().gradients(),
               {.bucket_bytes = bucket_bytes(config.comm),
@@ -67,6 +67,17 @@ CheckpointContent TrainingState::collect() {
   content.average_buffers = means.average;
   content.ranks = gather_rank_states(*this);
   return content;
+}
+
+std::vector<Replica> TrainingState::replicas() {
+  std::vector<Replica> out = {{"the weights", task.parameters().values()}};
+  // Groups that take local steps, and shares of a sharded optimizer, have arrays of their own.
+  if (config.training.shard_optimizer || config.comm.local.is_on()) return out;
+  if (update.average().defined()) out.push_back({"their average", update.average()});
+  for (const StateArray& array : update.gather_state().arrays) {
+    out.push_back({"optimizer." + array.name, array.data});
+  }
+  return out;
 }
 
 void TrainingState::restore(const SharedCheckpoint& checkpoint) {

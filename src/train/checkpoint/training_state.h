@@ -15,6 +15,7 @@
 #include "train/parts/bucket_clock.h"
 #include "train/parts/frozen_weights.h"
 #include "train/parts/local_steps.h"
+#include "train/parts/replicas.h"
 #include "train/parts/running_statistics.h"
 #include "train/parts/step_guard.h"
 #include "train/parts/weight_histograms.h"
@@ -38,6 +39,9 @@ class TrainingState {
   // Continues from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
   // DataError for a damaged checkpoint or one of another network.
   void restore(const SharedCheckpoint& checkpoint);
+
+  // Returns what all ranks hold alike after a step that they took together.
+  std::vector<Replica> replicas();
 
   const RunConfig& config;
   Task& task;

@@ -207,6 +207,7 @@ void RunConfig::describe(Fields& f) {
   f.section("larc", larc, "learning rates by layer");
   f.section("loss_scale", loss_scale, "for run.precision = \"fp16\"");
   f.section("training", training, "the loop");
+  f.section("guard", guard, "steps that would spoil the weights");
   f.section("evaluation", evaluation, "measuring during training");
   f.section("checkpoint", checkpoint, "saving during training");
   f.section("logging", logging, "what the console and TensorBoard show");
@@ -376,6 +377,11 @@ void check_together(RunConfig& config, ConfigSource& source) {
     } catch (const ConfigError& error) {
       source.add_error("checkpoint.mirror", error.what());
     }
+  }
+  if (config.guard.rolls_back() && config.comm.local.is_on()) {
+    source.add_error("guard",
+                     "\"roll_back\" needs ranks that take every step together, without "
+                     "comm.local");
   }
   check_expressions("training.freeze", training.freeze, source);
   check_expressions("training.no_decay", training.no_decay, source);

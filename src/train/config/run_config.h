@@ -16,6 +16,7 @@
 #include "tasks/task.h"
 #include "train/parts/divergence.h"
 #include "train/parts/local_steps.h"
+#include "train/parts/outliers.h"
 #include "train/parts/trace_windows.h"
 #include "train/parts/validation.h"
 
@@ -129,6 +130,7 @@ struct RunConfig {
   MlperfSection mlperf;
   CommSection comm;
   TraceSection trace;
+  GuardConfig guard;
   std::string task_name = "translation";
   std::string optimizer_name = "adam";
   std::unique_ptr<Task> task;

@@ -22,7 +22,8 @@ fs::path RunFolder::error_of(int rank) const {
 
 // Clears the folder of a run that failed before it trained (bad data, weights that do not fit).
 // When several processes do so at once, only one of them removes the first error file, which all
-// remove last. checkpoints/, which create() asks for, goes when nothing else is left to remove.
+// remove last. The configuration, which create() asks for, goes when nothing else is left to
+// remove.
 bool RunFolder::clear_failed_start() const {
   std::error_code failed;
   if (fs::exists(metrics()) || !fs::is_empty(checkpoints(), failed) || failed) return false;
@@ -33,7 +34,7 @@ bool RunFolder::clear_failed_start() const {
   bool ours = false;
   for (const fs::path& error : errors) ours = fs::remove(error, failed);
   if (!ours) return false;
-  for (const fs::path& made : {config(), version(), job(), shares(), checkpoints()}) {
+  for (const fs::path& made : {version(), job(), shares(), config()}) {
     fs::remove(made, failed);
   }
   return true;
@@ -53,17 +54,12 @@ void RunFolder::create(const std::string& config_toml, const std::string& versio
   if (clear_failed_start()) {
     log_info("{}: the run there failed before its first step and makes room", path_.string());
   }
-  // Only one process succeeds in making it, should two take themselves for the first rank. (Not
-  // fs::create_directory: where the folder goes between its mkdir and its look at what is there, it
-  // calls that a failure.)
-  bool ours = false;
   std::error_code failed;
-  if (!fs::exists(config())) {
-    ours = ::mkdir(checkpoints().c_str(), 0777) == 0;
-    if (!ours && errno != EEXIST) failed.assign(errno, std::generic_category());
-  }
+  fs::create_directories(checkpoints(), failed);
   if (failed) throw MachineError("{}: cannot be created: {}", path_.string(), failed.message());
-  if (!ours) {
+  // Only one process succeeds, should two take themselves for the first rank. The configuration is
+  // what makes it a run: a process that is killed before leaves room for another.
+  if (!fs::is_empty(checkpoints()) || !write_new_file(config(), config_toml)) {
     ConfigError error("{}: already holds a run", path_.string());
     error.set_advice(fmt::format("--resume to go on with it, or run.folder={}-2", path_.string()));
     throw error;

@@ -27,6 +27,7 @@ class RunFolder {
   fs::path job() const { return path_ / "job.txt"; }
   fs::path lock() const { return path_ / "lock"; }
   fs::path times() const { return path_ / "times"; }
+  fs::path bad_batches() const { return path_ / "bad_batches"; }
   fs::path trace() const { return path_ / "trace"; }
   fs::path shares() const { return path_ / "shares.jsonl"; }
   fs::path samples() const { return path_ / "samples.txt"; }

@@ -76,6 +76,16 @@ void MetricsLog::on_checkpoint(const CheckpointRecord& r) {
   write(line.dump());
 }
 
+void MetricsLog::on_intervention(const InterventionRecord& r) {
+  write(nlohmann::ordered_json{{"event", "guard"},
+                               {"time", unix_seconds()},
+                               {"step", r.step},
+                               {"kind", r.kind},
+                               {"action", r.action},
+                               {"why", r.why}}
+            .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void MetricsLog::on_plan(const nlohmann::ordered_json& comparison) {
   nlohmann::ordered_json line = {{"event", "plan"}, {"time", unix_seconds()}};
   line.update(comparison);

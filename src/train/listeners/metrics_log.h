@@ -32,6 +32,7 @@ class MetricsLog : public Observer {
   void on_meeting(const MeetingRecord& record) override;
   void on_evaluation(const EvaluationRecord& record) override;
   void on_checkpoint(const CheckpointRecord& record) override;
+  void on_intervention(const InterventionRecord& record) override;
   void on_end(const std::string& reason) override;
   // Writes how a plan's prediction compares with what was measured (train/listeners/plan_check.h).
   void on_plan(const nlohmann::ordered_json& comparison);

@@ -114,6 +114,11 @@ StepOutcome StepBooks::close(const StepBatch& batch, const StepPass& pass) const
               .loss = out.updated ? pass.own.loss : 0,
               .average_decay = pass.average_decay,
               .stop = local ? wish_ : out.stop};
+  if (pass.verdict == StepVerdict::kPassOver || pass.verdict == StepVerdict::kRollBack) {
+    const bool back = pass.verdict == StepVerdict::kRollBack;
+    out.intervention = {
+        .step = step_, .action = back ? "roll_back" : "skip", .why = state_.guard.why()};
+  }
   if (out.updated) out.record = record(batch, pass);
   return out;
 }

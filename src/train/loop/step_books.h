@@ -22,6 +22,8 @@ struct StepInputs {
   std::function<StopWish()> wish = [] { return StopWish(); };  // called once the batch is there
   // Asked between micro-batches: the step is given up where another one would begin.
   std::function<bool()> stop_asked = [] { return false; };
+  // Called with the batch of a step that the guard takes out, or for which it stops the run.
+  std::function<void(const StepBatch&)> keep_batch = [](const StepBatch&) {};
 };
 
 // Sums over micro-batches and ranks. All are doubles, so that they travel as one small message.
@@ -60,7 +62,11 @@ struct StepOutcome {
   // True: a rank ran out of memory, and nothing changed; the batch is due again, in smaller parts.
   bool out_of_memory = false;
   int64_t too_many_items = 0;  // in this rank's largest micro-batch, if it is one of them
-  // False: fp16 gradients overflowed, or a group of local steps had no targets; the batch is lost.
+  // What the guard did to the step, if anything. After "roll_back" the weights are still those
+  // before the step.
+  std::optional<InterventionRecord> intervention;
+  // False: fp16 gradients overflowed, the guard took the step out, or a group of local steps had no
+  // targets; the batch is lost.
   bool updated = true;
   // False: the step is still due. A lost local step counts all the same, so that all groups count
   // alike.

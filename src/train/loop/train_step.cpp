@@ -137,10 +137,18 @@ bool is_unfinished(TrainingState& state, const StepPass& pass) {
 }
 
 // Decides whether the gradients may update the weights; if not, they are zeroed.
-void guard(TrainingState& state, StepPass& pass) {
+void guard(TrainingState& state, const StepBatch& batch, const StepInputs& inputs, StepPass& pass) {
   if (pass.totals.targets == 0) return;  // a local step of a group without a share: no update
-  pass.verdict = state.guard.judge(pass.signs);
+  try {
+    pass.verdict = state.guard.judge(pass.signs);
+  } catch (const DivergedError&) {
+    inputs.keep_batch(batch);
+    throw;
+  }
   if (pass.verdict == StepVerdict::kUpdate) return;
+  if (pass.verdict == StepVerdict::kPassOver || pass.verdict == StepVerdict::kRollBack) {
+    inputs.keep_batch(batch);
+  }
   pass.signs.gradients.zero_();
   state.statistics.go_back();
 }
@@ -212,7 +220,7 @@ StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
     reduce(state, books, step, pass);
     if (pass.totals.given_up > 0) return give_up(state, books, pass);
     if (is_unfinished(state, pass)) return books.close_unfinished(*batch, pass);
-    guard(state, pass);
+    guard(state, *batch, inputs, pass);
   } while (pass.verdict == StepVerdict::kRepeat);
   if (pass.verdict == StepVerdict::kUpdate) {
     clip(state, pass);

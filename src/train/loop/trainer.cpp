@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "dist/account/progress.h"
-#include "dist/collectives/fingerprint.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/rank/launcher_report.h"
+#include "train/checkpoint/bad_batches.h"
 #include "train/records/rank_times.h"
 
 namespace lockstep {
@@ -76,8 +76,49 @@ void Trainer::add_observer(std::unique_ptr<Observer> observer) {
   observers_.push_back(std::move(observer));
 }
 
-void Trainer::check_weights() {
-  world_.check_equal("the weights", fingerprint(task_.parameters().values()));
+// Finds ranks whose bits are not those of the others, before anything is saved of them. Collective.
+void Trainer::check_weights(bool may_mend) {
+  const std::vector<Replica> arrays = state_->replicas();
+  const UnequalRanks unequal = find_unequal(world_, arrays);
+  if (unequal.empty()) return;
+  may_mend = may_mend && config_.guard.unequal_ranks == "mend" &&
+             (unequal.good >= 0 || !config_.comm.local.is_on());
+  if (!may_mend || state_->guard.interventions().is_too_many()) throw unequal_error(unequal);
+  const int64_t step = state_->position.step;
+  if (unequal.good < 0) {
+    intervene({step, "unequal_ranks", "roll_back", unequal.text});
+    return;
+  }
+  log_warning("step {}: {}; they get those of rank {}", step, unequal.text, unequal.good);
+  mend(world_, arrays, unequal);
+  task_.parameters().refresh_low();
+  state_->frozen.remember();
+  intervene({step, "unequal_ranks", "mend", unequal.text});
+}
+
+void Trainer::intervene(const InterventionRecord& record) {
+  if (record.action == "roll_back") roll_back(record);
+  for (auto& o : observers_) o->on_intervention(record);
+}
+
+// Takes weights, optimizer and statistics of the newest checkpoint. The run stands where it stood:
+// the steps since then keep their numbers, and their batches are passed over. Collective.
+void Trainer::roll_back(const InterventionRecord& record) {
+  finish_saving();
+  const std::optional<SharedCheckpoint> checkpoint =
+      options_.benchmark_steps > 0 ? std::nullopt
+                                   : newest_of_all_ranks(world_, folder_, keeps_folder_);
+  if (!checkpoint) {
+    throw DivergedError("step {}: {}; there is no checkpoint to go back to", record.step,
+                        record.why);
+  }
+  const RunPosition position = state_->position;
+  const double interventions = state_->guard.interventions().recent();
+  state_->restore(*checkpoint);
+  state_->position = position;
+  state_->guard.interventions().set_recent(interventions);
+  log_warning("step {}: {}; went back to the weights of {}", record.step, record.why,
+              checkpoint->path);
 }
 
 // Returns whether this rank or another was asked to stop. Safe to call from any thread.
@@ -145,6 +186,11 @@ bool Trainer::ends_evaluated_epoch() const {
          (state_->position.epoch + 1) % every == 0;
 }
 
+void Trainer::keep(const StepBatch& batch) const {
+  if (!config_.guard.keep_batches || options_.benchmark_steps > 0) return;
+  keep_batch(folder_.bad_batches(), state_->position.step + 1, world_.rank(), batch.micro_batches);
+}
+
 // Call this after a step that counts: the groups of local steps meet when it is time. Returns
 // whether all ranks have the same weights.
 bool Trainer::meet(StepOutcome& outcome) {
@@ -175,7 +221,7 @@ bool Trainer::meet(StepOutcome& outcome) {
 
 // Checks, evaluates and saves weights when due. REQUIRES equal weights on all ranks.
 void Trainer::look_after_weights(const StopWish& stop) {
-  if (is_due(config_.training.check_weights_every)) check_weights();
+  if (is_due(config_.training.check_weights_every)) check_weights(true);
   const bool evaluates = is_due(config_.evaluation.every) || ends_evaluated_epoch();
   // Before the evaluation, which may take long.
   if (is_due(config_.checkpoint.every)) save(Saving::kBeside);
@@ -222,7 +268,8 @@ int Trainer::run() {
   std::string reason = end_reason({});
   const StepInputs inputs{.next_batch = [this] { return next_batch(); },
                           .wish = [&] { return stop_wish(run_watch.seconds()); },
-                          .stop_asked = [this] { return stop_asked(); }};
+                          .stop_asked = [this] { return stop_asked(); },
+                          .keep_batch = [this](const StepBatch& batch) { keep(batch); }};
   bool given_up = false;  // the last step was, for a stop
   while (reason.empty()) {
     StepOutcome outcome = train_step(*state_, inputs);
@@ -234,6 +281,7 @@ int Trainer::run() {
     tell_times(outcome.times_before);
     if (const auto written = writer_.take()) tell_saved(*written);
     sharing_->after_step(state_->position, outcome.times_before);
+    if (outcome.intervention) intervene(*outcome.intervention);
     if (outcome.given_up) {
       stopping_ = given_up = true;
     } else if (outcome.counts) {
@@ -253,7 +301,6 @@ int Trainer::run() {
     }
     // A stop before the first step of all leaves nothing to save.
     if (reason != "signal" || state_->position.step > 0) save(Saving::kNow);
-    check_weights();
     windows_->finish(state_->position.step);
   }
   world_.progress().enter(Phase::kEnding);
@@ -341,6 +388,7 @@ void Trainer::save(Saving how) {
     return;
   }
   finish_saving();
+  if (config_.training.check_weights_every > 0) check_weights(true);
   saved_step_ = state_->position.step;
   world_.progress().enter(Phase::kCheckpoint);
   Stopwatch watch;

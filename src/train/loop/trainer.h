@@ -87,7 +87,10 @@ class Trainer {
   void look_after_weights(const StopWish& stop);
   void tell_times(const std::vector<RankTimes>& ranks);
   void tell_last_times();
-  void check_weights();
+  void check_weights(bool may_mend);
+  void intervene(const InterventionRecord& record);
+  void roll_back(const InterventionRecord& record);
+  void keep(const StepBatch& batch) const;
   void evaluate();
   enum class Saving { kBeside, kNow };
   bool saves_beside() const;

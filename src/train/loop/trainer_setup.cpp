@@ -55,7 +55,7 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   has_history_ = checkpoint || took_steps(folder_);
   find_place();
   if (!finished_.empty()) return;
-  check_weights();
+  check_weights(false);
   divide_steps(checkpoint ? checkpoint->holder : 0);
   world.heartbeat().stop_news().follow(&stop_signal);
   state_->local.begin(state_->position.step);

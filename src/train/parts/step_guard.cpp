@@ -39,8 +39,13 @@ std::map<std::string, double> with_prefix(const std::map<std::string, double>& a
 }  // namespace
 
 StepGuard::StepGuard(const Numerics& numerics, const LossScaleConfig& scaling,
-                     const DivergenceConfig& divergence)
-    : numerics_(numerics), scaler_(scaling), divergence_(divergence) {}
+                     const DivergenceConfig& divergence, const GuardConfig& config)
+    : numerics_(numerics),
+      scaler_(scaling),
+      divergence_(divergence),
+      config_(config),
+      outliers_(config),
+      interventions_(config) {}
 
 Numerics StepGuard::numerics(int64_t targets) const {
   Numerics out = numerics_;
@@ -61,8 +66,9 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
   const bool is_finite = loss_is_finite && std::isfinite(signs.gradient_norm);
   const bool low = !repeating_ && numerics_.compute != at::kFloat;
   if (!is_finite && !low) {
-    throw diverged(fmt::format("step {}: loss {} and gradient norm {} are not finite in fp32",
-                               signs.step, signs.loss, signs.gradient_norm));
+    return intervene(config_.not_finite, signs,
+                     fmt::format("loss {} and gradient norm {} are not finite in fp32", signs.loss,
+                                 signs.gradient_norm));
   }
   // A loss becomes non-finite in the forward pass, which the loss scale does not affect.
   if (!loss_is_finite) return repeat(signs, "the loss is not finite");
@@ -85,9 +91,28 @@ StepVerdict StepGuard::judge(const StepSigns& signs) {
   }
   if (!is_finite) return repeat(signs, "the gradient is not finite");
   repeating_ = false;
+  const Outlier outlier = outliers_.observe(signs.gradient_norm, signs.loss);
+  if (!outlier.action.empty()) return intervene(outlier.action, signs, outlier.why);
   const std::string worry = divergence_.observe(signs.loss);
-  if (!worry.empty()) throw diverged(fmt::format("step {}: {}", signs.step, worry));
+  if (!worry.empty()) return intervene(config_.divergence, signs, worry);
+  interventions_.note_step();
   return StepVerdict::kUpdate;
+}
+
+StepVerdict StepGuard::intervene(const std::string& action, const StepSigns& signs,
+                                 const std::string& why) {
+  if (action == "stop") throw diverged(fmt::format("step {}: {}", signs.step, why));
+  if (interventions_.is_too_many()) {
+    throw diverged(fmt::format(
+        "step {}: {}; more than {} such steps within about {} (guard.most, guard.window)",
+        signs.step, why, config_.most, config_.window));
+  }
+  repeating_ = false;
+  why_ = why;
+  const bool back = action == "roll_back";
+  log_warning("step {}: {}; {}", signs.step, why,
+              back ? "going back to the newest checkpoint" : "its batch is passed over");
+  return back ? StepVerdict::kRollBack : StepVerdict::kPassOver;
 }
 
 // With NVIDIA apex's constants, uses apex's words, since scripts look for them.
@@ -122,6 +147,8 @@ void StepGuard::stay_in_fp32(const std::string& why) {
 std::map<std::string, double> StepGuard::state() const {
   std::map<std::string, double> out;
   add_prefixed("divergence.", divergence_.state(), out);
+  add_prefixed("outliers.", outliers_.state(), out);
+  if (interventions_.recent() > 0) out["interventions"] = interventions_.recent();
   if (skipped_ > 0) out["skipped_steps"] = static_cast<double>(skipped_);
   if (repeated_ > 0) out["repeated_steps"] = static_cast<double>(repeated_);
   if (numerics_.compute == at::kHalf) add_prefixed("loss_scale.", scaler_.state(), out);
@@ -131,11 +158,14 @@ std::map<std::string, double> StepGuard::state() const {
 
 void StepGuard::set_state(const std::map<std::string, double>& state) {
   divergence_.set_state(with_prefix(state, "divergence."));
+  outliers_.set_state(with_prefix(state, "outliers."));
   scaler_.set_state(with_prefix(state, "loss_scale."));
   auto number = [&](const char* name) {
     auto found = state.find(name);
     return found == state.end() ? int64_t{0} : static_cast<int64_t>(found->second);
   };
+  const auto recent = state.find("interventions");
+  interventions_.set_recent(recent == state.end() ? 0 : recent->second);
   skipped_ = number("skipped_steps");
   repeated_ = number("repeated_steps");
   if (number("fell_back_to_fp32") == 1 && numerics_.compute != at::kFloat) {

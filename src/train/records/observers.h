@@ -64,6 +64,14 @@ struct CheckpointRecord {  // of a checkpoint that is complete now
   std::string name;
 };
 
+// Something that was wrong with a step, or with a rank, and what was done.
+struct InterventionRecord {
+  int64_t step = 0;
+  std::string kind = "step";  // or "unequal_ranks"
+  std::string action;         // "skip", "roll_back" or "mend"
+  std::string why;
+};
+
 // Observers exist on rank 0 only. They may throw MachineError (a full disk).
 class Observer {
  public:
@@ -79,6 +87,7 @@ class Observer {
   virtual void on_checkpoint(const CheckpointRecord& record) {}
   // The checkpoint of `step`, told before, has the evaluation of that step now.
   virtual void on_checkpoint_renewed(int64_t step) {}
+  virtual void on_intervention(const InterventionRecord& record) {}
   // reason: "steps", "epochs", "minutes", "patience" or "signal".
   virtual void on_end(const std::string& reason) {}
 };

@@ -1,0 +1,23 @@
+// Files below one folder whose n-th change fails, or kills the process. Linked before libstdc++ and
+// libc, or preloaded, the library stands in for their calls that change files. Preloaded, it reads
+// LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, ENOSPC, EIO, EROFS, ESTALE,
+// and keeps the number of changes in the file of LOCKSTEP_COUNTED_FILES.
+#pragma once
+
+namespace lockstep {
+
+enum class FileFault {
+  kNone,      // changes are counted
+  kKill,      // SIGKILL in the middle of the n-th change: of a write, half is done
+  kFull,      // ENOSPC from the n-th on, of what needs space
+  kBroken,    // EIO, once
+  kReadOnly,  // EROFS from the n-th on
+  kGone,      // ESTALE from the n-th on, for reads that open something too
+};
+
+// Counts changes below `root` from now on and lets the one with number `nth`, from 1, fail.
+void fail_files(const char* root, long nth, FileFault fault);
+// Lets all succeed again and returns how many changes were counted.
+long stop_failing_files();
+
+}  // namespace lockstep
