@@ -1,0 +1,311 @@
+// Faults in any order, drawn from a seed, done to a training of four ranks on two virtual hosts
+// that share nothing (docs/reliability.md#chaos; tests/chaos starts it with a seed). After every
+// fault the run goes on from the newest whole checkpoint or a later step; at its end, weights and
+// optimizer equal in every bit those of a run to which nothing was done.
+#include <signal.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "base/error.h"
+#include "support/faults.h"
+#include "train/checkpoint/checkpoint_folder.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+
+double number_of(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atof(text);
+}
+
+class Chaos : public ApartRuns {
+ protected:
+  void SetUp() override {
+    SKIP_WITHOUT_VIRTUAL_HOSTS();
+    ApartRuns::SetUp();
+    hosts_ = std::make_unique<HostsApart>(
+        ApartOptions{.network = "delay_ms = 0.1\nrate_mbit = 1000\ncontrol = 'separate'"});
+    bring(*hosts_);
+  }
+  void TearDown() override {
+    if (HasFailure() && job_) std::printf("%s\n", job_->output().c_str());
+    job_.reset();  // before its hosts
+    hosts_.reset();
+  }
+
+  struct Fault {
+    std::string text;       // "kill -9 of rank 2"
+    bool kills = false;     // a process, and nothing else
+    bool restarts = true;   // the ranks start again; false: nothing may happen
+    bool ends_job = false;  // the launcher ends, and is started again with --resume
+    std::function<void()> work;
+  };
+
+  void begin() {
+    job_ = std::make_unique<Job>(
+        *hosts_, desk(), "run",
+        JobOptions{.launch = "--host-timeout 60 --host-poll 0.5 --interface eth0",
+                   .train = "checkpoint.keep=3 training.check_weights_every=10 --resume=auto"});
+  }
+
+  // --- what can happen
+
+  Fault signal_to_rank(const std::string& signal, int rank) {
+    return {.text = fmt::format("kill -{} of rank {}", signal, rank),
+            .kills = true,
+            .work = [=, this] { job_->signal_rank(rank, signal); }};
+  }
+  Fault kill_agent(const std::string& host) {
+    return {.text = "kill -9 of the agent on " + host, .kills = true, .work = [=, this] {
+              for (int process : job_->processes_in(host, " agent ")) {
+                hosts_->run(host, fmt::format("kill -9 {}", process));
+              }
+            }};
+  }
+  Fault kill_launcher(int signal) {
+    return {.text = fmt::format("signal {} to the launcher", signal),
+            .kills = true,
+            .ends_job = true,
+            .work = [=, this] { job_->launcher().signal(signal); }};
+  }
+  Fault reclaim(int rank) {
+    return {.text = fmt::format("SIGTERM to rank {}: its machine is reclaimed", rank),
+            .kills = true,
+            .ends_job = true,
+            .work = [=, this] { job_->signal_rank(rank, "TERM"); }};
+  }
+  Fault pause_rank(int rank, double seconds) {
+    return {.text = fmt::format("rank {} stands still for {:.1f} s", rank, seconds),
+            .restarts = false,
+            .work = [=, this] {
+              job_->signal_rank(rank, "STOP");
+              std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+              job_->signal_rank(rank, "CONT");
+            }};
+  }
+  Fault cut(const std::string& host, double seconds, bool one_way) {
+    return {
+        .text = fmt::format("{} cut {} for {:.1f} s", host, one_way ? "one way" : "off", seconds),
+        .restarts = seconds > 5,
+        .work = [=, this] {
+          if (one_way) {
+            hosts_->cut_outgoing(host, seconds);
+          } else {
+            hosts_->cut(host, seconds);
+          }
+          std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+        }};
+  }
+  Fault slow_link(double seconds, double delay_ms) {
+    return {.text = fmt::format("{:.0f} ms of delay for {:.1f} s", delay_ms, seconds),
+            .restarts = false,
+            .work = [=, this] {
+              LabEvent event;
+              event.action = "set";
+              event.hosts = {"a"};
+              event.delay_ms = delay_ms;
+              event.lasts = seconds;
+              hosts_->lab().apply(event);
+              std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            }};
+  }
+  Fault power(const std::string& host, double seconds) {
+    return {.text = fmt::format("power of {} off for {:.1f} s", host, seconds), .work = [=, this] {
+              hosts_->power_off(host);
+              std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+              hosts_->power_on(host);
+            }};
+  }
+  // A file of the newest checkpoint changes on some hosts, and then a rank is killed.
+  Fault damage(const std::set<std::string>& hosts, bool cuts_short, int rank) {
+    return {.text = fmt::format("the newest checkpoint of {} {}, kill -9 of rank {}",
+                                fmt::join(hosts, " and "),
+                                cuts_short ? "cut short" : "with a flipped bit", rank),
+            .work = [=, this] {
+              // Between two checkpoints, so that the one that is damaged is not written any more.
+              job_->signal_rank(rank, "STOP");
+              std::this_thread::sleep_for(300ms);
+              for (const std::string& host : hosts) damage_newest(host, cuts_short);
+              job_->signal_rank(rank, "KILL");
+            }};
+  }
+  // No file of the run may grow any more on a host, as with a quota that is used up.
+  Fault full_disk(const std::string& host) {
+    return {.text = "no room for files on " + host, .work = [=, this] {
+              for (int process : job_->processes_in(host, " train ")) {
+                hosts_->run(host, fmt::format("prlimit --fsize=1000:1000 --pid {}", process));
+              }
+            }};
+  }
+
+  Fault draw(std::mt19937_64& random, bool kills_alone) {
+    const auto below = [&](uint64_t n) { return static_cast<int>(random() % n); };
+    const auto seconds = [&](double least, double most) {
+      return least + (most - least) * static_cast<double>(random() % 1000) / 1000;
+    };
+    const std::string host = below(2) == 0 ? "a" : "b";
+    const int rank = below(4);
+    switch (below(kills_alone ? 6 : 16)) {
+      case 0:
+      case 1:
+        return signal_to_rank("KILL", rank);
+      case 2:
+        return signal_to_rank("SEGV", rank);
+      case 3:
+        return kill_agent(host);
+      case 4:
+        return kill_launcher(SIGKILL);
+      case 5:
+        return below(2) == 0 ? kill_launcher(SIGTERM) : reclaim(rank);
+      case 6:
+        return signal_to_rank("STOP", rank);
+      case 7:
+        return pause_rank(rank, seconds(0.5, 3));
+      case 8:
+        return cut(host, seconds(0.5, 2.5), below(2) == 0);
+      case 9:
+        return cut(host, seconds(7, 10), true);
+      case 10:
+        return cut(host, seconds(7, 10), false);
+      case 11:
+        return slow_link(seconds(1, 4), seconds(10, 100));
+      case 12:
+        return power(host, seconds(0.5, 8));
+      case 13:
+        return damage({host}, below(2) == 0, rank);
+      case 14:
+        return damage({"a", "b"}, below(2) == 0, rank);
+      default:
+        return full_disk(host);
+    }
+  }
+
+  // --- what must hold
+
+  fs::path checkpoints_of(const std::string& host) const {
+    return run_on(*hosts_, host, "run") / "checkpoints";
+  }
+  // The newest step of a whole checkpoint on any host, 0 without one.
+  int64_t safe_step() const {
+    int64_t out = 0;
+    for (const char* host : {"a", "b"}) {
+      for (const fs::path& one : all_checkpoints(checkpoints_of(host))) {
+        // It may be removed for a newer one meanwhile; that one counts then.
+        if (checkpoint_damage(one).empty()) out = std::max(out, checkpoint_step(one));
+      }
+    }
+    return out;
+  }
+  void damage_newest(const std::string& host, bool cuts_short) const {
+    const std::vector<fs::path> all = all_checkpoints(checkpoints_of(host));
+    if (all.empty()) return;
+    const fs::path file = all.front() / "weights.safetensors";
+    if (cuts_short) {
+      fs::resize_file(file, fs::file_size(file) / 2);
+      return;
+    }
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(fs::file_size(file) - 100));
+    char byte = 0;
+    bytes.get(byte);
+    bytes.seekp(-1, std::ios::cur);
+    bytes.put(static_cast<char>(byte ^ 4));
+  }
+
+  // Does one fault; returns the seconds to the next step after it.
+  void endure(const Fault& fault, int number) {
+    const double before = unix_now();
+    const int attempt = job_->attempt();
+    const bool damages = fault.text.find("checkpoint") != std::string::npos;
+    const int64_t safe_before = damages ? 0 : safe_step();
+    fault.work();
+    double over = unix_now();
+    if (fault.ends_job) {
+      const int code = job_->launcher().wait(40s);
+      ASSERT_NE(code, -1) << number << ": " << fault.text << ": the launcher did not end";
+      job_.reset();
+      over = unix_now();
+      begin();
+    }
+    if (fault.restarts && !fault.ends_job) {
+      const auto again = [&] { return job_->attempt() > attempt; };
+      ASSERT_TRUE(wait_until(again, 120)) << number << ": " << fault.text << ": was not noticed";
+    }
+    // A new step, and a checkpoint of this attempt.
+    const auto gone_on = [&] { return job_->steps_since(over).size() > 12; };
+    ASSERT_TRUE(wait_until(gone_on, 120)) << number << ": " << fault.text << ": no step after it";
+    const double next = job_->steps_since(over).front().value("time", 0.0) - over;
+    if (!fault.restarts) {
+      EXPECT_EQ(job_->attempt(), attempt)
+          << number << ": " << fault.text << ": was no reason to start again";
+    }
+    int64_t first = -1;  // of the last start after the fault
+    for (const nlohmann::json& line : json_lines(job_->folder() / "metrics.jsonl")) {
+      if (line.value("event", "") == "resume" && line.value("time", 0.0) > before) {
+        first = line.value("first_step", int64_t{-1});
+      }
+    }
+    if (first >= 0) {
+      EXPECT_GT(first, safe_before) << number << ": " << fault.text << ": a checkpoint was lost";
+    }
+    std::printf("[ %3d  %-58s next step after %5.1f s%s ]\n", number, fault.text.c_str(), next,
+                first >= 0 ? fmt::format(", from step {}", first).c_str() : "");
+    std::fflush(stdout);
+  }
+
+  std::string file_of(const std::string& run, int64_t step, const char* name) const {
+    return read_file(run_on(*hosts_, "a", run) / "checkpoints" / checkpoint_name(step) / name);
+  }
+
+  std::unique_ptr<HostsApart> hosts_;
+  std::unique_ptr<Job> job_;
+};
+
+TEST_F(Chaos, InAnyOrderLosesNoStepBeyondTheNewestCheckpointAndChangesNoBit) {
+  const auto seed = static_cast<uint64_t>(number_of("LOCKSTEP_CHAOS_SEED", 1));
+  const auto faults = static_cast<int>(number_of("LOCKSTEP_CHAOS_FAULTS", 5));
+  const double end = unix_now() + 60 * number_of("LOCKSTEP_CHAOS_MINUTES", 600);
+  const bool kills = number_of("LOCKSTEP_CHAOS_KILLS", 0) > 0;
+  std::printf("[ seed %llu ]\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  begin();
+  ASSERT_TRUE(job_->wait_for_steps(15)) << job_->output();
+  int done = 0;
+  for (; done < faults && unix_now() < end; ++done) {
+    endure(draw(random, kills), done + 1);
+    if (HasFailure()) return;
+  }
+  job_->launcher().signal(SIGTERM);
+  ASSERT_EQ(job_->launcher().wait(40s), 143) << job_->output();
+  const int64_t last = safe_step();
+
+  std::vector<int64_t> steps;  // of the lines that count
+  for (const nlohmann::json& line : json_lines(job_->folder() / "metrics.jsonl")) {
+    if (line.value("event", "") != "step") continue;
+    const int64_t step = line.value("step", int64_t{0});
+    while (!steps.empty() && steps.back() >= step) steps.pop_back();
+    steps.push_back(step);
+  }
+  ASSERT_EQ(static_cast<int64_t>(steps.size()), last);
+  EXPECT_EQ(steps.front(), 1);
+  EXPECT_EQ(steps.back(), last);
+
+  const double start = unix_now();
+  Job undisturbed(*hosts_, desk(), "undisturbed",
+                  {.launch = "--interface eth0",
+                   .train = fmt::format("training.steps={} checkpoint.every=0", last)});
+  ASSERT_EQ(undisturbed.launcher().wait(30min), 0) << undisturbed.output();
+  for (const char* file : {"weights.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(file_of("run", last, file) == file_of("undisturbed", last, file), true) << file;
+  }
+  std::printf("[ seed %llu: %d faults, %lld steps; undisturbed in %.0f s ]\n",
+              static_cast<unsigned long long>(seed), done, static_cast<long long>(last),
+              unix_now() - start);
+}
+
+}  // namespace
+}  // namespace lockstep
