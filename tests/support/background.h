@@ -21,14 +21,15 @@ extern char** environ;
 
 namespace lockstep {
 
-// `lockstep ARGUMENTS` in the background; the destructor stops it by its process number.
+// `PROGRAM ARGUMENTS` in the background; the destructor stops it by its process number.
 class Background {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Background(const std::string& arguments, const fs::path& output) {
+  Background(const std::string& arguments, const fs::path& output,
+             const std::string& program = LOCKSTEP_PROGRAM) {
     std::string command = fmt::format("OMP_NUM_THREADS=1 exec '{}' {} >'{}' 2>&1 </dev/null",
-                                      LOCKSTEP_PROGRAM, arguments, output.string());
+                                      program, arguments, output.string());
     const char* words[] = {"/bin/sh", "-c", command.c_str(), nullptr};
     if (posix_spawn(&process_, words[0], nullptr, nullptr, const_cast<char**>(words), environ) !=
         0) {

@@ -133,12 +133,14 @@ class Chaos : public ApartRuns {
               job_->signal_rank(rank, "KILL");
             }};
   }
-  // No file of the run may grow any more on a host, as with a quota that is used up.
+  // No file of the rank that keeps a host's checkpoints may grow beyond a kilobyte, as with a quota
+  // that is used up: its next checkpoint ends it.
   Fault full_disk(const std::string& host) {
     return {.text = "no room for files on " + host, .work = [=, this] {
-              for (int process : job_->processes_in(host, " train ")) {
-                hosts_->run(host, fmt::format("prlimit --fsize=1000:1000 --pid {}", process));
-              }
+              const int process = job_->process_of(host == "a" ? 0 : 2);
+              const auto [code, text] = hosts_->run_as_user(
+                  host, fmt::format("prlimit --fsize=1000:1000 --pid {}", process));
+              ASSERT_EQ(code, 0) << text;
             }};
   }
 
