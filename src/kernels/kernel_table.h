@@ -285,8 +285,10 @@ struct TypedKernels : PixelKernels<T> {
                           int64_t end);
 };
 
-// out[i] = inputs[0][i] + inputs[1][i] + ... in this order, for `count` arrays of n elements; `out`
-// may be one of them. 16-bit types are added in fp32 and rounded once, to nearest even.
+// out[i] = inputs[0][i] + inputs[1][i] + ..., for `count` arrays of n elements; `out` may be one of
+// them. They are added in pairs, ((0 + 1) + (2 + 3)) + ..., the largest power of two of them before
+// the others, so that a sum of sums of neighbours has the same bits. 16-bit types are added in fp32
+// and rounded once, to nearest even.
 using SumFunction = void (*)(const void* const* inputs, int64_t count, void* out, int64_t n);
 struct SumKernels {
   SumFunction fp32, fp64, fp16, bf16, int64;

@@ -82,6 +82,37 @@ void add(const Bf16* a, const Bf16* b, Bf16* out, int64_t n) {
   if (n % 2 != 0) out[n - 1] = to_bf16(to_float(a[n - 1]) + to_float(b[n - 1]));
 }
 
+// The largest power of two below `count`: how many inputs are added before the others.
+inline int64_t first_half(int64_t count) {
+  int64_t out = 1;
+  while (2 * out < count) out *= 2;
+  return out;
+}
+
+// Where the partial sums of one block of 512 elements lie, by how many times the inputs were
+// halved.
+template <class T>
+struct SumSpace {
+  using Sum = typename Wide<T>::Type;
+  static constexpr int kHalvings = 16;  // of 65,536 inputs
+  alignas(64) Sum sums[kHalvings][kBlock];
+};
+
+// Adds the inputs [from, from + count), two or more, elements [begin, begin + size), in pairs.
+template <class T, class Out>
+void add_halves(const void* const* inputs, int64_t from, int64_t count, int64_t begin, int64_t size,
+                Out* out, SumSpace<T>& space, int depth) {
+  auto input = [&](int64_t i) { return static_cast<const T*>(inputs[i]) + begin; };
+  if (count == 2) return add<Out>(input(from), input(from + 1), out, size);
+  const int64_t first = first_half(count), rest = count - first;
+  auto* left = space.sums[depth];
+  add_halves<T>(inputs, from, first, begin, size, left, space, depth + 1);
+  if (rest == 1) return add<Out>(left, input(from + first), out, size);
+  auto* right = space.sums[depth + 1];
+  add_halves<T>(inputs, from + first, rest, begin, size, right, space, depth + 2);
+  add<Out>(left, right, out, size);
+}
+
 template <class T>
 void sum(const void* const* inputs, int64_t count, void* out, int64_t n) {
   auto input = [&](int64_t i) { return static_cast<const T*>(inputs[i]); };
@@ -91,13 +122,9 @@ void sum(const void* const* inputs, int64_t count, void* out, int64_t n) {
     return;
   }
   if (count == 2) return add<T>(input(0), input(1), to, n);
-  using Sum = typename Wide<T>::Type;
-  alignas(64) Sum sums[kBlock];
+  SumSpace<T> space;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t size = smaller(kBlock, n - begin);
-    add<Sum>(input(0) + begin, input(1) + begin, sums, size);
-    for (int64_t i = 2; i < count - 1; ++i) add<Sum>(sums, input(i) + begin, sums, size);
-    add<T>(sums, input(count - 1) + begin, to + begin, size);
+    add_halves<T>(inputs, 0, count, begin, smaller(kBlock, n - begin), to + begin, space, 0);
   }
 }
 

@@ -49,6 +49,7 @@ struct Batch {
   int64_t items = 0;    // sentences, images
   int64_t targets = 0;  // count over which the loss is averaged: target tokens, images
   int64_t sources = 0;  // source tokens; 0 for images
+  int64_t part = 0;     // its number among the parts of the step
 
   // Returns the tensors to look at when something is wrong with the batch; some may be undefined.
   virtual std::vector<std::pair<std::string, torch::Tensor>> named_tensors() const { return {}; }

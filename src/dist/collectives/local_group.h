@@ -6,9 +6,9 @@
 // reading in step s, and no member gets to step s + 2 before all have begun s + 1: so two slots and
 // one wait a step suffice. The numbering of steps continues from one operation to the next.
 //
-// Every sum is taken in the order of the members, with one rounding for 16-bit types
-// (summed in fp32), so the bits depend neither on the size of the chunks nor on how an
-// array is cut into operations.
+// Every sum is taken in pairs of neighbours (kernels/kernel_table.h), with one rounding for 16-bit
+// types (summed in fp32), so the bits depend neither on the size of the chunks nor on how an array
+// is cut into operations.
 //
 // A waiting member spins for some microseconds, then sleeps on the step word of the member
 // it waits for and checks from time to time whether that process is alive. A failure is

@@ -6,8 +6,8 @@
 // up and sends to all others (two delays, 2 (n - 1) / n times the bytes). A ring takes 2 (n - 1)
 // delays. Several sums may run at once, each on one of the parallel streams, so that many small
 // sums together cost one delay and a long path is filled by more than one TCP window. Sums are
-// taken in the order of the members, with one rounding for 16-bit types, so the bits do not depend
-// on how an array is cut.
+// taken in pairs of neighbours (kernels/kernel_table.h), with one rounding for 16-bit types, so the
+// bits do not depend on how an array is cut.
 //
 // A separate thread moves the bytes and adds up what has arrived while the rest is in transit.
 #pragma once

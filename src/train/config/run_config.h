@@ -48,6 +48,9 @@ struct TrainingSection {
   DivergenceConfig divergence;
   int64_t check_weights_every = 500;
   int64_t progress_every = 20;
+  std::string reproducible = "same-ranks";
+  int64_t virtual_shards = 4;
+  bool any_ranks() const { return reproducible == "any-ranks"; }
   void describe(Fields& f);
 };
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <numeric>
 #include <utility>
 
 #include "dist/account/progress.h"
@@ -9,13 +10,22 @@
 namespace lockstep {
 
 StepMaker::StepMaker(Task& task, World& world, const RunPosition& position,
-                     const ShareTimeline& shares, std::shared_ptr<const std::atomic<bool>> left)
+                     const ShareTimeline& shares, std::shared_ptr<const std::atomic<bool>> left,
+                     bool neighbours)
     : task_(task),
       world_(world),
       shares_(shares),
       epoch_(position.epoch),
       step_in_epoch_(position.step_in_epoch),
-      left_(std::move(left)) {}
+      left_(std::move(left)),
+      neighbours_(neighbours) {}
+
+std::vector<int64_t> StepMaker::own_parts(const StepParts& parts) const {
+  if (!neighbours_) return parts.of_rank(world_.rank());
+  std::vector<int64_t> out(static_cast<std::size_t>(parts.count() / world_.size()));
+  std::iota(out.begin(), out.end(), std::ssize(out) * world_.rank());
+  return out;
+}
 
 StepBatch StepMaker::next() {
   const auto begin = StepAccount::Clock::now();
@@ -30,10 +40,12 @@ StepBatch StepMaker::next() {
                 .targets = task_.targets_in_step(epoch_, step_in_epoch_),
                 .ends_epoch = step_in_epoch_ + 1 == steps};
   const StepParts parts(shares_.at({epoch_, step_in_epoch_}));
-  for (int64_t part : parts.of_rank(world_.rank())) {
+  for (int64_t part : own_parts(parts)) {
     auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
     while (left_ && left_->load()) ::pause();  // until the process ends
-    if (batch) out.micro_batches.push_back(std::move(batch));
+    if (!batch) continue;
+    batch->part = part;
+    out.micro_batches.push_back(std::move(batch));
   }
   ++step_in_epoch_;
   world_.progress().account().background("batch", begin, StepAccount::Clock::now());

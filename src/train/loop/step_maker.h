@@ -26,18 +26,22 @@ class StepMaker {
   // The first step made is the one after `position`. Steps are split as `shares` says, among which
   // those of `world` take theirs. `task`, `world` and `shares` must outlive this.
   // Once `left` is true, next() returns no more and touches nothing: its thread outlives them.
+  // With `neighbours` a rank takes parts that follow each other; all ranks have as many.
   StepMaker(Task& task, World& world, const RunPosition& position, const ShareTimeline& shares,
-            std::shared_ptr<const std::atomic<bool>> left = nullptr);
+            std::shared_ptr<const std::atomic<bool>> left = nullptr, bool neighbours = false);
 
   // Called on the prefetch thread. Throws what Task::make_batch() throws.
   StepBatch next();
 
  private:
+  std::vector<int64_t> own_parts(const StepParts& parts) const;
+
   Task& task_;
   World& world_;
   const ShareTimeline& shares_;
   int64_t epoch_, step_in_epoch_;  // of the step that next() makes
   std::shared_ptr<const std::atomic<bool>> left_;
+  bool neighbours_;
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "dist/account/progress.h"
 #include "kernels/cpu_allocator.h"
 #include "optim/larc.h"
+#include "train/parts/tree_sum.h"
 
 namespace lockstep {
 
@@ -40,6 +41,19 @@ double own_weight(const TrainingState& state,
   return own > 0 ? targets / (static_cast<double>(state.world.size()) * own) : 0;
 }
 
+// With training.reproducible = "any-ranks" returns what adds this rank's parts of the step; nothing
+// where it has one, whose gradients can be exchanged as they come.
+std::optional<TreeSum> tree_of(const TrainingState& state) {
+  const TrainingSection& training = state.config.training;
+  const int64_t parts = training.any_ranks() ? training.virtual_shards / state.world.size() : 1;
+  return parts > 1 ? std::optional<TreeSum>(parts) : std::nullopt;
+}
+
+// Returns the number of a micro-batch among the rank's parts.
+int64_t leaf_of(const TrainingState& state, const Batch& batch) {
+  return batch.part % (state.config.training.virtual_shards / state.world.size());
+}
+
 // Forward and backward over every micro-batch. Gradients accumulate locally; while the last
 // micro-batch is still in its backward pass, finished buckets are already being all-reduced.
 //
@@ -55,6 +69,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
   const bool exchanges = state.local.reach(step) != Reach::kAlone;
   const TensorLimit limit(state.tensor_limit_bytes);
   bool prepared = false;  // for the exchange of this step
+  std::optional<TreeSum> tree = tree_of(state);
   std::vector<LossParts> figures;
   for (const std::unique_ptr<Batch>& micro_batch : micro_batches) {
     const bool may_stop = micro_batch != micro_batches.front() && !state.local.is_local(step);
@@ -62,7 +77,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
       pass.own = {.given_up = 1};
       break;
     }
-    prepared = micro_batch == micro_batches.back();
+    prepared = micro_batch == micro_batches.back() && !tree;
     state.reducer.prepare(exchanges && prepared, pass.unit);
     try {
       progress.enter(Phase::kForward);
@@ -70,6 +85,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
       progress.enter(Phase::kBackward);
       parts.loss.backward(torch::full_like(parts.loss, scale));
       pass.own.add(*micro_batch);
+      if (tree) tree->take(leaf_of(state, *micro_batch), state.task.parameters().gradients());
       parts.loss = parts.loss.detach();  // the graph goes with its micro-batch
       figures.push_back(std::move(parts));
     } catch (const std::exception& error) {
@@ -82,6 +98,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
   }
   // A device is waited for once, when it has all of the step to do.
   if (pass.own.given_up == 0 && pass.own.out_of_memory == 0) pass.own.add(figures);
+  if (tree) tree->put(state.task.parameters().gradients());
   // A rank without a share, or with sums that count for nothing, still takes part.
   if (!prepared) state.reducer.prepare(exchanges, pass.unit);
 }

@@ -64,6 +64,19 @@ Trainer::Trainer(RunConfig& config, World& world, const RunFolder& folder,
   start_batches();
 }
 
+namespace {
+
+// Returns how many of the parts of a step each rank computes.
+int64_t parts_of_each(int64_t shards, int ranks) {
+  if (shards % ranks == 0) return shards / ranks;
+  throw ConfigError(
+      "training.virtual_shards = {}: {} ranks cannot divide them; with training.reproducible = "
+      "\"any-ranks\" a run has 1, 2, 4, ... ranks, up to that number",
+      shards, ranks);
+}
+
+}  // namespace
+
 void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   const LaunchEnvironment& environment = world_.environment();
   const bool fresh = !checkpoint;
@@ -85,7 +98,15 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   // Micro-batches that were found by an earlier process, and saved, say nothing of a step's size.
   const auto size = task_.step_size_keys();
   if (config_.training.fit_memory && size && size->per_rank->is_on()) task_.set_accumulate(1);
+  if (config_.training.any_ranks()) {
+    task_.set_accumulate(parts_of_each(config_.training.virtual_shards, world_.size()));
+  }
   together(world_, [&] { task_.open(context); });
+  if (config_.training.any_ranks() && task_.parameters().buffers().numel() > 0) {
+    throw ConfigError(
+        "training.reproducible = \"any-ranks\": the network has running statistics (batch norms), "
+        "which differ with the parts that each rank sees");
+  }
   check_same_text(world_, "the data", task_.data_identity());
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_);
@@ -229,7 +250,8 @@ void Trainer::divide_steps(int holder) {
 // Begins with the batch that follows the run's position.
 void Trainer::start_batches() {
   batches_.reset();  // its thread ends before another one makes batches
-  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_);
+  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_,
+                  config_.training.any_ranks());
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); },
                                                      kStepsPrefetched);
 }
