@@ -103,12 +103,12 @@ void TrainingSection::describe(Fields& f) {
     "what the tensors of a rank may take then; 0: most of what its machine has free");
   divergence.describe(f);
   f("check_weights_every", &check_weights_every, AtLeast{0},
-    "steps between checks that all ranks hold equal weights; 0: at the start only");
+    "steps between checks that all ranks hold equal weights, averages and optimizers, made before "
+    "checkpoints too; 0: at the start only");
   f("progress_every", &progress_every, AtLeast{1}, "steps between progress lines");
   f("reproducible", &reproducible, OneOf{{"same-ranks", "any-ranks"}},
-    "any-ranks: 1, 2, 4, ... ranks, up to virtual_shards, of as many threads each take steps of "
-    "the "
-    "same bits, for more micro-batches and memory");
+    "any-ranks: 1, 2, 4, ... ranks, up to virtual_shards, of as many threads each, take steps of "
+    "the same bits");
   f("virtual_shards", &virtual_shards, AtLeast{1},
     "parts of a step with any-ranks, a power of two: the micro-batches of one rank");
 }

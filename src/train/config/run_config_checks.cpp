@@ -156,7 +156,7 @@ void check_together(RunConfig& config, ConfigSource& source) {
   if (config.guard.rolls_back() && config.comm.local.is_on()) {
     source.add_error("guard",
                      "\"roll_back\" needs ranks that take every step together, without "
-                     "comm.local");
+                     "comm.strategy");
   }
   check_expressions("training.freeze", training.freeze, source);
   check_expressions("training.no_decay", training.no_decay, source);
