@@ -83,6 +83,9 @@ int counted(Needs needs) {
       return needs == Needs::kSpace ? ENOSPC : 0;
     case FileFault::kBroken:
       return !reads && number == plan.nth ? EIO : 0;
+    case FileFault::kSlow:
+      if (!reads) ::usleep(20'000);
+      return 0;
     case FileFault::kReadOnly:
       return reads ? 0 : EROFS;
     case FileFault::kGone:
@@ -148,6 +151,7 @@ __attribute__((constructor)) void read_environment() {
              : fault == "EIO"    ? FileFault::kBroken
              : fault == "EROFS"  ? FileFault::kReadOnly
              : fault == "ESTALE" ? FileFault::kGone
+             : fault == "slow"   ? FileFault::kSlow
                                  : FileFault::kNone);
 }
 

@@ -1,7 +1,7 @@
 // Files below one folder whose n-th change fails, or kills the process. Linked before libstdc++ and
 // libc, or preloaded, the library stands in for their calls that change files. Preloaded, it reads
 // LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, ENOSPC, EIO, EROFS, ESTALE,
-// and keeps the number of changes in the file of LOCKSTEP_COUNTED_FILES.
+// slow, and keeps the number of changes in the file of LOCKSTEP_COUNTED_FILES.
 #pragma once
 
 namespace lockstep {
@@ -13,6 +13,7 @@ enum class FileFault {
   kBroken,    // EIO, once
   kReadOnly,  // EROFS from the n-th on
   kGone,      // ESTALE from the n-th on, for reads that open something too
+  kSlow,      // 20 ms before each change from the n-th on
 };
 
 // Counts changes below `root` from now on and lets the one with number `nth`, from 1, fail.

@@ -109,6 +109,23 @@ TEST_F(CrashPointsOfPrograms, ARunGoesOnFromADiskThatRefusedAnywhere) {
   }
 }
 
+// Checkpoints take seconds each, beside the training: it waits for them, and its result is the
+// same.
+TEST_F(CrashPointsOfPrograms, ARunOnASlowDiskIsTheSame) {
+  fresh();
+  ASSERT_EQ(failing(LOCKSTEP_OWN_TASK, train(), 0, "none").exit_code, 0);
+  const std::string whole = weights();
+  fresh();
+  const ProgramResult slow = failing(LOCKSTEP_OWN_TASK, train(), 1, "slow");
+  ASSERT_EQ(slow.exit_code, 0) << slow.errors;
+  EXPECT_EQ(weights(), whole);
+  double longest = 0;
+  for (const auto& event : metrics_of(root() / "run", "checkpoint")) {
+    longest = std::max(longest, event.at("write_seconds").get<double>());
+  }
+  EXPECT_GT(longest, 0.3);
+}
+
 TEST_F(CrashPointsOfPrograms, APreparationGivesTheSameAfterAKillAnywhere) {
   std::string source, target;
   for (int i = 0; i < 200; ++i) {
