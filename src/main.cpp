@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "base/log.h"
-#include "commands/catalogue.h"
+#include "commands/catalogue/catalogue.h"
 #include "train/config/run_folder.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "commands/catalogue.h"
+#include "commands/catalogue/catalogue.h"
 #include "support/test_device.h"
 
 int main(int argc, char** argv) {

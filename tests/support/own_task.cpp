@@ -2,7 +2,7 @@
 // line (the first of main).
 #include <cstdio>
 
-#include "commands/catalogue.h"
+#include "commands/catalogue/catalogue.h"
 #include "support/line_task.h"
 #include "tasks/catalogue.h"
 

@@ -1,5 +1,5 @@
 // What a host of a job does for the commands on jobs that run elsewhere: `lockstep job PART`, which
-// ssh starts there (commands/job.cpp).
+// ssh starts there (commands/hosts/job.cpp).
 #pragma once
 
 #include <cstdint>

@@ -119,7 +119,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
            at::get_num_threads() == 1 ? "" : "s", context.device.str());
 }
 
-// Makes this machine's run folder. Rank 0's exists already (commands/train.cpp).
+// Makes this machine's run folder. Rank 0's exists already (commands/runs/train.cpp).
 void Trainer::open_folder() {
   keeps_folder_ = keeps_checkpoints(world_, folder_, config_.checkpoint.every_machine == "auto");
   together(world_, [this] {

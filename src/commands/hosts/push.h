@@ -1,0 +1,37 @@
+// Brings a job to hosts that share nothing with this machine: the program, the configuration and
+// what it names (docs/launch.md#launch---push).
+#pragma once
+
+#include "commands/shared/command_line.h"
+#include "launch/hosts/host_list.h"
+#include "launch/hosts/remote.h"
+
+namespace lockstep {
+
+struct PushWishes {
+  HostList hosts;
+  RemoteOptions remote;
+  std::string folder;  // --cwd; empty: ~/lockstep/NAME, where NAME is that of this folder
+  int min_hosts = 0;   // so many are enough; 0: all
+  Arguments command;   // after "--": "train CONFIG key=value"; empty: only the program goes there
+};
+
+// A job as the hosts have it.
+struct JobOnHosts {
+  HostList hosts;          // those that have everything, in the order given
+  std::string folder;      // to work in, the same text on every host: "~/lockstep/nmt", "/data/nmt"
+  std::string program;     // "~/.lockstep/HASH/lockstep", or what --program-on-hosts says
+  Arguments command;       // the words to run there: paths are those of the hosts
+  std::string run_folder;  // run.folder as the hosts have it; empty: no training
+};
+
+// Returns the folder to work in on the hosts: `given` (--cwd) as the hosts understand it, a path
+// below this user's home as "~/...", or ~/lockstep/NAME.
+std::string folder_on_hosts(const std::string& given);
+
+// Sends what the hosts lack, all at once, and says on standard error what it sent. Throws
+// ConfigError for a configuration that is wrong, MachineError that names every host that cannot be
+// made ready unless min_hosts others can; nothing is started then.
+JobOnHosts push_job(const PushWishes& wishes);
+
+}  // namespace lockstep

@@ -1,0 +1,408 @@
+#include "commands/runs/train.h"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "commands/runs/second_home.h"
+#include "commands/shared/process_setup.h"
+#include "dist/collectives/job_checks.h"
+#include "dist/liveness/heartbeat.h"
+#include "dist/liveness/peer_error.h"
+#include "train/config/run_lock.h"
+#include "train/listeners/benchmark.h"
+#include "train/loop/trainer.h"
+#include "train/mirror/mirror_reading.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kGivenAlone = "true";  // the value of a flag without one
+constexpr const char* kResumeAuto = "auto";
+// For a process that still trains in the folder to end: it learns within `comm.lost_seconds` (5)
+// that its peers are gone.
+constexpr std::chrono::seconds kPatience{10};
+
+struct TrainArguments {
+  std::vector<std::string> words;
+  std::string resume;       // empty, kGivenAlone or kResumeAuto
+  std::string resume_from;  // the address of a run's second home; empty: none
+  bool dry_run = false, verbose = false;
+  int expected_hosts = 0;                     // 0: any number
+  int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
+  int64_t bench_ranks = 0;
+  std::string bench_json;
+
+  bool benchmark() const { return bench_steps > 0; }
+  // Whether to start where there is no run, and to be done where it is finished.
+  bool begins_or_resumes() const { return resume == kResumeAuto; }
+};
+
+// Returns whether to resume: an attempt after the first continues where the previous one stopped.
+bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
+  return (!arguments.resume.empty() || environment.attempt > 0) && !arguments.benchmark();
+}
+
+// Call this after a successful start: the precision is chosen, and micro-batches may have been
+// fitted to memory. A resume may have changed more; it keeps the former configuration under a
+// number.
+void update_config(const RunFolder& folder, const std::string& config, bool resumed) {
+  if (read_file(folder.config()) == config) return;
+  if (!resumed) return write_file(folder.config(), config);
+  int number = 1;
+  auto kept = [&] { return folder.path() / fmt::format("config.{}.toml", number); };
+  while (fs::exists(kept())) ++number;
+  fs::rename(folder.config(), kept());
+  write_file(folder.config(), config);
+  log_info("the configuration changed; the former one is kept as {}", kept().string());
+}
+
+// Returns the configuration file, and moves the key=value words to `settings`.
+std::string take_file(const TrainArguments& arguments, std::vector<std::string>& settings) {
+  std::vector<std::string> words = arguments.words;
+  settings = take_settings(words);
+  if (words.size() != 1) {
+    throw ConfigError(
+        "train: expected one configuration file and key=value words, got {} files{}; see: lockstep "
+        "train --help",
+        words.size(), words.empty() ? "" : " (" + fmt::format("{}", fmt::join(words, ", ")) + ")");
+  }
+  return words.front();
+}
+
+// Without a configuration file, the one of the run at the address counts.
+RunConfig read_config(const TrainArguments& arguments) {
+  std::vector<std::string> settings;
+  std::vector<std::string> words = arguments.words;
+  if (!arguments.resume_from.empty()) {
+    settings = take_settings(words);
+    if (words.empty()) {
+      MirroredRun run(arguments.resume_from);
+      ConfigSource source = ConfigSource::from_text(run.config(), run.address() + "/config.toml");
+      for (const std::string& word : settings) source.override_with(word);
+      return read_run_config(std::move(source));
+    }
+    settings.clear();
+  }
+  const std::string file = take_file(arguments, settings);
+  return read_run_config(file, settings);
+}
+
+struct Benchmark {
+  const TrainArguments& arguments;
+  std::string unit;          // of the targets
+  const BucketClock& clock;  // the trainer's
+};
+
+// "-" means a line of standard output.
+void write_measurement(const RunMeasurement& measurement, const std::string& path) {
+  const std::string text = to_json(measurement).dump() + "\n";
+  if (path == "-") {
+    fmt::print("{}", text);
+  } else {
+    write_file(path, text);
+  }
+}
+
+// Runs the benchmark; rank 0 prints what was measured.
+int run_benchmark(Trainer& trainer, World& world, const Benchmark& benchmark) {
+  const TrainArguments& arguments = benchmark.arguments;
+  std::vector<StepRecord> records;
+  std::vector<std::vector<MeasuredBucket>> buckets;
+  if (world.is_leader()) {
+    const int64_t start = arguments.bench_start;
+    trainer.add_observer(std::make_unique<BenchmarkObserver>(start, records));
+    trainer.add_observer(std::make_unique<BucketObserver>(start, benchmark.clock, buckets));
+  }
+  handle_stop_signals();
+  int signal = trainer.run();
+  std::vector<int64_t> peaks;
+  for (const std::string& peak : world.all_gather_strings(std::to_string(peak_resident_bytes()))) {
+    peaks.push_back(std::stoll(peak));
+  }
+  if (!arguments.bench_json.empty() && signal == 0) {
+    RunMeasurement measurement = trainer.measure();
+    add_steps(records, buckets, measurement);
+    measurement.peak_bytes = peaks;
+    if (world.is_leader()) write_measurement(measurement, arguments.bench_json);
+  }
+  if (!records.empty() && arguments.bench_json != "-")
+    fmt::print("{}", benchmark_report(records, peaks, benchmark.unit));
+  return signal == 0 ? kExitOk : 128 + signal;
+}
+
+void write_error(const RunFolder& folder, int rank, const Error& error) {
+  std::error_code ignored;
+  fs::create_directories(folder.logs(), ignored);
+  write_file(folder.error_of(rank), "error: " + error.describe() + "\n");
+}
+
+// Whether a thread of this process still waits for a disk, as nothing can end it.
+bool leaves_a_thread = false;
+
+int train_in(World& world, RunConfig& config, const RunFolder& folder,
+             const TrainArguments& arguments, const SecondHome& home) {
+  bring_checkpoint(world, home, folder);
+  BucketClock clock;
+  Trainer trainer(config, world, folder,
+                  {.resume = goes_on(arguments, world.environment()),
+                   .stop_if_finished = arguments.begins_or_resumes(),
+                   .benchmark_steps = arguments.bench_steps,
+                   .benchmark_ranks = arguments.bench_ranks,
+                   .bucket_clock = arguments.bench_json.empty() ? nullptr : &clock});
+  if (arguments.benchmark()) {
+    return run_benchmark(trainer, world, {arguments, config.task->unit(), clock});
+  }
+  if (!trainer.finished().empty()) {
+    log_info("{}: the run is finished ({}); nothing is left to do", folder.path().string(),
+             trainer.finished());
+    return kExitOk;
+  }
+  if (trainer.keeps_folder()) update_config(folder, config.to_toml(), trainer.has_history());
+  if (auto observer = home.observer(folder)) trainer.add_observer(std::move(observer));
+  handle_stop_signals();  // earlier, a signal ends the process at once: nothing is lost
+  int signal = trainer.run();
+  if (signal == 0) return kExitOk;
+  log_info("stopped by signal {} after saving a checkpoint; --resume goes on", signal);
+  leaves_a_thread = trainer.waits_for_data();
+  return 128 + signal;
+}
+
+int run_training(RunConfig& config, const LaunchEnvironment& environment,
+                 const TrainArguments& arguments, const SecondHome& home) {
+  RunFolder folder(config.run.folder);
+  WorldOptions options;
+  options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
+  options.connect_timeout = options.timeout;
+  options.shared_memory = config.comm.shared_memory;
+  options.streams = static_cast<int>(config.comm.streams);
+  options.lost_seconds = config.comm.lost_seconds;
+  options.stall_seconds = config.comm.stall_seconds;
+  torch::Device device =
+      choose_device(config.run.device, environment.local_rank, environment.local_size);
+  options.device = device.is_cuda() ? "cuda" : "cpu";
+  World world(environment, options);
+  require_machines(world, arguments.expected_hosts);
+  if (!arguments.benchmark()) folder.make();  // this machine may not see rank 0's
+  configure_log({.console = world.is_leader(),
+                 .level = arguments.verbose ? LogLevel::kDebug : LogLevel::kInfo,
+                 .file = arguments.benchmark() ? fs::path() : folder.log_of(world.rank())});
+  const std::string who = fmt::format("rank {} of {}", world.rank(), world.size());
+  world.heartbeat().when_stuck([&](const RankVerdict& verdict) {
+    MachineError error =
+        verdict_error(verdict, who, "its own work, which it did not leave in time");
+    if (!arguments.benchmark()) write_error(folder, world.rank(), error);
+    fmt::print(stderr, "error: {}\n", error.describe());
+  });
+  try {
+    return train_in(world, config, folder, arguments, home);
+  } catch (const Error& error) {
+    world.heartbeat().report_failure(error.describe());
+    throw;
+  } catch (const std::exception& exception) {  // NCCL's error when it is interrupted
+    auto verdict = world.heartbeat().verdict();
+    if (verdict) throw verdict_error(*verdict, who, plain_text_of(exception));
+    world.heartbeat().report_failure(exception.what());
+    throw;
+  }
+}
+
+// Opens the folder of a run that its launcher restarted: the previous attempt made it, if it got so
+// far; on a machine that has rank 0 for the first time the folder may be new.
+void open_folder_again(const RunFolder& folder, RunConfig& config, const std::string& job) {
+  std::string before = folder.job_id();
+  if (fs::exists(folder.config()) && before != job) {
+    ConfigError error("{}: holds another run than the one that starts again",
+                      folder.path().string());
+    error.set_cause(before.empty() ? "it does not say which job wrote it"
+                                   : fmt::format("job {} wrote it, this is {}", before, job));
+    error.set_advice("launch anew, with --resume to go on with it or another run.folder");
+    throw error;
+  }
+  folder.complete(config.to_toml(), version_text());
+}
+
+// Makes the run folder, or opens that of a run to resume, and keeps others out of it.
+std::unique_ptr<RunLock> open_folder(const RunFolder& folder, RunConfig& config,
+                                     const TrainArguments& arguments,
+                                     const LaunchEnvironment& environment) {
+  const bool goes_on = environment.attempt > 0 || !arguments.resume.empty();
+  if (goes_on && !arguments.begins_or_resumes() && environment.attempt == 0 &&
+      !fs::exists(folder.config())) {
+    ConfigError error("{}: holds no run to go on with", folder.path().string());
+    error.set_advice("--resume=auto, or without --resume, to start one there");
+    throw error;
+  }
+  std::unique_ptr<RunLock> lock;
+  if (goes_on) {
+    folder.make();
+    lock = std::make_unique<RunLock>(folder, environment, kPatience);
+  }
+  if (environment.attempt > 0) {
+    open_folder_again(folder, config, environment.run_id);
+  } else if (goes_on && fs::exists(folder.config())) {
+    // A run that `lockstep average` wrote has no logs yet.
+    folder.complete(config.to_toml(), version_text());
+  } else {
+    folder.create(config.to_toml(), version_text());
+  }
+  if (!lock) lock = std::make_unique<RunLock>(folder, environment, std::chrono::seconds(0));
+  if (!environment.run_id.empty()) folder.set_job_id(environment.run_id);
+  return lock;
+}
+
+// Opens the folder as rank 0. A lone rank that finds a run there may be one of several that each
+// take themselves for the only one, because no variable tells their number: their mpirun belongs to
+// another MPI.
+std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& config,
+                                         const TrainArguments& arguments,
+                                         const LaunchEnvironment& environment) {
+  try {
+    return open_folder(folder, config, arguments, environment);
+  } catch (ConfigError& error) {
+    const bool unknown = environment.launcher == "none";
+    std::string sign = unknown ? sign_of_lone_rank(environment_variable) : "";
+    if (!sign.empty()) {
+      error.set_cause(
+          fmt::format("if several ranks were started: each takes itself for the only one, because "
+                      "nothing says their number ({} is set, by which launcher?)",
+                      sign));
+    }
+    throw;
+  }
+}
+
+void check_arguments(const TrainArguments& a, int ranks) {
+  if (!a.resume.empty() && a.resume != kGivenAlone && a.resume != kResumeAuto) {
+    throw ConfigError(
+        "--resume={}: expected --resume or --resume=auto, or an address such as s3://BUCKET/RUN",
+        a.resume);
+  }
+  if (a.expected_hosts > ranks) {
+    throw ConfigError("--expect-hosts {}: there {} only {} rank{}", a.expected_hosts,
+                      ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s");
+  }
+  if (a.bench_steps > 0 && a.bench_start >= a.bench_steps) {
+    throw ConfigError(
+        "--bench-steps {}: expected more steps than the {} that warm up (--bench-start)",
+        a.bench_steps, a.bench_start);
+  }
+  if (a.benchmark() && !a.resume.empty()) {
+    throw ConfigError("--bench-steps and --resume: a benchmark begins anew and keeps nothing");
+  }
+  if (!a.benchmark() && (a.bench_ranks > 0 || !a.bench_json.empty())) {
+    throw ConfigError("--bench-ranks and --bench-json: only with --bench-steps");
+  }
+}
+
+// "--resume=ADDRESS" and "--resume ADDRESS" mean the same.
+void take_address(TrainArguments& parsed) {
+  if (is_store_address(parsed.resume)) {
+    parsed.resume_from = std::exchange(parsed.resume, kGivenAlone);
+  }
+  const auto word = std::find_if(parsed.words.begin(), parsed.words.end(), is_store_address);
+  if (word == parsed.words.end() || parsed.resume.empty()) return;
+  parsed.resume_from = *word;
+  parsed.words.erase(word);
+}
+
+// Returns false when help was asked for and printed.
+bool parse(const Arguments& arguments, TrainArguments& parsed) {
+  CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
+  app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
+  app.add_flag("--resume,--continue", parsed.resume,
+               "go on from the newest complete checkpoint; --resume=auto: or start where there is "
+               "no run; --resume=ADDRESS: from a run's checkpoint.mirror");
+  app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
+  app.add_option("--bench-steps", parsed.bench_steps,
+                 "take so many steps, print how fast they were, keep nothing")
+      ->non_negative();
+  app.add_option("--bench-start", parsed.bench_start, "steps of these that only warm up")
+      ->non_negative()
+      ->capture_default_str();
+  app.add_option("--expect-hosts", parsed.expected_hosts,
+                 "refuse to train when the ranks run on another number of machines")
+      ->non_negative();
+  app.add_option("--bench-ranks", parsed.bench_ranks,
+                 "split each step as among so many ranks: what one of them would compute")
+      ->positive();
+  app.add_option("--bench-json", parsed.bench_json,
+                 "write what was measured to this file, -: to the output (docs/before-a-run.md)");
+  app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
+  if (!app.parse(arguments)) return false;
+  take_address(parsed);
+  return true;
+}
+
+}  // namespace
+
+std::optional<RunConfig> config_of_train(const Arguments& arguments) {
+  TrainArguments parsed;
+  if (!parse(arguments, parsed)) return std::nullopt;
+  check_arguments(parsed, std::numeric_limits<int>::max());  // the number of ranks is not known yet
+  RunConfig config = read_config(parsed);
+  if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
+  return config;
+}
+
+std::string file_of_train(const Arguments& arguments) {
+  TrainArguments parsed;
+  std::vector<std::string> settings;
+  return parse(arguments, parsed) ? take_file(parsed, settings) : "";
+}
+
+int train(const Arguments& arguments) {
+  TrainArguments parsed;
+  if (!parse(arguments, parsed)) return kExitOk;
+  LaunchEnvironment environment = detect_launch_environment();
+  RunConfig config;
+  try {
+    check_arguments(parsed, environment.size);
+    config = read_config(parsed);
+  } catch (const ConfigError&) {
+    if (environment.local_rank == 0) throw;
+    return kExitConfig;  // the host's first rank reports it
+  }
+  if (parsed.dry_run) {
+    if (auto keys = config.task->step_size_keys(); keys && keys->per_rank->is_on()) {
+      const bool found = config.training.fit_memory;  // of accumulate
+      keys->per_rank->settle(environment.size, found ? 1 : config.task->accumulate());
+    }
+    if (environment.rank == 0) fmt::print("{}", config.to_toml());
+    return kExitOk;
+  }
+  prepare_process(environment);
+  SecondHome home;
+  if (parsed.benchmark()) return run_training(config, environment, parsed, home);
+  RunFolder folder(config.run.folder);
+  const ResumeWish wish{.address = parsed.resume_from,
+                        .resumes = environment.attempt > 0 || !parsed.resume.empty()};
+  home.expect(config.checkpoint, wish);
+  std::unique_ptr<RunLock> lock;  // until this process ends
+  if (environment.rank == 0) {
+    home.check(folder, wish, environment);
+    lock = open_new_folder(folder, config, parsed, environment);
+    home.open(config.checkpoint, folder);
+  }
+  try {
+    const int code = run_training(config, environment, parsed, home);
+    home.finish(folder, code != kExitOk);
+    if (leaves_a_thread) {
+      std::fflush(nullptr);
+      ::_exit(code);
+    }
+    return code;
+  } catch (const Error& error) {
+    write_error(folder, environment.rank, error);
+    throw;
+  }
+}
+
+}  // namespace lockstep
