@@ -160,6 +160,9 @@ int start_job_launcher(const std::string& id) {
 void end_job_here(const std::string& id, int term, int exit_code, const std::string& message) {
   JobRecord record = require_job(id);
   if (record.term > term) return;
+  // The key goes first: who sees that the job has ended may rely on it.
+  const ProgramEnd end =
+      run_to_end({"/bin/sh", "-c", remove_host_key_text(id, ".lockstep/jobs/" + id)});
   if (record.state != JobState::kEnded) {
     record.state = JobState::kEnded;
     record.ended = unix_seconds();
@@ -167,8 +170,6 @@ void end_job_here(const std::string& id, int term, int exit_code, const std::str
     record.message = message;
     write_job_record(record);
   }
-  const ProgramEnd end =
-      run_to_end({"/bin/sh", "-c", remove_host_key_text(id, ".lockstep/jobs/" + id)});
   if (end.status != 0) throw MachineError("job {}: its key cannot be removed: {}", id, end.said);
 }
 
