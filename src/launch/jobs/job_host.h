@@ -13,7 +13,8 @@ namespace lockstep {
 // runs already.
 int start_job_launcher(const std::string& id);
 
-// Removes the key of a job that is over, and then notes that it is. A record of a higher term stays as it is.
+// Removes the key of a job that is over, and then notes that it is. A record of a higher term stays
+// as it is.
 void end_job_here(const std::string& id, int term, int exit_code, const std::string& message);
 
 struct JobOutput {
