@@ -42,7 +42,7 @@ Translated translate_block(const TextCodec& codec, bool decode, const LineBlock&
   return out;
 }
 
-void print(const Translated& block) {
+void print_block(const Translated& block) {
   bool written =
       std::fwrite(block.text.data(), 1, block.text.size(), stdout) == block.text.size() &&
       std::fflush(stdout) == 0;
@@ -88,7 +88,7 @@ int tokenize(const Arguments& arguments) {
   LineBlockReader reader(STDIN_FILENO);
   ordered_stream(
       threads, [&] { return reader.next(); },
-      [&](const LineBlock& block) { return translate_block(*codec, decode, block); }, print);
+      [&](const LineBlock& block) { return translate_block(*codec, decode, block); }, print_block);
   return kExitOk;
 }
 
