@@ -9,7 +9,6 @@
 #include "dist/account/progress.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/rank/launcher_report.h"
-#include "train/checkpoint/bad_batches.h"
 #include "train/records/rank_times.h"
 
 namespace lockstep {
@@ -76,51 +75,6 @@ void Trainer::add_observer(std::unique_ptr<Observer> observer) {
   observers_.push_back(std::move(observer));
 }
 
-// Finds ranks whose bits are not those of the others, before anything is saved of them. Collective.
-void Trainer::check_weights(bool may_mend) {
-  const std::vector<Replica> arrays = state_->replicas();
-  const UnequalRanks unequal = find_unequal(world_, arrays);
-  if (unequal.empty()) return;
-  may_mend = may_mend && config_.guard.unequal_ranks == "mend" &&
-             (unequal.good >= 0 || !config_.comm.local.is_on());
-  if (!may_mend || state_->guard.interventions().is_too_many()) throw unequal_error(unequal);
-  const int64_t step = state_->position.step;
-  if (unequal.good < 0) {
-    intervene({step, "unequal_ranks", "roll_back", unequal.text});
-    return;
-  }
-  log_warning("step {}: {}; they get those of rank {}", step, unequal.text, unequal.good);
-  mend(world_, arrays, unequal);
-  task_.parameters().refresh_low();
-  state_->frozen.remember();
-  intervene({step, "unequal_ranks", "mend", unequal.text});
-}
-
-void Trainer::intervene(const InterventionRecord& record) {
-  if (record.action == "roll_back") roll_back(record);
-  for (auto& o : observers_) o->on_intervention(record);
-}
-
-// Takes weights, optimizer and statistics of the newest checkpoint. The run stands where it stood:
-// the steps since then keep their numbers, and their batches are passed over. Collective.
-void Trainer::roll_back(const InterventionRecord& record) {
-  finish_saving();
-  const std::optional<SharedCheckpoint> checkpoint =
-      options_.benchmark_steps > 0 ? std::nullopt
-                                   : newest_of_all_ranks(world_, folder_, keeps_folder_);
-  if (!checkpoint) {
-    throw DivergedError("step {}: {}; there is no checkpoint to go back to", record.step,
-                        record.why);
-  }
-  const RunPosition position = state_->position;
-  const double interventions = state_->guard.interventions().recent();
-  state_->restore(*checkpoint);
-  state_->position = position;
-  state_->guard.interventions().set_recent(interventions);
-  log_warning("step {}: {}; went back to the weights of {}", record.step, record.why,
-              checkpoint->path);
-}
-
 // Returns whether this rank or another was asked to stop. Safe to call from any thread.
 bool Trainer::stop_asked() {
   if (int signal = stop_signal.load(); signal != 0 && !stop_told_.exchange(true)) {
@@ -184,11 +138,6 @@ bool Trainer::ends_evaluated_epoch() const {
   const int64_t every = config_.evaluation.every_epochs;
   return options_.benchmark_steps == 0 && every > 0 && state_->epoch_done &&
          (state_->position.epoch + 1) % every == 0;
-}
-
-void Trainer::keep(const StepBatch& batch) const {
-  if (!config_.guard.keep_batches || options_.benchmark_steps > 0) return;
-  keep_batch(folder_.bad_batches(), state_->position.step + 1, world_.rank(), batch.micro_batches);
 }
 
 // Call this after a step that counts: the groups of local steps meet when it is time. Returns
