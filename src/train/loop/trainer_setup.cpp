@@ -75,6 +75,25 @@ int64_t parts_of_each(int64_t shards, int ranks) {
       shards, ranks);
 }
 
+// Throws ConfigError where sums of parts would not be those of one rank: neighbours must be added
+// on their machine first, by kernels of the CPU, with equal threads.
+void check_any_ranks(World& world, torch::Device device) {
+  const std::string key = "training.reproducible = \"any-ranks\"";
+  if (!device.is_cpu()) {
+    throw ConfigError("{}: only on CPUs; products and sums of GPUs have an order of their own",
+                      key);
+  }
+  check_same_text(world, "the number of threads (" + key + ")",
+                  fmt::format("{} threads", at::get_num_threads()));
+  const std::vector<std::vector<int>>& machines = world.machines();
+  for (const std::vector<int>& ranks : machines) {
+    const bool even = ranks.size() == machines.front().size();
+    if (even && ranks.back() - ranks.front() + 1 == std::ssize(ranks)) continue;
+    throw ConfigError("{}: machines need as many ranks each, with numbers that follow each other",
+                      key);
+  }
+}
+
 }  // namespace
 
 void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
@@ -99,6 +118,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   const auto size = task_.step_size_keys();
   if (config_.training.fit_memory && size && size->per_rank->is_on()) task_.set_accumulate(1);
   if (config_.training.any_ranks()) {
+    check_any_ranks(world_, context.device);
     task_.set_accumulate(parts_of_each(config_.training.virtual_shards, world_.size()));
   }
   together(world_, [&] { task_.open(context); });
