@@ -8,10 +8,10 @@
 // operations do nothing.
 //
 // Guarantee for sums of CPU tensors: every rank gets the same bits. Sums are taken in pairs of
-// neighbours (kernels/kernel_table.h), 16-bit types in fp32 with one rounding, so they do not depend
-// on how an array is cut into operations. With several machines this holds for the ranks of each
-// machine and then for the machines: 16-bit types are rounded twice, and the bits are those of one
-// machine only where machines have as many ranks each, a power of two.
+// neighbours (kernels/kernel_table.h), 16-bit types in fp32 with one rounding, so they do not
+// depend on how an array is cut into operations. With several machines this holds for the ranks of
+// each machine and then for the machines: 16-bit types are rounded twice, and the bits are those of
+// one machine only where machines have as many ranks each, a power of two.
 //
 // Errors: when a peer ended, is stopped, hangs, was cut off or issued another operation, a
 // MachineError names it, its host and what it did last, and this rank's operation. The ranks'

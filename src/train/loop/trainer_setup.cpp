@@ -1,6 +1,7 @@
 // Starts a run: network, communication, folder, checkpoint, observers, batches.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -83,8 +84,12 @@ void check_any_ranks(World& world, torch::Device device) {
     throw ConfigError("{}: only on CPUs; products and sums of GPUs have an order of their own",
                       key);
   }
-  check_same_text(world, "the number of threads (" + key + ")",
-                  fmt::format("{} threads", at::get_num_threads()));
+  const auto threads = static_cast<uint64_t>(at::get_num_threads());
+  if (!world.all_equal(std::span(&threads, 1)).empty()) {
+    ConfigError error("{}: ranks have different numbers of threads, here {}", key, threads);
+    error.set_advice("the same OMP_NUM_THREADS for all");
+    throw error;
+  }
   const std::vector<std::vector<int>>& machines = world.machines();
   for (const std::vector<int>& ranks : machines) {
     const bool even = ranks.size() == machines.front().size();
