@@ -22,6 +22,7 @@ class Descriptor {
 
   int get() const { return value_; }
   bool open() const { return value_ >= 0; }
+  int release() { return std::exchange(value_, -1); }  // the caller owns it now
   void close() {
     if (value_ >= 0) ::close(value_);
     value_ = -1;

@@ -34,6 +34,7 @@ ImageFetcher::ImageFetcher(const ShardImages& set, std::unique_ptr<ImageCache> c
     : set_(set),
       cache_(std::move(cache)),
       holders_(std::move(sources.holders)),
+      secret_(sources.secret),
       limit_(limit),
       book_(costs_of(set), limit),
       states_(static_cast<std::size_t>(set.size()), State::kAbsent),
@@ -181,8 +182,10 @@ void ImageFetcher::converse(int line, std::deque<int64_t>& asked) {
       }
     }
     if (!client) {
-      client.emplace(mine.peer.meeting,
-                     PieceClient::Options{mine.peer.host, kPeerSilence, stopping_});
+      client.emplace(mine.peer.meeting, PieceClient::Options{.host = mine.peer.host,
+                                                             .secret = secret_,
+                                                             .silence = kPeerSilence,
+                                                             .stopping = stopping_});
     }
     for (std::size_t i = before; i < asked.size(); ++i) client->ask(piece_of(asked[i]));
     const int64_t image = asked.front();

@@ -32,6 +32,7 @@ class ImageFetcher {
   struct Sources {
     std::vector<Peer> peers;
     std::vector<std::vector<int>> holders;  // by shard: the peers that have it
+    Token secret = {};                      // of the attempt
   };
   // What a waiting get() does meanwhile, on its own thread; both may throw, both may be empty.
   struct Watch {
@@ -91,6 +92,7 @@ class ImageFetcher {
   const ShardImages& set_;
   std::unique_ptr<ImageCache> cache_;
   std::vector<std::vector<int>> holders_;
+  const Token secret_;
   int64_t limit_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;  // guards what follows

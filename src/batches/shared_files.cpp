@@ -122,8 +122,8 @@ class ServedFiles {
 class FileFetch {
  public:
   FileFetch(const fs::path& folder, const std::vector<FileRecord>& files, const Holdings& holdings,
-            const std::vector<std::string>& meetings)
-      : folder_(folder), files_(files), holdings_(holdings), meetings_(meetings) {
+            const std::vector<std::string>& meetings, const Token& secret)
+      : folder_(folder), files_(files), holdings_(holdings), meetings_(meetings), secret_(secret) {
     done_ = std::async(std::launch::async, [this] { fetch_all(); });
   }
   ~FileFetch() { stopping_ = true; }  // the future's destructor waits
@@ -174,8 +174,9 @@ class FileFetch {
   void fetch_from(std::size_t file, int place) {
     const FileRecord& record = files_[file];
     const std::string& host = holdings_.hosts[place];
-    PieceClient client(meetings_[holdings_.places.leader(place)],
-                       {.host = host, .silence = kFileSilence, .stopping = stopping_});
+    PieceClient client(
+        meetings_[holdings_.places.leader(place)],
+        {.host = host, .secret = secret_, .silence = kFileSilence, .stopping = stopping_});
     OutputFile out(folder_ / record.name);
     Digest hash = Digest::sha256();
     std::deque<DataPiece> asked;
@@ -208,6 +209,7 @@ class FileFetch {
   const std::vector<FileRecord>& files_;
   const Holdings& holdings_;
   const std::vector<std::string>& meetings_;
+  const Token secret_;
   std::atomic<bool> stopping_ = false;
   std::future<void> done_;  // last: its destructor waits for the thread
 };
@@ -227,12 +229,14 @@ void fetch_missing_files(World* world, const fs::path& folder,
   const std::vector<std::string> meetings = gather_results(*world, [&]() -> std::string {
     if (!leads) return "";
     server = std::make_unique<PieceServer>(
-        address_of(*world),
+        address_of(*world), world->environment().shared_secret(),
         [&](const DataPiece& piece, std::vector<std::byte>&) { return served.piece(piece); });
     return server->meeting();
   });
   std::unique_ptr<FileFetch> fetch;
-  if (leads) fetch = std::make_unique<FileFetch>(folder, files, holdings, meetings);
+  if (leads)
+    fetch = std::make_unique<FileFetch>(folder, files, holdings, meetings,
+                                        world->environment().shared_secret());
   for (bool all = false; !all;) {
     const std::vector<std::string> states = gather_results(*world, [&]() -> std::string {
       return fetch == nullptr || fetch->wait(kReport) ? "done" : "";

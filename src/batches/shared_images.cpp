@@ -172,7 +172,7 @@ void SharedImages::connect(World& world, const ImagesConfig& config, const std::
 
 void SharedImages::start_server(World& world) {
   server_ = std::make_unique<PieceServer>(
-      address_of(world),
+      address_of(world), world.environment().shared_secret(),
       [this](const DataPiece& piece, std::vector<std::byte>& space) -> std::span<const std::byte> {
         const auto image = static_cast<int64_t>(piece.at);
         if (image < 0 || image >= size()) throw DataError("there is no image {}", image);
@@ -186,7 +186,7 @@ void SharedImages::start_server(World& world) {
 void SharedImages::start_fetcher(const std::vector<std::string>& meetings,
                                  const ImagesConfig& config, const std::string& split) {
   const auto mine = static_cast<std::size_t>(places_.mine);
-  ImageFetcher::Sources sources;
+  ImageFetcher::Sources sources{.secret = world_->environment().shared_secret()};
   std::vector<int> peer_of(places_.ranks.size(), -1);
   int64_t bytes = 0;
   std::set<std::string> from;
@@ -262,7 +262,9 @@ std::span<const std::byte> SharedImages::from_leader(int64_t index,
   try {
     if (!client) {
       client = std::make_unique<PieceClient>(
-          leader_meeting_, PieceClient::Options{.host = host, .stopping = stopping_});
+          leader_meeting_, PieceClient::Options{.host = host,
+                                                .secret = world_->environment().shared_secret(),
+                                                .stopping = stopping_});
     }
     client->ask(piece);
     refusal = client->receive(piece, space);

@@ -126,12 +126,12 @@ void Collectives::open_heartbeat(std::chrono::milliseconds timeout) {
   LocalAddress local = local_address_towards(environment_.master_address);
   try {
     if (environment_.rank == 0) {
-      std::string meeting = heartbeat_.open(local.address);
+      std::string meeting = heartbeat_.open(local.address, environment_.shared_secret());
       store_->set(kKey, std::vector<uint8_t>(meeting.begin(), meeting.end()));
     } else {
       store_->wait({kKey}, timeout);
       std::vector<uint8_t> meeting = store_->get(kKey);
-      heartbeat_.join({meeting.begin(), meeting.end()});
+      heartbeat_.join({meeting.begin(), meeting.end()}, environment_.shared_secret());
     }
   } catch (const Error&) {
     throw;
@@ -193,7 +193,8 @@ std::vector<std::string> Collectives::gather_through_store(const std::string& mi
 
 void Collectives::connect_machines(const WorldOptions& options, const std::string& address) {
   if (shared() != nullptr) return;
-  MeshMembers members{.address = address, .streams = options.streams};
+  MeshMembers members{
+      .address = address, .secret = environment_.shared_secret(), .streams = options.streams};
   for (int rank = 0; rank < environment_.size; ++rank) {
     if (machines_.ranks.empty()) members.ranks.push_back(rank);
   }

@@ -11,25 +11,28 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
+#include "base/descriptor.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "dist/liveness/peer_error.h"
+#include "dist/rank/meeting.h"
 #include "dist/rank/network.h"
-#include "dist/rank/token.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The first bytes on a connection. The token, which is in the store, keeps strangers out.
+// The first bytes on a connection.
 struct Hello {
-  Token token;
+  Introduction introduction;
   int32_t member, stream;
 };
+static_assert(sizeof(Hello) == 56);
 
 constexpr std::chrono::seconds kStrangersTime{5};  // in which they must say hello
+constexpr std::size_t kMostStrangers = 64;         // at a time
 
 std::string key_of(int member) { return fmt::format("mesh/{}", member); }
 
@@ -41,7 +44,7 @@ int milliseconds_until(Clock::time_point end) {
 class Connector {
  public:
   Connector(c10d::Store& store, const MeshMembers& members, std::chrono::milliseconds timeout)
-      : store_(store), members_(members), end_(Clock::now() + timeout) {
+      : store_(store), members_(members), end_(Clock::now() + timeout), door_(members.secret) {
     sockets_.assign(members.streams, std::vector<int>(members.ranks.size(), -1));
   }
   ~Connector() {
@@ -57,14 +60,14 @@ class Connector {
 
   std::vector<std::vector<int>> run() {
     listener_ = listen_on(members_.address, 0);
-    store_.set(key_of(members_.me), fmt::format("{} {} {}", members_.address, port_of(listener_),
-                                                members_.me == 0 ? to_hex(random_token()) : "-"));
-    token_ = token_of_hex(place_of(0).at(2));
+    store_.set(key_of(members_.me), to_text({members_.address, port_of(listener_), door_.token()}));
     for (int member = 0; member < members_.me; ++member) {
-      for (int stream = 0; stream < members_.streams; ++stream) connect_to(member, stream);
+      const MeetingPlace place = place_of(member);
+      for (int stream = 0; stream < members_.streams; ++stream) connect_to(place, member, stream);
     }
     const int expected = (members_.size() - 1 - members_.me) * members_.streams;
     for (int come = 0; come < expected;) come += let_in() ? 1 : 0;
+    for (const Called& called : called_) recognise(called);
     for (const std::vector<int>& stream : sockets_) {
       for (int socket : stream) {
         int yes = 1;
@@ -77,20 +80,32 @@ class Connector {
   }
 
  private:
-  // Returns {address, port, token}; the token is the first member's.
-  std::vector<std::string> place_of(int member) {
+  // A connection that this member made; the other side has not answered yet.
+  struct Called {
+    int member, socket;
+    Visitor visitor;
+  };
+  // A connection that another made; it has not said its whole hello yet.
+  struct Stranger {
+    Descriptor socket;
+    Clock::time_point until;
+    Hello hello = {};
+    std::size_t got = 0;  // bytes of hello
+  };
+
+  MeetingPlace place_of(int member) {
     store_.wait({key_of(member)}, std::chrono::milliseconds{milliseconds_until(end_) + 1});
     const std::vector<uint8_t> text = store_.get(key_of(member));
-    return split(std::string(text.begin(), text.end()), ' ');
+    return meeting_place_of(std::string(text.begin(), text.end()));
   }
 
-  void connect_to(int member, int stream) {
-    const std::vector<std::string> place = place_of(member);
+  void connect_to(const MeetingPlace& place, int member, int stream) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    if (getaddrinfo(place[0].c_str(), place[1].c_str(), &hints, &found) != 0) {
-      throw std::runtime_error(fmt::format("{} is no address", place[0]));
+    const std::string port = std::to_string(place.port);
+    if (getaddrinfo(place.address.c_str(), port.c_str(), &hints, &found) != 0) {
+      throw std::runtime_error(fmt::format("{} is no address", place.address));
     }
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockets_[stream][member] = fd;
@@ -104,34 +119,80 @@ class Connector {
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &length);
       }
     }
-    const Hello hello{token_, members_.me, stream};
+    const Called called{member, fd, Visitor(members_.secret, place.token)};
+    const Hello hello{called.visitor.introduction(), members_.me, stream};
     if (reason == 0 && send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) reason = errno;
-    if (reason == 0) return;
+    if (reason == 0) return called_.push_back(called);
     MachineError error("rank {} cannot reach rank {} at {}:{}", members_.ranks[members_.me],
-                       members_.ranks[member], place[0], place[1]);
+                       members_.ranks[member], place.address, place.port);
     error.set_cause(std::strerror(reason));
     error.set_advice("a firewall between the machines? all TCP ports between them must be open");
     throw error;
   }
 
-  // Waits for one connection; returns false when it was a stranger's.
+  // The answers come while this member accepts others, so no member waits for one before it.
+  void recognise(const Called& called) {
+    Proof answer;
+    std::size_t got = 0;
+    while (got < sizeof answer) {
+      pollfd wanted{called.socket, POLLIN, 0};
+      if (poll(&wanted, 1, milliseconds_until(end_)) <= 0) break;
+      const ssize_t more = recv(called.socket, answer.data() + got, sizeof answer - got, 0);
+      if (more <= 0) break;
+      got += static_cast<std::size_t>(more);
+    }
+    if (got == sizeof answer && called.visitor.recognises(answer)) return;
+    throw MachineError("rank {} does not know what answers in place of rank {}",
+                       members_.ranks[members_.me], members_.ranks[called.member]);
+  }
+
+  // Waits for what happens on the listening port or on a connection that has not said hello;
+  // returns true when a member is connected.
   bool let_in() {
-    pollfd wanted{listener_, POLLIN, 0};
-    if (poll(&wanted, 1, milliseconds_until(end_)) <= 0) report_absent();
-    int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd < 0) return false;
-    timeval limit{kStrangersTime.count(), 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    Hello hello{};
-    const bool known = recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
-                       same_token(hello.token, token_) && hello.member > members_.me &&
-                       hello.member < members_.size() && hello.stream >= 0 &&
-                       hello.stream < members_.streams && sockets_[hello.stream][hello.member] < 0;
-    if (!known) {
-      close(fd);
+    std::vector<pollfd> wanted{{listener_, POLLIN, 0}};
+    int patience = milliseconds_until(end_);
+    for (const Stranger& stranger : strangers_) {
+      wanted.push_back({stranger.socket.get(), POLLIN, 0});
+      patience = std::min(patience, milliseconds_until(stranger.until) + 1);
+    }
+    poll(wanted.data(), wanted.size(), patience);
+    if (Clock::now() >= end_) report_absent();
+    bool member = false;
+    for (std::size_t i = 0; i < strangers_.size() && !member; ++i) {
+      if (wanted[i + 1].revents != 0) member = hear(strangers_[i]);
+    }
+    std::erase_if(strangers_,
+                  [](const Stranger& s) { return !s.socket.open() || Clock::now() >= s.until; });
+    if ((wanted[0].revents & POLLIN) != 0) {
+      strangers_.push_back(
+          {Descriptor(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
+           Clock::now() + kStrangersTime});
+      if (strangers_.size() > kMostStrangers) strangers_.erase(strangers_.begin());
+    }
+    return member;
+  }
+
+  // Takes what a connection says. It is a member's, and returns true, after a whole hello that
+  // proves to be one; it is closed after another.
+  bool hear(Stranger& stranger) {
+    auto* bytes = reinterpret_cast<char*>(&stranger.hello);
+    const ssize_t more =
+        recv(stranger.socket.get(), bytes + stranger.got, sizeof(Hello) - stranger.got, 0);
+    if (more < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    stranger.got += static_cast<std::size_t>(std::max<ssize_t>(more, 0));
+    if (more > 0 && stranger.got < sizeof(Hello)) return false;
+    const Hello& hello = stranger.hello;
+    std::optional<Proof> answer;
+    if (more > 0) answer = door_.admit(hello.introduction);
+    const bool expected = answer && hello.member > members_.me && hello.member < members_.size() &&
+                          hello.stream >= 0 && hello.stream < members_.streams &&
+                          sockets_[hello.stream][hello.member] < 0;
+    if (!expected || send(stranger.socket.get(), answer->data(), answer->size(), MSG_NOSIGNAL) !=
+                         std::ssize(*answer)) {
+      stranger.socket.close();
       return false;
     }
-    sockets_[hello.stream][hello.member] = fd;
+    sockets_[hello.stream][hello.member] = stranger.socket.release();
     return true;
   }
 
@@ -153,8 +214,10 @@ class Connector {
   const MeshMembers& members_;
   Clock::time_point end_;
   int listener_ = -1;
-  Token token_ = {};
+  Doorkeeper door_;
   std::vector<std::vector<int>> sockets_;  // [stream][member]
+  std::vector<Called> called_;
+  std::vector<Stranger> strangers_;
 };
 
 }  // namespace

@@ -110,7 +110,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const LaunchEnvironment& environment,
       log_info("no LOCKSTEP_SECRET: whoever reaches port {} of {} can join these ranks", port,
                environment.master_address);
     }
-    server = std::make_shared<StoreServer>(socket, environment.secret.value_or(Token{}));
+    server = std::make_shared<StoreServer>(socket, environment.shared_secret());
   }
   try {
     c10::intrusive_ptr<c10d::Store> store;
@@ -122,7 +122,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const LaunchEnvironment& environment,
       store = c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
     } else {
       store = c10::make_intrusive<RunStore>(
-          Place{environment.master_address, port, environment.secret.value_or(Token{})}, timeout,
+          Place{environment.master_address, port, environment.shared_secret()}, timeout,
           std::move(server));
     }
     std::string prefix = fmt::format("lockstep/{}/{}", environment.run_id, environment.attempt);

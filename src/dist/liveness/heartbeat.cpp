@@ -47,14 +47,14 @@ Heartbeat::~Heartbeat() {
   if (wake_ >= 0) close(wake_);
 }
 
-std::string Heartbeat::open(const std::string& address) {
-  leader_ = std::make_unique<LeaderLinks>(size_, address);
+std::string Heartbeat::open(const std::string& address, const Token& secret) {
+  leader_ = std::make_unique<LeaderLinks>(size_, address, secret);
   address.copy(ranks_[0].identity.address, sizeof ranks_[0].identity.address - 1);
   return leader_->meeting();
 }
 
-void Heartbeat::join(const std::string& meeting) {
-  follower_ = std::make_unique<FollowerLink>(meeting, ranks_[rank_].identity);
+void Heartbeat::join(const std::string& meeting, const Token& secret) {
+  follower_ = std::make_unique<FollowerLink>(meeting, secret, ranks_[rank_].identity);
 }
 
 void Heartbeat::start(const std::string& interface, bool for_machine) {

@@ -20,6 +20,7 @@
 #include "base/host_sampler.h"
 #include "dist/liveness/failure_detector.h"
 #include "dist/liveness/stop_news.h"
+#include "dist/rank/token.h"
 
 namespace lockstep {
 
@@ -38,10 +39,10 @@ class Heartbeat {
   StopNews& stop_news() { return stop_; }
 
   // On rank 0: listens on `address` and returns the text that the others need for
-  // join(). Throws MachineError.
-  std::string open(const std::string& address);
+  // join(). `secret`: of the attempt. Throws MachineError.
+  std::string open(const std::string& address, const Token& secret);
   // On the other ranks: connects to rank 0. Throws MachineError.
-  void join(const std::string& meeting);
+  void join(const std::string& meeting, const Token& secret);
   // Starts the thread, after open or join, or with one rank right away. `interface`: whose traffic
   // is sampled; may be empty. `for_machine`: this rank samples its machine for all ranks there.
   void start(const std::string& interface, bool for_machine = true);

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "dist/rank/network.h"
 
 namespace lockstep {
@@ -36,9 +35,9 @@ RankIdentity own_identity(int rank) {
   return out;
 }
 
-LeaderLinks::LeaderLinks(int size, const std::string& address)
-    : listener_(listen_on(address, 0)), token_(random_token()), beats_(size, 0) {
-  meeting_ = fmt::format("{} {} {}", address, port_of(listener_), to_hex(token_));
+LeaderLinks::LeaderLinks(int size, const std::string& address, const Token& secret)
+    : listener_(listen_on(address, 0)), door_(secret), beats_(size, 0) {
+  meeting_ = to_text({address, port_of(listener_), door_.token()});
   for (int rank = 0; rank < size; ++rank) links_.emplace_back(-1);
 }
 
@@ -92,11 +91,13 @@ bool LeaderLinks::greet(Stranger& stranger, std::vector<RankSeen>& ranks, Time n
   if (!frame) return !stranger.socket.is_open() || now - stranger.since > kGreetingLimit;
   if (frame->type != BeatType::kGreeting || frame->body.size() != sizeof(BeatGreeting)) return true;
   auto greeting = BeatReader(frame->body).take<BeatGreeting>();
+  const std::optional<Proof> answer = door_.admit(greeting.introduction);
   const int rank = greeting.identity.rank;
-  bool known = same_token(greeting.token, token_) && greeting.layout == wire_layout() && rank > 0 &&
+  bool known = answer && greeting.layout == wire_layout() && rank > 0 &&
                rank < static_cast<int>(links_.size()) && ranks[rank].presence == Presence::kAbsent;
   if (!known) return true;
   links_[rank] = std::move(stranger.socket);
+  links_[rank].send(BeatType::kWelcome, BeatWriter().add(*answer).body());
   links_[rank].set_limit(kMostBytes);
   ranks[rank].identity = greeting.identity;
   detail::copy_text(peer_address(links_[rank].descriptor()), ranks[rank].identity.address);
@@ -180,16 +181,16 @@ void LeaderLinks::flush() {
   for (BeatSocket& link : links_) link.flush();
 }
 
-FollowerLink::FollowerLink(const std::string& meeting, RankIdentity& identity) : link_(-1) {
-  std::vector<std::string_view> words = split_words(meeting);
-  if (words.size() != 3) throw MachineError("no place to meet rank 0: \"{}\"", meeting);
-  std::string address(words[0]);
-  link_ = BeatSocket(
-      connect_to(address, std::stoi(std::string(words[1])), kConnectSeconds, "rank 0's heartbeat"));
+FollowerLink::FollowerLink(const std::string& meeting, const Token& secret, RankIdentity& identity)
+    : FollowerLink(meeting_place_of(meeting), secret, identity) {}
+
+FollowerLink::FollowerLink(const MeetingPlace& place, const Token& secret, RankIdentity& identity)
+    : visitor_(secret, place.token),
+      link_(connect_to(place.address, place.port, kConnectSeconds, "rank 0's heartbeat")) {
   link_.set_limit(kMostBytes);
   detail::copy_text(own_address(link_.descriptor()), identity.address);
   const BeatGreeting greeting{
-      .layout = wire_layout(), .token = token_of_hex(words[2]), .identity = identity};
+      .introduction = visitor_.introduction(), .layout = wire_layout(), .identity = identity};
   link_.send(BeatType::kGreeting, BeatWriter().add(greeting).body());
 }
 
@@ -225,6 +226,12 @@ std::optional<RankVerdict> FollowerLink::serve(std::vector<RankSeen>& ranks, Tim
   link_.flush();
   link_.receive();
   while (auto frame = link_.next()) {
+    if (!welcome_) {
+      welcome_ = is_welcome(*frame);
+      if (welcome_) continue;
+      link_.close();
+      break;
+    }
     ranks[0].seen = now;
     BeatReader body(frame->body);
     if (frame->type == BeatType::kAnswer) hear_answer(*frame, ranks, now);
@@ -248,6 +255,11 @@ std::optional<RankVerdict> FollowerLink::serve(std::vector<RankSeen>& ranks, Tim
 } catch (const std::runtime_error&) {
   link_.close();
   return {};
+}
+
+bool FollowerLink::is_welcome(const BeatFrame& frame) const {
+  return frame.type == BeatType::kWelcome &&
+         visitor_.recognises(BeatReader(frame.body).take<Proof>());
 }
 
 void FollowerLink::hear_answer(const BeatFrame& frame, std::vector<RankSeen>& ranks, Time now) {

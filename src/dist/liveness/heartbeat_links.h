@@ -21,16 +21,17 @@ RankIdentity own_identity(int rank);
 class LeaderLinks {
  public:
   using Time = RankSeen::Time;
-  // Listens on a free port of `address`. Throws MachineError.
-  LeaderLinks(int size, const std::string& address);
+  // Listens on a free port of `address`. `secret`: of the attempt. Throws MachineError.
+  LeaderLinks(int size, const std::string& address, const Token& secret);
   ~LeaderLinks();
   LeaderLinks(const LeaderLinks&) = delete;
   LeaderLinks& operator=(const LeaderLinks&) = delete;
 
-  // Returns what the others need to connect and to be accepted: "address port token".
+  // Returns where the others find it: a MeetingPlace.
   const std::string& meeting() const { return meeting_; }
   void add_to(std::vector<pollfd>& wanted) const;
-  // Accepts, hears and answers ranks. A connection that does not show the token is closed.
+  // Accepts, hears and answers ranks. Who does not show that it knows the secret is
+  // closed.
   void serve(std::vector<RankSeen>& ranks, Time now);
   void tell_all(BeatType type, std::string_view body);
   void flush();
@@ -46,7 +47,7 @@ class LeaderLinks {
   void answer(const std::vector<RankSeen>& ranks, int rank, Time now, double beat_sent);
 
   int listener_;
-  Token token_;
+  Doorkeeper door_;
   std::string meeting_;
   std::vector<BeatSocket> links_;  // by rank; [0] is closed
   std::vector<int> beats_;         // heartbeats heard, by rank
@@ -57,7 +58,7 @@ class FollowerLink {
  public:
   using Time = RankSeen::Time;
   // `meeting` is the leader's meeting(); fills in the identity's address. Throws MachineError.
-  FollowerLink(const std::string& meeting, RankIdentity& identity);
+  FollowerLink(const std::string& meeting, const Token& secret, RankIdentity& identity);
 
   void add_to(std::vector<pollfd>& wanted) const;
   // Sends of `newest`, this rank's newest operations, those that rank 0 was not told of.
@@ -74,6 +75,11 @@ class FollowerLink {
   void hear_answer(const BeatFrame& frame, std::vector<RankSeen>& ranks, Time now);
   void estimate_clock(const BeatAnswer& head);
 
+  FollowerLink(const MeetingPlace& place, const Token& secret, RankIdentity& identity);
+  bool is_welcome(const BeatFrame& frame) const;
+
+  Visitor visitor_;
+  bool welcome_ = false;  // rank 0 has shown that it knows the secret
   BeatSocket link_;
   bool leader_done_ = false;
   uint64_t told_operation_ = 0;  // the newest that rank 0 was told of

@@ -14,12 +14,12 @@
 
 #include "dist/liveness/failure_detector.h"
 #include "dist/liveness/stop_news.h"
-#include "dist/rank/token.h"
+#include "dist/rank/meeting.h"
 
 namespace lockstep {
 
 enum class BeatType : uint32_t {
-  kGreeting = 1,  // to rank 0, first: its identity, and the token of the run
+  kGreeting = 1,  // to rank 0, first: an introduction, and the identity
   kBeat,          // to rank 0: status and the operations since the last
   kAnswer,        // to the others, for each beat: times, and now and then all ranks
   kTrouble,       // to rank 0: an operation failed here; who is at fault?
@@ -28,6 +28,7 @@ enum class BeatType : uint32_t {
   kVerdict,       // to the others: a RankVerdict
   kMachine,       // to rank 0, once a second from one rank of each machine: MachineFigures
   kStop,          // both ways: StopMessage
+  kWelcome,       // to the others, first: a Proof
 };
 
 inline constexpr std::ptrdiff_t kBeatOperations = 32;  // the newest, that rank 0 remembers of each
@@ -38,8 +39,8 @@ struct BeatFrame {
 };
 
 struct BeatGreeting {
+  Introduction introduction;
   uint32_t layout = 0;  // wire_layout()
-  Token token = {};
   RankIdentity identity;
 };
 // A number that changes with the size of any struct that is sent.

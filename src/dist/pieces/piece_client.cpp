@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "dist/rank/network.h"
 
 namespace lockstep {
@@ -18,16 +17,21 @@ constexpr uint32_t kLongestText = 1 << 16;  // of an error
 }  // namespace
 
 PieceClient::PieceClient(const std::string& meeting, const Options& options) : options_(options) {
-  const std::vector<std::string_view> words = split_words(meeting);
-  if (words.size() != 3) throw MachineError("{}: no place to ask for data", options_.host);
-  socket_ = Descriptor(connect_to(std::string(words[0]), std::stoi(std::string(words[1])),
-                                  kConnectSeconds, "the data of " + options_.host));
+  const MeetingPlace place = meeting_place_of(meeting);
+  socket_ = Descriptor(
+      connect_to(place.address, place.port, kConnectSeconds, "the data of " + options_.host));
   int yes = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  const Visitor visitor(options.secret, place.token);
   PieceGreeting greeting;
-  greeting.token = token_of_hex(words[2]);
-  require(
-      send_all(socket_.get(), &greeting, sizeof greeting, {options_.stopping, options_.silence}));
+  greeting.introduction = visitor.introduction();
+  const PiecePatience patience{options_.stopping, options_.silence};
+  require(send_all(socket_.get(), &greeting, sizeof greeting, patience));
+  Proof answer;
+  require(receive_all(socket_.get(), answer.data(), answer.size(), patience));
+  if (!visitor.recognises(answer)) {
+    throw MachineError("what answers in place of {} is no rank of this run", options_.host);
+  }
 }
 
 void PieceClient::require(Moved moved) const {

@@ -17,10 +17,12 @@ class PieceClient {
  public:
   struct Options {
     std::string host;                      // of the server, for messages
+    Token secret = {};                     // of the attempt
     std::chrono::milliseconds silence{0};  // without a byte after which it is lost; 0: no limit
     const std::atomic<bool>& stopping;     // set by another thread: calls end with MachineError
   };
-  // `meeting`: of the server. Throws MachineError when it cannot be reached.
+  // `meeting`: of the server. Throws MachineError when it cannot be reached or
+  // does not show that it knows the secret.
   PieceClient(const std::string& meeting, const Options& options);
 
   // Throw MachineError, naming the host, when the connection is over.

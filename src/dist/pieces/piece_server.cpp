@@ -38,9 +38,9 @@ std::thread start_without_signals(std::function<void()> work) {
 
 }  // namespace
 
-PieceServer::PieceServer(const std::string& address, ServePiece serve)
-    : serve_(std::move(serve)), token_(random_token()), listener_(listen_on(address, 0)) {
-  meeting_ = fmt::format("{} {} {}", address, port_of(listener_.get()), to_hex(token_));
+PieceServer::PieceServer(const std::string& address, const Token& secret, ServePiece serve)
+    : serve_(std::move(serve)), door_(secret), listener_(listen_on(address, 0)) {
+  meeting_ = to_text({address, port_of(listener_.get()), door_.token()});
   acceptor_ = start_without_signals([this] { accept_all(); });
 }
 
@@ -76,19 +76,20 @@ void PieceServer::accept_all() {
   }
 }
 
-bool PieceServer::is_friend(int socket) const {
+// Returns false for a stranger.
+bool PieceServer::greet(int socket) {
   PieceGreeting greeting;
   const PieceGreeting expected;
-  if (receive_all(socket, &greeting, sizeof greeting, {stopping_, kGreetingLimit}) != Moved::kAll) {
-    return false;
-  }
-  return same_token(greeting.token, token_) &&
-         std::memcmp(greeting.magic, expected.magic, sizeof expected.magic) == 0;
+  const PiecePatience patience{stopping_, kGreetingLimit};
+  if (receive_all(socket, &greeting, sizeof greeting, patience) != Moved::kAll) return false;
+  const std::optional<Proof> answer = door_.admit(greeting.introduction);
+  return answer && std::memcmp(greeting.magic, expected.magic, sizeof expected.magic) == 0 &&
+         send_all(socket, answer->data(), answer->size(), patience) == Moved::kAll;
 }
 
 // Answers requests until the other side ends the connection.
 void PieceServer::converse(const Descriptor& socket) {
-  if (!is_friend(socket.get())) return;
+  if (!greet(socket.get())) return;
   int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::vector<std::byte> space;

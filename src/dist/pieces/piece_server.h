@@ -1,5 +1,6 @@
 // Sends pieces of what this rank has to other ranks of the run, each on a TCP connection of its own
-// that begins with the server's random token. The ranks learn address and token through the World.
+// on which both ends show that they know the attempt's secret. The ranks learn the place through
+// the World.
 #pragma once
 
 #include <condition_variable>
@@ -22,21 +23,22 @@ using ServePiece =
 
 class PieceServer {
  public:
-  // Listens on an address of this machine, on any free port. Throws MachineError.
-  PieceServer(const std::string& address, ServePiece serve);
+  // Listens on an address of this machine, on any free port. `secret`: of the attempt. Throws
+  // MachineError.
+  PieceServer(const std::string& address, const Token& secret, ServePiece serve);
   ~PieceServer();  // ends the connections; REQUIRES that `serve` returns
   PieceServer(const PieceServer&) = delete;
   PieceServer& operator=(const PieceServer&) = delete;
 
-  const std::string& meeting() const { return meeting_; }  // for PieceClient; holds the token
+  const std::string& meeting() const { return meeting_; }  // a MeetingPlace, for PieceClient
 
  private:
   void accept_all();
   void converse(const Descriptor& socket);
-  bool is_friend(int socket) const;
+  bool greet(int socket);
 
   ServePiece serve_;
-  Token token_;
+  Doorkeeper door_;
   Descriptor listener_;
   std::string meeting_;
   std::atomic<bool> stopping_ = false;

@@ -1,6 +1,6 @@
-// What piece_server.h and piece_client.h send each other: a greeting with the run's token, then
-// requests and, in their order, replies. Plain structs as they lie in memory: all ranks run the
-// same build.
+// What piece_server.h and piece_client.h send each other: a greeting, which the server answers with
+// its Proof (dist/rank/meeting.h), then requests and, in their order, replies. Plain structs as
+// they lie in memory: all ranks run the same build.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dist/rank/token.h"
+#include "dist/rank/meeting.h"
 
 namespace lockstep {
 
@@ -22,8 +22,8 @@ struct DataPiece {
 };
 
 struct PieceGreeting {
-  char magic[8] = {'L', 'S', 'P', 'I', 'E', 'C', 'E', '1'};
-  Token token = {};
+  Introduction introduction;
+  char magic[8] = {'L', 'S', 'P', 'I', 'E', 'C', 'E', '2'};
 };
 
 struct PieceReply {

@@ -23,9 +23,11 @@ struct LaunchEnvironment {
   std::string launcher = "none";       // name of the family, for messages: "Open MPI"
   std::string run_id;                  // equal in all ranks of one job; may be empty
   int attempt = 0;                     // restarts before this one
-  std::optional<Token> secret;         // of this attempt, by which rank 0's store knows its ranks
+  std::optional<Token> secret;         // of this attempt, by which its ranks know each other
   int store_descriptor = -1;           // a listening socket for the store (rank 0 only); -1: none
   bool store_is_served = false;        // torchrun's agent serves the store: rank 0 is a client too
+
+  Token shared_secret() const { return secret.value_or(Token{}); }  // zeros: there is none
 };
 
 // Returns the value of a variable; an absent one is normal.

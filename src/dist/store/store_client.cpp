@@ -84,8 +84,8 @@ void StoreClient::prove(const Token& secret, Clock::time_point end) {
   receive_until(theirs.size(), end);
   std::memcpy(theirs.data(), in_.data(), theirs.size());
   in_.erase(0, theirs.size());
-  ClientProof ours{.nonce = random_token(), .proof = {}};
-  ours.proof = client_proof(secret, theirs, ours.nonce);
+  const Visitor us(secret, theirs);
+  const Introduction& ours = us.introduction();
   send({reinterpret_cast<const char*>(&ours), sizeof ours}, end);
   Proof proof;
   constexpr const char* kStranger =
@@ -98,7 +98,7 @@ void StoreClient::prove(const Token& secret, Clock::time_point end) {
   }
   std::memcpy(proof.data(), in_.data(), proof.size());
   in_.erase(0, proof.size());
-  if (!same_proof(proof, server_proof(secret, theirs, ours.nonce))) fail(kStranger);
+  if (!us.recognises(proof)) fail(kStranger);
 }
 
 StoreFrame StoreClient::ask(const StoreFrame& request, milliseconds patience) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "dist/rank/meeting.h"
 #include "dist/store/store_wire.h"
 
 namespace lockstep {

@@ -118,7 +118,7 @@ void StoreServer::read(Client& client) {
 }
 
 void StoreServer::prove(Client& client) {
-  ClientProof given;
+  Introduction given;
   if (client.in.size() < sizeof given) return;
   std::memcpy(&given, client.in.data(), sizeof given);
   if (!same_proof(given.proof, client_proof(secret_, client.nonce, given.nonce))) {

@@ -1,6 +1,6 @@
 // Serves the key-value store through which the ranks of one attempt find each other. Only who knows
-// the attempt's secret is heard (store_wire.h); whoever else connects is closed after five seconds,
-// or when 64 others came after it.
+// the attempt's secret is heard (dist/rank/meeting.h); whoever else connects is closed after five
+// seconds, or when 64 others came after it.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/descriptor.h"
+#include "dist/rank/meeting.h"
 #include "dist/store/store_wire.h"
 
 namespace lockstep {

@@ -1,9 +1,5 @@
 #include "dist/store/store_wire.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <cstring>
 
 #include "base/error.h"
@@ -38,22 +34,6 @@ class FrameReader {
  private:
   std::string_view rest_;
 };
-
-Proof proof_of(const Token& secret, std::string_view who, const Token& server,
-               const Token& client) {
-  std::string text(who);
-  text.append(reinterpret_cast<const char*>(server.data()), server.size());
-  text.append(reinterpret_cast<const char*>(client.data()), client.size());
-  Proof out;
-  unsigned size = 0;
-  const unsigned char* made =
-      HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &size);
-  if (made == nullptr || size != out.size()) {
-    throw MachineError("this machine's OpenSSL does not compute HMAC-SHA256");
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -92,18 +72,6 @@ std::optional<StoreFrame> take_store_frame(std::string& bytes) {
   while (!body.empty()) out.parts.emplace_back(body.bytes(body.take<uint32_t>()));
   bytes.erase(0, sizeof size + size);
   return out;
-}
-
-Proof client_proof(const Token& secret, const Token& server, const Token& client) {
-  return proof_of(secret, "client", server, client);
-}
-
-Proof server_proof(const Token& secret, const Token& server, const Token& client) {
-  return proof_of(secret, "server", server, client);
-}
-
-bool same_proof(const Proof& a, const Proof& b) {
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace lockstep

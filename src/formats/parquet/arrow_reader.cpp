@@ -90,7 +90,15 @@ void fill_dictionary(const arrow::DictionaryArray& array, ParquetCells& out) {
   ParquetCells words;
   fill_cells(*array.dictionary(), words);
   for (int64_t i = 0; i < array.length(); ++i) {
-    out.values.push_back(array.IsNull(i) ? std::nullopt : words.values[array.GetValueIndex(i)]);
+    if (array.IsNull(i)) {
+      out.values.emplace_back(std::nullopt);
+      continue;
+    }
+    const int64_t word = array.GetValueIndex(i);
+    if (word < 0 || word >= std::ssize(words.values)) {
+      throw DataError("a row has entry {} of a dictionary of {}", word, words.values.size());
+    }
+    out.values.push_back(words.values[word]);
   }
 }
 
@@ -203,10 +211,18 @@ class ArrowParquetFile : public ParquetFile {
   }
 
   ArrayPointer array_of(const arrow::RecordBatch& batch, const Place& place) const {
-    const ArrayPointer whole = batch.GetColumnByName(place.field);
+    const ArrayPointer whole = batch.GetColumnByName(place.field);  // null where two have the name
+    if (whole == nullptr) {
+      throw DataError("{}: more than one column is named \"{}\"", path_, place.field);
+    }
     if (place.member.empty()) return whole;
-    return check(static_cast<const arrow::StructArray&>(*whole).GetFlattenedField(
-        static_cast<const arrow::StructType&>(*whole->type()).GetFieldIndex(place.member)));
+    const int member =
+        static_cast<const arrow::StructType&>(*whole->type()).GetFieldIndex(place.member);
+    if (member < 0) {
+      throw DataError("{}: more than one member of column \"{}\" is named \"{}\"", path_,
+                      place.field, place.member);
+    }
+    return check(static_cast<const arrow::StructArray&>(*whole).GetFlattenedField(member));
   }
 
   // Parquet numbers leaf columns; a struct has several.

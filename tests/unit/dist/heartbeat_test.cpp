@@ -9,7 +9,9 @@
 #include <csignal>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "dist/liveness/heartbeat_links.h"
+#include "dist/rank/network.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 
@@ -213,30 +215,84 @@ TEST(Heartbeat, TellsRankZeroStatusUsageAndClockOfEveryRank) {
   }));
 }
 
-TEST(Heartbeat, StrangersWithoutTheTokenAreNotLetIn) {
-  LeaderLinks leader(2, "127.0.0.1");
-  std::vector<RankSeen> ranks(2);
-  std::string meeting = leader.meeting();
-  RankIdentity identity = own_identity(1);
-  std::string wrong = meeting.substr(0, meeting.rfind(' ') + 1) + std::string(32, '0');
-  FollowerLink stranger(wrong, identity);
-  std::string place = meeting.substr(meeting.find(' ') + 1);
-  int raw = connect_to("127.0.0.1", std::stoi(place), 1, "the heartbeat");
-  ASSERT_GT(send(raw, std::string(100000, 'x').data(), 100000, MSG_NOSIGNAL), 0);
-  for (int i = 0; i < 20; ++i) {
-    leader.serve(ranks, Clock::now());
-    std::this_thread::sleep_for(milliseconds{5});
+// A leader of two ranks, and what it knows of them after some turns.
+class HeartbeatDoor : public ::testing::Test {
+ protected:
+  void turn(int turns) {
+    for (int i = 0; i < turns; ++i) {
+      leader_.serve(ranks_, Clock::now());
+      std::this_thread::sleep_for(milliseconds{5});
+    }
   }
-  EXPECT_EQ(ranks[1].presence, Presence::kAbsent);
-  close(raw);
+  void expect_welcome() {
+    FollowerLink friendly(leader_.meeting(), secret_, identity_);
+    for (int i = 0; i < 100 && ranks_[1].presence == Presence::kAbsent; ++i) turn(1);
+    EXPECT_EQ(ranks_[1].presence, Presence::kHere);
+    EXPECT_STREQ(ranks_[1].identity.address, "127.0.0.1");
+    std::vector<RankSeen> theirs(2);
+    friendly.serve(theirs, Clock::now());
+    EXPECT_EQ(theirs[0].presence, Presence::kAbsent) << "not closed";
+  }
+  BeatGreeting greeting() const {
+    return {
+        .introduction = Visitor(secret_, meeting_place_of(leader_.meeting()).token).introduction(),
+        .layout = wire_layout(),
+        .identity = identity_};
+  }
+  BeatSocket connection() const {
+    return BeatSocket(
+        connect_to("127.0.0.1", meeting_place_of(leader_.meeting()).port, 1, "the heartbeat"));
+  }
 
-  FollowerLink friendly(meeting, identity);
-  for (int i = 0; i < 100 && ranks[1].presence == Presence::kAbsent; ++i) {
-    leader.serve(ranks, Clock::now());
-    std::this_thread::sleep_for(milliseconds{5});
+  const Token secret_ = random_token();
+  LeaderLinks leader_{2, "127.0.0.1", secret_};
+  std::vector<RankSeen> ranks_ = std::vector<RankSeen>(2);
+  RankIdentity identity_ = own_identity(1);
+};
+
+TEST_F(HeartbeatDoor, StrangersAreNotLetIn) {
+  MeetingPlace place = meeting_place_of(leader_.meeting());
+  place.token = {};
+  FollowerLink other_token(to_text(place), secret_, identity_);
+  FollowerLink other_secret(leader_.meeting(), random_token(), identity_);
+  const Descriptor raw(connect_to("127.0.0.1", place.port, 1, "the heartbeat"));
+  ASSERT_GT(send(raw.get(), std::string(100000, 'x').data(), 100000, MSG_NOSIGNAL), 0);
+  turn(20);
+  EXPECT_EQ(ranks_[1].presence, Presence::kAbsent);
+  expect_welcome();
+}
+
+// Rank 1 is gone, and another takes its place: who heard its greeting on the wire cannot be it.
+TEST_F(HeartbeatDoor, AGreetingIsTakenOnce) {
+  const std::string overheard = BeatWriter().add(greeting()).body();
+  {
+    BeatSocket first = connection();
+    first.send(BeatType::kGreeting, overheard);
+    turn(20);
+    EXPECT_EQ(ranks_[1].presence, Presence::kHere);
   }
-  EXPECT_EQ(ranks[1].presence, Presence::kHere);
-  EXPECT_STREQ(ranks[1].identity.address, "127.0.0.1");
+  turn(2);
+  EXPECT_EQ(ranks_[1].presence, Presence::kClosed);
+  ranks_[1].presence = Presence::kAbsent;
+  BeatSocket again = connection();
+  again.send(BeatType::kGreeting, overheard);
+  turn(20);
+  EXPECT_EQ(ranks_[1].presence, Presence::kAbsent);
+  expect_welcome();
+}
+
+TEST_F(HeartbeatDoor, AnImpostorIsNotBelieved) {
+  const Descriptor listener(listen_on("127.0.0.1", 0));
+  FollowerLink link(to_text({"127.0.0.1", port_of(listener.get()), random_token()}), secret_,
+                    identity_);
+  BeatSocket theirs(accept(listener.get(), nullptr, nullptr));
+  RankVerdict verdict{.ranks = {0}, .headline = "stop", .detail = "", .advice = ""};
+  theirs.send(BeatType::kWelcome, BeatWriter().add(Proof{}).body());
+  theirs.send(BeatType::kVerdict, verdict_frame(verdict));
+  std::this_thread::sleep_for(milliseconds{50});
+  std::vector<RankSeen> ranks(2);
+  EXPECT_FALSE(link.serve(ranks, Clock::now()));
+  EXPECT_EQ(ranks[0].presence, Presence::kClosed);
 }
 
 }  // namespace

@@ -69,14 +69,12 @@ class Store : public ::testing::Test {
     EXPECT_LE(said.size(), sizeof(Token)) << who << ": more than its random bytes";
   }
   // What a client that knows `secret` answers to the server's bytes.
-  static ClientProof proof_for(const std::string& nonce, const Token& secret) {
+  static Introduction proof_for(const std::string& nonce, const Token& secret) {
     Token theirs;
     std::memcpy(theirs.data(), nonce.data(), theirs.size());
-    ClientProof out{.nonce = random_token(), .proof = {}};
-    out.proof = client_proof(secret, theirs, out.nonce);
-    return out;
+    return Visitor(secret, theirs).introduction();
   }
-  static std::string_view bytes_of(const ClientProof& proof) {
+  static std::string_view bytes_of(const Introduction& proof) {
     return {reinterpret_cast<const char*>(&proof), sizeof proof};
   }
 
@@ -183,7 +181,7 @@ TEST(StoreClient, DoesNotBelieveAStrangersStore) {
     const Descriptor one(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const std::string claims(sizeof(Token) + sizeof(Proof), 'x');
     EXPECT_EQ(::send(one.get(), claims.data(), claims.size(), MSG_NOSIGNAL), std::ssize(claims));
-    ClientProof heard;
+    Introduction heard;
     EXPECT_EQ(::recv(one.get(), &heard, sizeof heard, MSG_WAITALL),
               static_cast<ssize_t>(sizeof heard));
   });
@@ -211,7 +209,7 @@ TEST_F(Store, DoesNotTakeAProofTwice) {
   const Descriptor first = stranger();
   const std::string nonce = heard(first, milliseconds(200), closed);
   ASSERT_EQ(nonce.size(), sizeof(Token));
-  const ClientProof proof = proof_for(nonce, secret_);
+  const Introduction proof = proof_for(nonce, secret_);
   say(first, bytes_of(proof));
   EXPECT_EQ(heard(first, milliseconds(200), closed).size(), sizeof(Proof));
   EXPECT_FALSE(closed) << "the first is let in";
