@@ -1,6 +1,11 @@
 #include "kernels/kernel_table.h"
 
-#if defined(__x86_64__) && defined(__linux__)
+// Fuzz targets have the generic kernels alone (cmake/InstructionSets.cmake).
+#if defined(__x86_64__) && !defined(LOCKSTEP_GENERIC_ALONE)
+#define LOCKSTEP_X86_64
+#endif
+
+#if defined(LOCKSTEP_X86_64) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -39,7 +44,7 @@ namespace detail {
   inline void fill(Kernels& table) { LOCKSTEP_PARTS(LOCKSTEP_CALL_PART) } \
   }
 LOCKSTEP_DECLARE(generic)
-#if defined(__x86_64__)
+#ifdef LOCKSTEP_X86_64
 LOCKSTEP_DECLARE(avx2)
 LOCKSTEP_DECLARE(avx512)
 namespace avx512_dot {
@@ -71,7 +76,7 @@ struct Tables {
   Tables() {
     detail::generic::fill(generic);
     generic.isa = "generic";
-#if defined(__x86_64__)
+#ifdef LOCKSTEP_X86_64
     detail::avx2::fill(avx2);
     detail::avx512::fill(avx512);
     avx2.isa = "avx2";
@@ -100,7 +105,7 @@ struct Tables {
 };
 
 bool supports_avx2() {
-#if defined(__x86_64__)
+#ifdef LOCKSTEP_X86_64
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
 #else
@@ -109,7 +114,7 @@ bool supports_avx2() {
 }
 
 bool supports_avx512() {  // the instructions that -march=x86-64-v4 may use
-#if defined(__x86_64__)
+#ifdef LOCKSTEP_X86_64
   return supports_avx2() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -119,7 +124,7 @@ bool supports_avx512() {  // the instructions that -march=x86-64-v4 may use
 }
 
 bool supports_avx512_dot() {  // dot products of bf16 pairs and of int8 quadruples
-#if defined(__x86_64__)
+#ifdef LOCKSTEP_X86_64
   return supports_avx512() && __builtin_cpu_supports("avx512bf16") &&
          __builtin_cpu_supports("avx512vnni");
 #else
@@ -130,7 +135,7 @@ bool supports_avx512_dot() {  // dot products of bf16 pairs and of int8 quadrupl
 // AMX multiplies bf16 tiles. Its registers are large: Linux grants them only
 // to a process that asks.
 bool supports_amx() {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(LOCKSTEP_X86_64) && defined(__linux__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
   static const bool granted = supports_avx512_dot() && __builtin_cpu_supports("amx-tile") &&
                               __builtin_cpu_supports("amx-bf16") &&

@@ -1,8 +1,11 @@
 // The folder of a model that lockstep-translate reads, and a line translated with it. The input is
-// the header's lines, the three files of the vocabulary and the weights, each but the last up to a
-// byte 0. Sizes and checksums are added here: what they keep out is not what is looked for.
+// the header's lines up to a byte 0, the three files of the vocabulary, each after two bytes with
+// its size, and the weights. Sizes and checksums are added here: what they keep out is not what is
+// looked for.
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "edge/edge_translator.h"
 #include "formats/crc32c.h"
@@ -25,6 +28,15 @@ const fs::path& folder() {
   return made;
 }
 
+std::string_view take_sized(std::string_view& rest) {
+  if (rest.size() < 2) return "";
+  const auto low = static_cast<unsigned char>(rest[0]), high = static_cast<unsigned char>(rest[1]);
+  const std::size_t size = std::min<std::size_t>(low + 256U * high, rest.size() - 2);
+  const std::string_view out = rest.substr(2, size);
+  rest.remove_prefix(2 + size);
+  return out;
+}
+
 void write(const char* name, std::string_view bytes) {
   std::ofstream out(folder() / name, std::ios::binary);
   out << bytes;
@@ -36,7 +48,7 @@ FUZZ(bytes) {
   std::string header = fmt::format("lockstep-edge {}\nbyte_order little\n", kEdgeVersion);
   header += take_part(bytes);
   const auto add = [&](const char* key, const char* name) {
-    const std::string_view contents = take_part(bytes);
+    const std::string_view contents = take_sized(bytes);
     write(name, contents);
     header +=
         fmt::format("{}_bytes {}\n{}_crc32c {:08x}\n", key, contents.size(), key, crc32c(contents));

@@ -7,6 +7,13 @@
 #include "launch/jobs/job_stream.h"
 #include "launch/push/held_files.h"
 
+namespace lockstep {
+std::string libtorch_version();
+}
+
+// The targets are without torch, which knows it.
+std::string lockstep::libtorch_version() { return "none"; }
+
 FUZZ(bytes) {
   using namespace lockstep;
   const std::string text(bytes);
