@@ -73,12 +73,14 @@ bool write_new_file(const fs::path& path, std::string_view content) {
   return failed == 0;
 }
 
-void sync_folder(const fs::path& folder) {
-  Descriptor fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+void sync_file(const fs::path& path) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) {
-    throw MachineError("{}: cannot be synced to disk: {}", folder.string(), why());
+    throw MachineError("{}: cannot be synced to disk: {}", path.string(), why());
   }
 }
+
+void sync_folder(const fs::path& folder) { sync_file(folder.empty() ? "." : folder); }
 
 void write_file(const fs::path& path, std::string_view content) {
   OutputFile file(path);

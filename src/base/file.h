@@ -30,6 +30,8 @@ void write_file(const fs::path& path, std::string_view content);
 // As write_file(), but returns false where a file of that name is there already: of several
 // processes that try at once, one succeeds.
 bool write_new_file(const fs::path& path, std::string_view content);
+// Returns when the disk has what was written. Throws MachineError.
+void sync_file(const fs::path& path);
 void sync_folder(const fs::path& folder);  // makes renames in the folder durable
 
 // A read-only memory map of a whole file. The destructor unmaps it.

@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 namespace lockstep {
@@ -27,8 +30,31 @@ struct Plan {
 };
 Plan plan;
 std::atomic<bool> active{false};
-std::atomic<long> calls{0};
-int tally = -1;  // preloaded: the file of LOCKSTEP_COUNTED_FILES, which gets the number of changes
+
+// What the disk has of a file, if the power fails.
+struct FileOnDisk {
+  std::atomic<uint64_t> inode;
+  std::atomic<int64_t> synced;  // bytes
+  std::atomic<bool> dirty;
+};
+// Shared by all processes that count together.
+struct Shared {
+  std::atomic<long> calls;
+  std::atomic<bool> without_power;
+  FileOnDisk files[1 << 14];
+};
+Shared* shared = nullptr;
+
+void share(const char* path) {
+  if (shared != nullptr) return;
+  const int fd = path == nullptr ? -1 : ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0 && ::ftruncate(fd, sizeof(Shared)) != 0) ::abort();
+  const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (memory == MAP_FAILED) ::abort();
+  shared = static_cast<Shared*>(memory);
+}
+
 constexpr int kMostFiles = 4096;
 std::atomic<bool> watched[kMostFiles];  // descriptors of files below the root
 
@@ -38,6 +64,54 @@ Function next(const char* name) {
 }
 
 void die() { ::kill(::getpid(), SIGKILL); }
+
+FileOnDisk* on_disk(uint64_t inode) {
+  for (uint64_t i = 0; i < std::size(shared->files); ++i) {
+    FileOnDisk& file = shared->files[(inode + i) % std::size(shared->files)];
+    uint64_t expected = 0;
+    if (file.inode == inode || file.inode.compare_exchange_strong(expected, inode) ||
+        expected == inode) {
+      return &file;
+    }
+  }
+  ::abort();
+}
+
+// A file was opened to be changed, or was changed. What it had before is on the disk.
+void note_change(int fd) {
+  struct stat now {};
+  if (::fstat(fd, &now) != 0 || !S_ISREG(now.st_mode)) return;
+  FileOnDisk* file = on_disk(now.st_ino);
+  if (now.st_size == 0) file->synced = 0;  // new, perhaps with the number of one that is gone
+  if (!file->dirty.exchange(true) && now.st_size > 0) file->synced = now.st_size;
+}
+
+void note_sync(int fd) {
+  struct stat now {};
+  if (shared == nullptr || ::fstat(fd, &now) != 0 || !S_ISREG(now.st_mode)) return;
+  FileOnDisk* file = on_disk(now.st_ino);
+  file->synced = now.st_size;
+  file->dirty = false;
+}
+
+void note_sync_of_all() {
+  if (!active) return;
+  for (FileOnDisk& file : shared->files) file.dirty = false;
+}
+
+// Names are kept, as by a file system that journals them in order; what was written over in place
+// stays too.
+int lose_unsynced(const char* path, const struct stat* now, int type, struct FTW*) {
+  if (type != FTW_F || !S_ISREG(now->st_mode)) return 0;
+  FileOnDisk* file = on_disk(now->st_ino);
+  if (file->dirty && file->synced < now->st_size && ::truncate(path, file->synced) != 0) ::abort();
+  return 0;
+}
+
+void fail_power() {
+  if (!shared->without_power.exchange(true)) ::nftw(plan.root, lose_unsynced, 16, FTW_PHYS);
+  die();
+}
 
 bool below_root(int folder, const char* path) {
   if (!active || path == nullptr) return false;
@@ -67,12 +141,8 @@ enum class Needs { kSpace, kWriting, kReading };
 // Counts a change. Returns the error that it shall have, -1 for the change that kills, or 0.
 int counted(Needs needs) {
   const bool reads = needs == Needs::kReading;
-  const long number = reads ? calls.load() : ++calls;
-  if (tally >= 0 && !reads) {
-    const std::string text = std::to_string(number) + "\n";
-    next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite")(tally, text.data(), text.size(),
-                                                                 0);
-  }
+  const long number = reads ? shared->calls.load() : ++shared->calls;
+  if (!reads && shared->without_power) die();
   if (number < plan.nth || plan.nth <= 0) return 0;
   switch (plan.fault) {
     case FileFault::kNone:
@@ -81,6 +151,9 @@ int counted(Needs needs) {
       return !reads && number == plan.nth ? -1 : 0;
     case FileFault::kFull:
       return needs == Needs::kSpace ? ENOSPC : 0;
+    case FileFault::kPower:
+      if (!reads) fail_power();
+      return 0;
     case FileFault::kBroken:
       return !reads && number == plan.nth ? EIO : 0;
     case FileFault::kSlow:
@@ -125,6 +198,7 @@ Needs needs_of(int flags) {
 
 int opened(int fd, bool concerned, int flags) {
   watch(fd, concerned && opens_to_change(flags));
+  if (is_watched(fd)) note_change(fd);
   return fd;
 }
 
@@ -132,42 +206,55 @@ FILE* open_stream(const char* name, const char* path, const char* mode) {
   const bool concerned = below_root(AT_FDCWD, path), writes = strpbrk(mode, "wa+") != nullptr;
   if (refused(concerned, writes ? Needs::kSpace : Needs::kReading)) return nullptr;
   FILE* file = next<FILE* (*)(const char*, const char*)>(name)(path, mode);
-  if (file != nullptr) watch(::fileno(file), concerned && writes);
+  if (file == nullptr) return nullptr;
+  watch(::fileno(file), concerned && writes);
+  if (is_watched(::fileno(file))) note_change(::fileno(file));
   return file;
+}
+
+void begin(const char* root, long nth, FileFault fault) {
+  ::strncpy(plan.root, root, sizeof plan.root - 1);
+  plan.nth = nth;
+  plan.fault = fault;
+  active = true;
 }
 
 __attribute__((constructor)) void read_environment() {
   const char* text = ::getenv("LOCKSTEP_FAILING_FILES");
-  char root[512], what[16];
+  char root[512], what[16], words[640] = "";
   long nth = 0;
-  if (text == nullptr || ::sscanf(text, "%511s %ld %15s", root, &nth, what) != 3) return;
-  if (const char* counts = ::getenv("LOCKSTEP_COUNTED_FILES")) {
-    tally = ::open(counts, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (text != nullptr && text[0] == '@') {
+    FILE* file = ::fopen(text + 1, "re");
+    if (file == nullptr) return;
+    text = ::fgets(words, sizeof words, file);
+    ::fclose(file);
   }
+  if (text == nullptr || ::sscanf(text, "%511s %ld %15s", root, &nth, what) != 3) return;
+  share(::getenv("LOCKSTEP_COUNTED_FILES"));
   const std::string fault = what;
-  fail_files(root, nth,
-             fault == "kill"     ? FileFault::kKill
-             : fault == "ENOSPC" ? FileFault::kFull
-             : fault == "EIO"    ? FileFault::kBroken
-             : fault == "EROFS"  ? FileFault::kReadOnly
-             : fault == "ESTALE" ? FileFault::kGone
-             : fault == "slow"   ? FileFault::kSlow
-                                 : FileFault::kNone);
+  begin(root, nth,
+        fault == "kill"     ? FileFault::kKill
+        : fault == "power"  ? FileFault::kPower
+        : fault == "ENOSPC" ? FileFault::kFull
+        : fault == "EIO"    ? FileFault::kBroken
+        : fault == "EROFS"  ? FileFault::kReadOnly
+        : fault == "ESTALE" ? FileFault::kGone
+        : fault == "slow"   ? FileFault::kSlow
+                            : FileFault::kNone);
 }
 
 }  // namespace
 
 void fail_files(const char* root, long nth, FileFault fault) {
-  ::strncpy(plan.root, root, sizeof plan.root - 1);
-  plan.nth = nth;
-  plan.fault = fault;
-  calls = 0;
-  active = true;
+  share(nullptr);
+  shared->calls = 0;
+  shared->without_power = false;
+  begin(root, nth, fault);
 }
 
 long stop_failing_files() {
   active = false;
-  return calls;
+  return shared->calls;
 }
 
 }  // namespace lockstep
@@ -221,6 +308,7 @@ size_t fwrite(const void* data, size_t size, size_t count, FILE* file) {
     next<int (*)(FILE*)>("fflush")(file);
   };
   if (write_refused(::fileno(file), half)) return 0;
+  if (is_watched(::fileno(file))) note_change(::fileno(file));
   return write(data, size, count, file);
 }
 
@@ -237,17 +325,20 @@ int fclose(FILE* file) {
 ssize_t write(int fd, const void* data, size_t size) {
   const auto write = next<ssize_t (*)(int, const void*, size_t)>("write");
   if (write_refused(fd, [&] { write(fd, data, size / 2); })) return -1;
+  if (is_watched(fd)) note_change(fd);
   return write(fd, data, size);
 }
 
 ssize_t writev(int fd, const struct iovec* parts, int count) {
   if (write_refused(fd, [] {})) return -1;
+  if (is_watched(fd)) note_change(fd);
   return next<ssize_t (*)(int, const struct iovec*, int)>("writev")(fd, parts, count);
 }
 
 ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
   const auto write = next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
   if (write_refused(fd, [&] { write(fd, data, size / 2, offset); })) return -1;
+  if (is_watched(fd)) note_change(fd);
   return write(fd, data, size, offset);
 }
 
@@ -257,12 +348,24 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
 
 int fsync(int fd) {
   if (refused(is_watched(fd), Needs::kSpace)) return -1;
+  note_sync(fd);
   return next<int (*)(int)>("fsync")(fd);
 }
 
 int fdatasync(int fd) {
   if (refused(is_watched(fd), Needs::kSpace)) return -1;
+  note_sync(fd);
   return next<int (*)(int)>("fdatasync")(fd);
+}
+
+int syncfs(int fd) {
+  note_sync_of_all();
+  return next<int (*)(int)>("syncfs")(fd);
+}
+
+void sync() {
+  note_sync_of_all();
+  next<void (*)()>("sync")();
 }
 
 int ftruncate(int fd, off_t size) {

@@ -1,7 +1,8 @@
 // Files below one folder whose n-th change fails, or kills the process. Linked before libstdc++ and
 // libc, or preloaded, the library stands in for their calls that change files. Preloaded, it reads
-// LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, ENOSPC, EIO, EROFS, ESTALE,
-// slow, and keeps the number of changes in the file of LOCKSTEP_COUNTED_FILES.
+// LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, power, ENOSPC, EIO, EROFS,
+// ESTALE, slow, or "@FILE" that holds these words. All processes with the same file in
+// LOCKSTEP_COUNTED_FILES count together; its first 8 bytes are the number of changes.
 #pragma once
 
 namespace lockstep {
@@ -9,6 +10,8 @@ namespace lockstep {
 enum class FileFault {
   kNone,      // changes are counted
   kKill,      // SIGKILL in the middle of the n-th change: of a write, half is done
+  kPower,     // before the n-th, files lose what was not synced; every process that counts dies in
+              // its next change
   kFull,      // ENOSPC from the n-th on, of what needs space
   kBroken,    // EIO, once
   kReadOnly,  // EROFS from the n-th on

@@ -34,8 +34,10 @@ class SshHosts {
     return "";
   }
 
-  // Starts hosts n0, n1, ... that ssh -F config() knows.
-  explicit SshHosts(int count) {
+  // Starts hosts n0, n1, ... that ssh -F config() knows. `environment`: more variables of their
+  // processes, "NAME=VALUE NAME=VALUE".
+  explicit SshHosts(int count, std::string environment = "")
+      : environment_(std::move(environment)) {
     ::mkdir("/run/sshd", 0755);  // sshd needs it; a running system has it
     run(fmt::format("ssh-keygen -q -t ed25519 -N '' -f {}/key", root()));
     std::string config;
@@ -88,8 +90,8 @@ class SshHosts {
                                  "AuthorizedKeysFile {2}/key.pub\nStrictModes no\nUsePAM no\n"
                                  "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
                                  "PermitRootLogin prohibit-password\nMaxStartups 100\n"
-                                 "SetEnv HOME={3} PATH={3}/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
-                                 port, host_key, root(), home(i).string()));
+                                 "SetEnv HOME={3} PATH={3}/bin:/usr/sbin:/usr/bin:/sbin:/bin {4}\n",
+                                 port, host_key, root(), home(i).string(), environment_));
     std::string known = split_key(read_file(host_key + ".pub"));
     write_file(host_key + ".known", fmt::format("[127.0.0.1]:{} {}\n", port, known));
     std::string log = host_key + ".log", fstab = (home(i) / "fstab").string();
@@ -131,6 +133,7 @@ class SshHosts {
     throw std::runtime_error("sshd did not start");
   }
 
+  const std::string environment_;
   TemporaryFolder folder_;
   std::vector<Server> servers_;
 };

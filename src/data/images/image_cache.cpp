@@ -65,9 +65,14 @@ void ImageCache::claim(const fs::path& folder) {
 
 // Removes what is there of the split, which is of other images.
 void ImageCache::begin_anew(const std::string& identity) {
-  fs::remove(folder_ / (split_ + ".of"));
-  fs::remove(folder_ / (split_ + ".have"));
-  for (std::size_t s = 0; s < set_.shards(); ++s) fs::remove(folder_ / set_.shard_name(s));
+  const auto remove = [this](const std::string& name) {
+    std::error_code failed;
+    fs::remove(folder_ / name, failed);
+    if (failed) throw cannot_write(folder_ / name, failed.value());
+  };
+  remove(split_ + ".of");
+  remove(split_ + ".have");
+  for (std::size_t s = 0; s < set_.shards(); ++s) remove(set_.shard_name(s));
   write_file(folder_ / (split_ + ".of"), identity);
 }
 

@@ -170,7 +170,10 @@ std::vector<std::vector<std::pair<std::size_t, std::size_t>>> tournament(std::si
   return rounds;
 }
 
-DoctorReport examine(const HostList& list, const RemoteOptions& remote, const DoctorNeeds& needs) {
+namespace {
+
+DoctorReport examine_hosts(const HostList& list, const RemoteOptions& remote,
+                           const DoctorNeeds& needs) {
   const auto start = std::chrono::steady_clock::now();
   DoctorReport report;
   ProbedHosts hosts(list, remote);
@@ -213,6 +216,12 @@ DoctorReport examine(const HostList& list, const RemoteOptions& remote, const Do
   report.findings = judge(report, needs);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+}  // namespace
+
+DoctorReport examine(const HostList& list, const RemoteOptions& remote, const DoctorNeeds& needs) {
+  return reading_answers("the hosts", [&] { return examine_hosts(list, remote, needs); });
 }
 
 }  // namespace lockstep

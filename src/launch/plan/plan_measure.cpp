@@ -65,7 +65,9 @@ RunMeasurement measure_once(const ComputeRequest& request) {
   const RemoteResult result = run_jobs({job}, request.remote, {}).at(0);
   if (result.status != 0) fail(result);
   for (const std::string& line : split(result.output, '\n')) {
-    if (line.rfind("{\"unit\"", 0) == 0) return measurement_from_json(Json::parse(line));
+    if (line.rfind("{\"unit\"", 0) != 0) continue;
+    return reading_answers(request.host.name,
+                           [&] { return measurement_from_json(Json::parse(line)); });
   }
   MachineError error("{}: the steps were taken, but not reported", request.host.name);
   error.set_cause(result.error);
@@ -135,9 +137,9 @@ MeasuredLink measure_network(ProbedHosts& hosts, const ComputeModel& compute, in
     return out;
   };
   try {
-    return once();
+    return reading_answers("the hosts", once);
   } catch (const MachineError&) {
-    return once();
+    return reading_answers("the hosts", once);
   }
 }
 

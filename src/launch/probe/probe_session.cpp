@@ -104,7 +104,9 @@ Json ProbeSession::ask(const std::string& question, Json request, std::chrono::m
     if (answer["probe"] == question) return answer;
     // Any other answer is to a question that timed out.
     if (answer["probe"] != "error") continue;
-    throw MachineError("{}: {}", host_.name, answer.value("message", "unknown error"));
+    const std::string message =
+        reading_answers(host_.name, [&] { return answer.value("message", "unknown error"); });
+    throw MachineError("{}: {}", host_.name, message);
   }
   MachineError error("{}: no answer to \"{}\" within {:.0f} s", host_.name, question,
                      std::chrono::duration<double>(limit).count());

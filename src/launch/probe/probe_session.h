@@ -9,10 +9,25 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
 
 namespace lockstep {
+
+// Calls f(), which reads answers of a host. Throws MachineError that names `whom` where one has
+// another shape than this version expects, and what f() throws.
+template <class F>
+auto reading_answers(const std::string& whom, const F& f) {
+  try {
+    return f();
+  } catch (const nlohmann::json::exception& error) {
+    MachineError unreadable("{}: an answer that this version does not understand", whom);
+    unreadable.set_cause(error.what());
+    unreadable.set_advice("the same lockstep on all hosts: lockstep cluster setup copies it");
+    throw unreadable;
+  }
+}
 
 class ProbeSession {
  public:

@@ -60,7 +60,7 @@ void ProbedHosts::each(const std::function<void(ProbedHost& host, std::size_t in
   for (std::size_t i : answering()) {
     threads.emplace_back([&, i] {
       try {
-        f(hosts_[i], i);
+        reading_answers(hosts_[i].host().name, [&] { f(hosts_[i], i); });
       } catch (const Error& error) {
         hosts_[i].failure = error;
       } catch (...) {
@@ -133,8 +133,11 @@ Json ProbedHosts::exchange(const Json& exchanges, std::chrono::seconds limit) {
       Json mine = request;
       mine["rank"] = rank;
       try {
-        answers[rank] =
-            hosts_[ranks[rank]].session->ask("exchange", mine, limit + std::chrono::seconds(3));
+        ProbedHost& host = hosts_[ranks[rank]];
+        answers[rank] = reading_answers(host.host().name, [&] {
+          Json answer = host.session->ask("exchange", mine, limit + std::chrono::seconds(3));
+          return answer.at("exchanges");
+        });
       } catch (const Error& error) {
         failures[rank] = error;
       }
@@ -144,7 +147,7 @@ Json ProbedHosts::exchange(const Json& exchanges, std::chrono::seconds limit) {
   for (const std::optional<Error>& failure : failures) {
     if (failure) throw *failure;
   }
-  return answers[0].at("exchanges");
+  return answers[0];
 }
 
 }  // namespace lockstep

@@ -18,6 +18,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What the run tells of its steps until a checkpoint must outlive a power failure if that does.
+void sync_logs(const fs::path& run) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(run)) {
+    if (entry.path().extension() == ".jsonl") sync_file(entry.path());
+  }
+}
+
 // Writes DONE: {"weights.safetensors": {"bytes": n, "sha256": "..."}, ...}; returns the sum of
 // bytes.
 int64_t write_done(const fs::path& folder, const WrittenFiles& known) {
@@ -133,6 +140,7 @@ int64_t write_checkpoint(const fs::path& folder, int64_t step,
     fs::remove_all(aside);
     fs::create_directories(aside);
     const WrittenFiles known = write(aside);
+    sync_logs(fs::absolute(folder).parent_path());
     int64_t bytes = write_done(aside, known);
     put_in_place(aside, target);
     return bytes;

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include "support/program.h"
 
@@ -25,13 +26,18 @@ class CrashPointsOfPrograms : public ::testing::Test {
   // `what` as failing_files.h has it.
   ProgramResult failing(const std::string& program, const std::string& words, long nth,
                         const std::string& what) const {
+    fs::remove(folder_.path() / "count");
     return run_program(program, words,
                        fmt::format("OMP_NUM_THREADS=1 LD_PRELOAD={} "
                                    "LOCKSTEP_FAILING_FILES='{} {} {}' LOCKSTEP_COUNTED_FILES={}",
                                    LOCKSTEP_FAILING_FILES, root().string(), nth, what,
                                    (folder_.path() / "count").string()));
   }
-  long changes() const { return std::stol(read_file(folder_.path() / "count")); }
+  long changes() const {
+    long out = 0;
+    std::memcpy(&out, read_file(folder_.path() / "count").data(), sizeof out);
+    return out;
+  }
   // The folder below which changes fail, new and empty.
   fs::path fresh() const {
     fs::remove_all(root());
@@ -75,19 +81,22 @@ class CrashPointsOfPrograms : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(CrashPointsOfPrograms, ARunGoesOnFromAKillAnywhere) {
+// Without power files lose what was not synced, too.
+TEST_F(CrashPointsOfPrograms, ARunGoesOnFromAKillAndAPowerFailureAnywhere) {
   fresh();
   ASSERT_EQ(failing(LOCKSTEP_OWN_TASK, train(), 0, "none").exit_code, 0);
   const std::string whole = weights();
   const long all = changes();
   ASSERT_GT(all, 100);
-  for (long nth : points(all, 10)) {
-    fresh();
-    const ProgramResult killed = failing(LOCKSTEP_OWN_TASK, train(), nth, "kill");
-    // The checkpoints of a run that writes beside the training are not always in the same place.
-    if (killed.exit_code == 0) continue;
-    expect_goes_on_to(whole, fmt::format("killed in change {} of {}: ", nth, all));
-    if (HasFailure()) return;
+  for (const char* fault : {"kill", "power"}) {
+    for (long nth : points(all, 10)) {
+      fresh();
+      const ProgramResult ended = failing(LOCKSTEP_OWN_TASK, train(), nth, fault);
+      // The checkpoints of a run that writes beside the training are not always in the same place.
+      if (ended.exit_code == 0) continue;
+      expect_goes_on_to(whole, fmt::format("{} in change {} of {}: ", fault, nth, all));
+      if (HasFailure()) return;
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // `lockstep fetch` brings a run together from hosts that share nothing: each has a part of it.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -243,6 +245,52 @@ TEST_F(Fetch, AFullDiskHereIsSaidAndTheNextCallGoesOn) {
   expect_says(said, "its disk has 4.2 MB free, 6.3 MB are needed");
   expect_says(said, "try: --checkpoints none, or --to a folder of another disk");
   expect_says(said, "then 0\n");
+}
+
+// This machine loses power, its disk refuses or the fetch is killed, in any change of a file: what
+// is in the folder under its own name is whole, or grows, and the next call brings the rest.
+TEST_F(Fetch, OneThatDiesAnywhereGoesOn) {
+  VirtualHosts hosts(kTwo);
+  put_rank0(hosts, "a");
+  put_checkpoint(hosts, "a", 10, 10, bytes_like(300'000, 1));
+  put(hosts, "b", "logs/rank01.log", "2026-11-24 10:00:00.000 rank 1 on b\n");
+  const std::string count = (folder_.path() / "count").string();
+  const auto failing = [&](long nth, const std::string& what) {
+    fs::remove_all(run_);
+    fs::remove(count);
+    const std::string variables = fmt::format(
+        "export LD_PRELOAD={} LOCKSTEP_FAILING_FILES='{} {} {}' LOCKSTEP_COUNTED_FILES={}; ",
+        LOCKSTEP_FAILING_FILES, run_.string(), nth, what, count);
+    return hosts.run("control", variables + command(), seconds(120));
+  };
+  const auto contents = [&] {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::recursive_directory_iterator(run_)) {
+      const std::string name = fs::relative(entry.path(), run_).string();
+      if (entry.is_regular_file() && !name.starts_with(".")) out[name] = read_file(entry.path());
+    }
+    return out;
+  };
+  ASSERT_EQ(failing(0, "none").first, 0);
+  const auto whole = contents();
+  long all = 0;
+  std::memcpy(&all, read_file(count).data(), sizeof all);
+  ASSERT_GT(all, 20);
+  const long every = std::getenv("LOCKSTEP_EVERY_CRASH_POINT") != nullptr ? 1 : all / 5 + 1;
+  for (const char* fault : {"kill", "power", "ENOSPC"}) {
+    for (long nth = 1; nth <= all; nth += every) {
+      const auto [code, said] = failing(nth, fault);
+      const std::string when = fmt::format("{} in change {} of {}: {}", fault, nth, all, said);
+      if (std::string(fault) == "ENOSPC") EXPECT_EQ(code, 4) << when;
+      if (is_here("checkpoints/step_10")) {
+        EXPECT_EQ(here("checkpoints/step_10/weights.safetensors"), bytes_like(300'000, 1)) << when;
+      }
+      const auto [again, then] = fetch(hosts);
+      ASSERT_EQ(again, 0) << when << then;
+      EXPECT_EQ(contents(), whole) << when;
+      if (HasFailure()) return;
+    }
+  }
 }
 
 TEST_F(Fetch, WhatWasChangedHereIsNotOverwritten) {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "data/images/prepare_images.h"
 #include "support/expect_error.h"
+#include "support/failing_files.h"
 #include "support/image_files.h"
 
 namespace lockstep {
@@ -106,6 +109,75 @@ TEST_F(ImageCaches, SetsWithMissingShardsAreWholeOnlyTogether) {
   EXPECT_ERROR(open_image_set(path("part"), "train"), DataError,
                "are not there: train-00000.shard");
   EXPECT_EQ(count_images(path("part"), "train"), 15);
+}
+
+// A process dies, or the machine loses power, in any change of a file: what a later run finds there
+// is whole, or known not to be by its hash, and can be put there again.
+TEST_F(ImageCaches, OfAProcessThatDiedAnywhereCanBeUsed) {
+  const auto work = [&] {
+    ImageCache cache(path("cache"), "train", *part_);
+    for (int64_t image : {7, 2, 11, 0}) cache.put(image, bytes(image));
+    cache.drop(2);
+  };
+  fail_files(path("cache").c_str(), 0, FileFault::kNone);
+  work();
+  const long changes = stop_failing_files();
+  ASSERT_GT(changes, 10);
+  for (FileFault fault : {FileFault::kKill, FileFault::kPower}) {
+    for (long nth = 1; nth <= changes; ++nth) {
+      fs::remove_all(path("cache"));
+      const pid_t child = ::fork();
+      if (child == 0) {
+        fail_files(path("cache").c_str(), nth, fault);
+        work();
+        ::_exit(0);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      ASSERT_TRUE(WIFSIGNALED(status)) << "change " << nth;
+      ImageCache again(path("cache"), "train", *part_);
+      std::vector<std::byte> read;
+      for (int64_t image : again.found()) {
+        try {
+          again.read(image, read);
+        } catch (const DataError&) {
+          read.clear();
+        }
+        const bool whole = std::ranges::equal(read, bytes(image));
+        EXPECT_EQ(part_->matches(image, read), whole) << "change " << nth;
+        if (fault == FileFault::kKill) EXPECT_TRUE(whole) << "change " << nth;
+        again.drop(image);
+      }
+      again.put(7, bytes(7));
+      again.read(7, read);
+      EXPECT_TRUE(std::ranges::equal(read, bytes(7))) << "change " << nth;
+    }
+  }
+}
+
+// A disk that refuses is an error, and no image is said to be there that is not.
+TEST_F(ImageCaches, OfADiskThatRefusesAreRightAsFarAsTheyGo) {
+  fail_files(path("cache").c_str(), 0, FileFault::kNone);
+  const auto work = [&] {
+    ImageCache cache(path("cache"), "train", *part_);
+    for (int64_t image : {7, 2, 11, 0}) cache.put(image, bytes(image));
+  };
+  work();
+  const long changes = stop_failing_files();
+  for (FileFault fault : {FileFault::kFull, FileFault::kBroken, FileFault::kReadOnly}) {
+    for (long nth = 1; nth <= changes; ++nth) {
+      fs::remove_all(path("cache"));
+      fail_files(path("cache").c_str(), nth, fault);
+      EXPECT_ERROR(work(), MachineError, "cache");
+      stop_failing_files();
+      ImageCache again(path("cache"), "train", *part_);
+      std::vector<std::byte> read;
+      for (int64_t image : again.found()) {
+        again.read(image, read);
+        EXPECT_TRUE(std::ranges::equal(read, bytes(image))) << "change " << nth;
+      }
+    }
+  }
 }
 
 }  // namespace
