@@ -4,7 +4,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "commands/catalogue/catalogue.h"
 #include "train/config/run_folder.h"
@@ -45,13 +47,19 @@ int leave(int exit_code) {
   return exit_code;
 }
 
+int report(const Error& error) {
+  end_progress();
+  fmt::print(stderr, "error: {}\n", error.describe());
+  return error.exit_code();
+}
+
 int run_and_report(const Arguments& words) {
   try {
     return run(words);
   } catch (const Error& error) {
-    end_progress();
-    fmt::print(stderr, "error: {}\n", error.describe());
-    return error.exit_code();
+    return report(error);
+  } catch (const std::filesystem::filesystem_error& error) {  // which names the file
+    return report(MachineError("{}", error.what()));
   } catch (const std::exception& error) {
     end_progress();
     fmt::print(stderr, "internal error: {}\nthis is a bug of lockstep; please report it\n",

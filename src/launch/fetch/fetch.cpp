@@ -265,6 +265,7 @@ void RunFetch::put_checkpoint(const HeldCheckpoint& checkpoint) {
     // Of a call that broke off, while the checkpoint was another one.
     if (!names.contains(entry.path().filename())) fs::remove_all(entry.path());
   }
+  state_->promise(checkpoint.name() + kDone, checkpoint.done_sha256);
   std::error_code failed;
   fs::remove_all(target, failed);  // another one of that step, which an earlier call brought
   if (!failed) fs::rename(aside, target, failed);

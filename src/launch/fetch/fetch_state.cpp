@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -99,6 +100,7 @@ void FetchState::load(const std::string& source) {
     for (const auto& [name, file] : json.at("given").items()) {
       given_[name] = {file.at("bytes"), file.at("changed_ns"), file.at("source")};
     }
+    promised_ = json.value("promised", promised_);
   } catch (const FetchJson::exception& error) {
     throw DataError("{}: is damaged: {}", path.string(), error.what());
   }
@@ -108,7 +110,8 @@ void FetchState::save() const {
   FetchJson json = {{"source", source_},
                     {"zones", zones_},
                     {"hosts", FetchJson::object()},
-                    {"given", FetchJson::object()}};
+                    {"given", FetchJson::object()},
+                    {"promised", promised_}};
   for (const auto& [host, files] : hosts_) {
     for (const auto& [name, file] : files) {
       json["hosts"][host][name] = {{"bytes", file.facts.bytes},
@@ -169,9 +172,16 @@ void FetchState::require_ours(const std::string& path) const {
   if (!here) return;
   auto found = given_.find(path);
   if (found != given_.end() && same_file(here, found->second)) return;
+  auto promised = promised_.find(path);
+  if (promised != promised_.end() && sha256_of_file(to_ / path) == promised->second) return;
   ConfigError error("{}: was changed here and would be lost", (to_ / path).string());
   error.set_advice("move it away, or --to another folder");
   throw error;
+}
+
+void FetchState::promise(const std::string& path, const std::string& sha256) {
+  promised_[path] = sha256;
+  save();
 }
 
 void FetchState::give(const std::string& path, const std::string& source) {
@@ -179,6 +189,7 @@ void FetchState::give(const std::string& path, const std::string& source) {
   if (!here) throw MachineError("{}: is not there any more", (to_ / path).string());
   here->source = source;
   given_[path] = *std::move(here);
+  promised_.erase(path);
 }
 
 }  // namespace lockstep

@@ -49,8 +49,11 @@ class FetchState {
 
   // Whether DIR/path is what `source` gave it.
   bool is_given(const std::string& path, const std::string& source) const;
-  // Throws ConfigError when DIR/path is there and not as a fetch left it.
+  // Throws ConfigError when DIR/path is there and not as a fetch left it, or promised to.
   void require_ours(const std::string& path) const;
+  // Saves what DIR/path is about to become, so that it is known again after a fetch that ended
+  // before give().
+  void promise(const std::string& path, const std::string& sha256);
   void give(const std::string& path, const std::string& source);  // call it once DIR has the file
   void save() const;
 
@@ -63,6 +66,7 @@ class FetchState {
   Descriptor lock_;
   std::map<std::string, std::map<std::string, KeptFile>> hosts_;
   std::map<std::string, GivenFile> given_;
+  std::map<std::string, std::string> promised_;  // digests
   std::map<std::string, double> zones_;
 };
 

@@ -206,6 +206,9 @@ bool RunPublisher::write_joined(const std::string& path, const std::vector<Part>
   }
   JoinedText text = {sources.front().text};
   if (is_joined(path) || path == kLaunchEvents) text = join_as(path, sources);
+  Digest digest = Digest::sha256();
+  for (std::string_view piece : text) digest.update(piece.data(), piece.size());
+  state_.promise(path, digest.hex());
   make_folder_of(to_ / path);
   OutputFile file(to_ / path);
   for (std::string_view piece : text) file.write(piece);

@@ -5,10 +5,12 @@
 namespace lockstep::detail {
 
 // What stands in front of the others: `fail` says why a host cannot be made ready, as
-// remote_error() takes it, and `expand` turns ~ and ~/FOLDER into paths of this host.
+// remote_error() takes it, `synced` makes what files hold outlive a power failure, before
+// they get their names, and `expand` turns ~ and ~/FOLDER into paths of this host.
 inline constexpr const char* kCommon = R"sh(
 umask 022
 fail() { echo "lockstep: $1" >&2; exit 4; }
+synced() { sync -- "$@" 2>/dev/null || sync; }
 expand() { case $1 in '~') echo "$HOME" ;; '~/'*) echo "$HOME/${1#'~/'}" ;; *) echo "$1" ;; esac; }
 )sh";
 
@@ -64,6 +66,7 @@ trap 'exit 1' HUP INT TERM
 mkdir "$in"
 tar -xf - --no-same-owner -C "$in"
 cd "$in"
+synced *
 while read -r sha path; do
   [ -f "$sha" ] || continue
   echo "$sha  $sha" | sha256sum --check --status || fail "$path arrived damaged"
@@ -72,7 +75,10 @@ while read -r sha path; do
 done < manifest
 while read -r sha path; do
   mkdir -p "version/${path%/*}"
-  ln "$home/files/$sha" "version/$path" 2>/dev/null || cp "$home/files/$sha" "version/$path"
+  ln "$home/files/$sha" "version/$path" 2>/dev/null || {
+    cp "$home/files/$sha" "version/$path"
+    synced "version/$path"
+  }
 done < manifest
 ln -s bin/lockstep version/lockstep
 said=$(version/lockstep --version 2>&1) ||
@@ -118,6 +124,7 @@ while IFS= read -r line; do
   echo "${line%%  *}  $in/$n" | sha256sum --check --status || fail "$path arrived damaged"
   n=$((n + 1))
 done < "$in/manifest"
+(cd "$in" && synced *)
 n=0
 while IFS= read -r line; do
   path=${line#*  }

@@ -32,7 +32,8 @@ class ImageFetchers : public ::testing::Test {
   using Change = std::function<void(int64_t image, std::vector<std::byte>& bytes)>;
   std::unique_ptr<PieceServer> server(const Change& change = {}) {
     return std::make_unique<PieceServer>(
-        "127.0.0.1", [this, change](const DataPiece& piece, std::vector<std::byte>& space) {
+        "127.0.0.1", Token{},
+        [this, change](const DataPiece& piece, std::vector<std::byte>& space) {
           ++asked_;
           std::vector<std::byte> unused;
           const auto image = static_cast<int64_t>(piece.at);
