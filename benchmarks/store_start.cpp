@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/statistics.h"
 #include "dist/collectives/store.h"
 #include "dist/rank/network.h"
@@ -43,7 +44,14 @@ double start(int ranks, const Open& open) {
   const StorePointer first = open(0);
   std::vector<std::thread> others;
   for (int rank = 1; rank < ranks; ++rank) {
-    others.emplace_back([&, rank] { meet(*open(rank), rank, ranks); });
+    others.emplace_back([&, rank] {
+      try {
+        meet(*open(rank), rank, ranks);
+      } catch (const Error& error) {
+        fmt::print(stderr, "error: {}\n", error.describe());
+        std::exit(error.exit_code());
+      }
+    });
   }
   meet(*first, 0, ranks);
   for (std::thread& other : others) other.join();

@@ -32,7 +32,7 @@ struct Hello {
 static_assert(sizeof(Hello) == 56);
 
 constexpr std::chrono::seconds kStrangersTime{5};  // in which they must say hello
-constexpr std::size_t kMostStrangers = 64;         // at a time
+constexpr std::size_t kMostStrangers = 64;         // at a time, beside the members
 
 std::string key_of(int member) { return fmt::format("mesh/{}", member); }
 
@@ -167,7 +167,8 @@ class Connector {
       strangers_.push_back(
           {Descriptor(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
            Clock::now() + kStrangersTime});
-      if (strangers_.size() > kMostStrangers) strangers_.erase(strangers_.begin());
+      const auto most = kMostStrangers + members_.ranks.size() * sockets_.size();
+      if (strangers_.size() > most) strangers_.erase(strangers_.begin());
     }
     return member;
   }

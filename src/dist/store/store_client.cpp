@@ -20,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry{50};
+constexpr int kTries = 3;  // of connections that end before the server says anything
 
 int milliseconds_until(std::chrono::steady_clock::time_point end) {
   const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
@@ -54,7 +55,16 @@ StoreClient::StoreClient(const std::string& host, int port, const Token& secret,
                          milliseconds timeout)
     : host_(host), port_(port) {
   const Clock::time_point end = Clock::now() + timeout;
-  connect(end);
+  for (int tries = 1; !socket_.open(); ++tries) {
+    connect(end);
+    try {
+      receive_until(sizeof(Token), end);
+    } catch (const MachineError&) {  // an old connection of these two ports may reset the new one
+      if (tries == kTries) throw;
+      in_.clear();
+      std::this_thread::sleep_for(kRetry);
+    }
+  }
   prove(secret, end);
 }
 
@@ -81,7 +91,6 @@ void StoreClient::connect(Clock::time_point end) {
 
 void StoreClient::prove(const Token& secret, Clock::time_point end) {
   Token theirs;
-  receive_until(theirs.size(), end);
   std::memcpy(theirs.data(), in_.data(), theirs.size());
   in_.erase(0, theirs.size());
   const Visitor us(secret, theirs);

@@ -19,14 +19,17 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kProofLimit{5};
-constexpr std::size_t kMostStrangers = 64;
+constexpr int kMostStrangers = 64;  // beside those that are expected
 // A client that does not take its answers, or asks on without waiting for them, is none of ours.
 constexpr std::size_t kMostHeld = 2 * kMostStoreBytes;
 
 }  // namespace
 
-StoreServer::StoreServer(int listener, const Token& secret)
-    : listener_(listener), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), secret_(secret) {
+StoreServer::StoreServer(int listener, const Token& secret, int expected)
+    : listener_(listener),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      secret_(secret),
+      most_strangers_(kMostStrangers + expected) {
   if (!wake_.open()) throw MachineError("the store cannot be served: {}", std::strerror(errno));
   sigset_t all, before;  // signals are for the program's main thread
   sigfillset(&all);
@@ -101,8 +104,7 @@ void StoreServer::let_in() {
   client.out.assign(reinterpret_cast<const char*>(client.nonce.data()), client.nonce.size());
   clients_.push_back(std::move(client));
   auto stranger = [](const Client& c) { return !c.known && c.socket.open(); };
-  if (std::count_if(clients_.begin(), clients_.end(), stranger) >
-      static_cast<std::ptrdiff_t>(kMostStrangers)) {
+  if (std::count_if(clients_.begin(), clients_.end(), stranger) > most_strangers_) {
     std::find_if(clients_.begin(), clients_.end(), stranger)->socket.close();
   }
 }
@@ -154,9 +156,15 @@ bool StoreServer::answer_waiting(Client& client) {
   const bool there = client.seen == keys.size();
   if (!there && Clock::now() < client.until) return false;
   StoreFrame out{.verb = client.waiting->verb, .done = there};
-  if (there && out.verb == StoreVerb::kGet && !keys.empty()) out.parts = {values_.at(keys[0])};
-  client.out += encode(out);
+  if (there && out.verb == StoreVerb::kGet) {
+    for (const std::string& key : keys) out.parts.push_back(values_.at(key));
+  }
   client.waiting.reset();
+  try {
+    client.out += encode(out);
+  } catch (const MachineError&) {  // more than a frame may have
+    client.socket.close();
+  }
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Serves the key-value store through which the ranks of one attempt find each other. Only who knows
 // the attempt's secret is heard (dist/rank/meeting.h); whoever else connects is closed after five
-// seconds, or when 64 others came after it.
+// seconds, or when too many others came after it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ namespace lockstep {
 class StoreServer {
  public:
   // Serves on a thread of its own. Takes over a listening socket, and closes it at the end.
-  StoreServer(int listener, const Token& secret);
+  // `expected`: clients that may come at once, beside which there is room for 64 strangers.
+  StoreServer(int listener, const Token& secret, int expected = 0);
   ~StoreServer();  // clients that wait learn that it is gone
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -55,6 +56,7 @@ class StoreServer {
 
   Descriptor listener_, wake_;
   const Token secret_;
+  const std::ptrdiff_t most_strangers_;
   std::atomic<bool> stopping_ = false;
   std::unordered_map<std::string, std::string> values_;
   bool changed_ = false;  // by a request; those that wait have not looked since

@@ -16,7 +16,7 @@ namespace lockstep {
 
 enum class StoreVerb : uint8_t {
   kSet,         // KEY VALUE
-  kGet,         // KEY: waits until it is there; answers its value
+  kGet,         // KEY...: waits until all are there; answers their values
   kAdd,         // KEY, number: adds to it, from 0; answers the sum
   kErase,       // KEY: answers 1 if it was there
   kCheck,       // KEY...: answers 1 if all are there

@@ -99,6 +99,27 @@ TEST_F(Store, KeepsValues) {
   EXPECT_EQ(ask(one, StoreVerb::kCount).number, 1);
 }
 
+TEST_F(Store, GivesSeveralValuesAtOnceWhenAllAreThere) {
+  StoreClient one = client(), other = client();
+  ask(one, StoreVerb::kSet, {"a", "1"});
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    ask(other, StoreVerb::kSet, {"b", "2"});
+  });
+  EXPECT_EQ(ask(one, StoreVerb::kGet, {"a", "b", "a"}, 0, 5000).parts, (Parts{"1", "2", "1"}));
+  late.join();
+  EXPECT_FALSE(ask(one, StoreVerb::kGet, {"a", "absent"}, 0, 50).done);
+}
+
+// Three values fill more than a frame: that client is closed, and the others go on.
+TEST_F(Store, SendsNoAnswerThatIsTooLarge) {
+  StoreClient one = client(), other = client();
+  ask(one, StoreVerb::kSet, {"large", std::string(6 << 20, 'x')});
+  EXPECT_ERROR(ask(one, StoreVerb::kGet, {"large", "large", "large"}), MachineError,
+               "rank 0 closed");
+  EXPECT_EQ(ask(other, StoreVerb::kCheck, {"large"}).number, 1);
+}
+
 // The four cases of c10d's TCPStore.
 TEST_F(Store, ExchangesAValueForAnother) {
   StoreClient one = client();
