@@ -250,7 +250,9 @@ inline void store_tile(const PackedProductArgs& a, const Sum (&sum)[kRows][kVect
 
 template <class Dot, int kRows, int kVectors>
 inline void tile(const PackedProductArgs& a, const TilePlace& place) {
-  typename Dot::Sum sum[kRows][kVectors] = {};
+  // As a template's argument the type loses what Lanes says of its alignment, so store_tile() may
+  // read it by instructions that want all of it.
+  alignas(64) typename Dot::Sum sum[kRows][kVectors] = {};
   const int64_t panel = place.column / kPanelOutputs, inside = place.column % kPanelOutputs;
   const int64_t stride = a.x_stride / 4, step = a.x_step / 4;
   const Group* x = static_cast<const Group*>(a.x) + place.row * stride;

@@ -200,6 +200,12 @@ TEST(TensorFile, RefusesAHeaderThatNestsDeeply) {
   EXPECT_EQ(error_for(deep, 0), "the header nests deeper than names, fields and lists");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSlower = 10;  // than the program that is shipped
+#else
+constexpr int kSlower = 1;
+#endif
+
 // Time that grew with the square of the names was half a minute here.
 TEST(TensorFile, WithManyNamesIsWrittenAndReadInTwoSeconds) {
   TemporaryFolder folder;
@@ -211,7 +217,7 @@ TEST(TensorFile, WithManyNamesIsWrittenAndReadInTwoSeconds) {
   const std::clock_t start = std::clock();
   write_tensor_file(path, entries);
   EXPECT_EQ(TensorFile(path).entries().size(), entries.size());
-  EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC);
+  EXPECT_LT(std::clock() - start, kSlower * 2 * CLOCKS_PER_SEC);
 }
 
 TEST(TensorFile, SaysWhatIsWrongWithTheLayout) {
