@@ -136,14 +136,19 @@ class Connector {
     std::size_t got = 0;
     while (got < sizeof answer) {
       pollfd wanted{called.socket, POLLIN, 0};
-      if (poll(&wanted, 1, milliseconds_until(end_)) <= 0) break;
+      const int ready = poll(&wanted, 1, milliseconds_until(end_));
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) break;
       const ssize_t more = recv(called.socket, answer.data() + got, sizeof answer - got, 0);
+      if (more < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (more <= 0) break;
       got += static_cast<std::size_t>(more);
     }
     if (got == sizeof answer && called.visitor.recognises(answer)) return;
-    throw MachineError("rank {} does not know what answers in place of rank {}",
+    MachineError error("rank {} does not know what answers in place of rank {}",
                        members_.ranks[members_.me], members_.ranks[called.member]);
+    error.set_advice("LOCKSTEP_SECRET, where it is set, must be the same for all ranks");
+    throw error;
   }
 
   // Waits for what happens on the listening port or on a connection that has not said hello;
