@@ -1,6 +1,35 @@
 # The module for GPUs (dist/collectives/cuda.h), built where the wheel of torch is a CUDA build and the headers
 # of CUDA and NCCL are there: in the wheels that torch brings and two small ones that scripts/setup
-# adds (nvidia-cuda-crt, nvidia-cuda-cccl). No toolkit, no compiler of NVIDIA's, no driver.
+# adds (nvidia-cuda-crt, nvidia-cuda-cccl). No toolkit, no driver. The kernels for GPUs (src/gpu/*.cu) are in
+# it where CUDA's compiler is installed, of the wheel's release (13 for CUDA 13); without them the program
+# says so once and computes with libtorch's operations.
+find_program(LOCKSTEP_NVCC nvcc PATHS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+if(LOCKSTEP_NVCC)
+  # For each of these GPUs that the compiler knows (V100 only before CUDA 13), and in PTX for later ones.
+  execute_process(COMMAND "${LOCKSTEP_NVCC}" --version OUTPUT_VARIABLE nvcc_version)
+  string(REGEX REPLACE ".*release ([0-9]+)\\..*" "\\1" nvcc_release "${nvcc_version}")
+  execute_process(COMMAND "${LOCKSTEP_NVCC}" --list-gpu-code OUTPUT_VARIABLE known_gpus)
+  set(gpu_codes "")
+  foreach(capability 70 75 80 86 89 90 100)
+    if(known_gpus MATCHES "sm_${capability}[ \n]")
+      list(APPEND gpu_codes -gencode "arch=compute_${capability},code=sm_${capability}")
+      set(newest ${capability})
+    endif()
+  endforeach()
+  list(APPEND gpu_codes -gencode "arch=compute_${newest},code=compute_${newest}")
+  set(gpu_object "${CMAKE_BINARY_DIR}/gpu_kernels.o")
+  add_custom_command(
+    OUTPUT "${gpu_object}"
+    COMMAND "${LOCKSTEP_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O3 --threads 2 -Xcompiler=-fPIC,-Wall
+            -Werror=all-warnings "-I${CMAKE_SOURCE_DIR}/src" ${gpu_codes} -MD -MF "${gpu_object}.d"
+            -c "${CMAKE_SOURCE_DIR}/src/gpu/row_kernels.cu" -o "${gpu_object}"
+    DEPENDS "${CMAKE_SOURCE_DIR}/src/gpu/row_kernels.cu"
+    DEPFILE "${gpu_object}.d"
+    COMMENT "Building kernels for GPUs"
+    VERBATIM)
+  add_custom_target(lockstep_gpu_kernels DEPENDS "${gpu_object}")  # compiled where they are not used, too
+endif()
+
 set(cuda_headers "")
 if(TorchWheel_CUDA)
   file(GLOB folders "${TorchWheel_SITE}/nvidia/*/include")
@@ -32,4 +61,16 @@ else()
   target_compile_definitions(lockstep_cuda PRIVATE USE_C10D_NCCL)
   set_target_properties(lockstep_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   add_dependencies(lockstep_dist_collectives lockstep_cuda)
+  string(REGEX MATCH "^[0-9]+" cuda_release "${TorchWheel_CUDA}")
+  if(NOT LOCKSTEP_NVCC)
+    message(STATUS "CUDA: no nvcc; GPUs compute with libtorch's operations instead of kernels of our own")
+  elseif(NOT nvcc_release STREQUAL cuda_release)
+    message(STATUS "CUDA: ${LOCKSTEP_NVCC} is of release ${nvcc_release}, torch of ${cuda_release}; GPUs "
+                   "compute with libtorch's operations instead of kernels of our own")
+  else()
+    target_sources(lockstep_cuda PRIVATE "${gpu_object}")
+    # CUDA's runtime is the one that libtorch_cuda brings: named here, it would have to be found in a folder
+    # that differs from host to host.
+    target_compile_definitions(lockstep_cuda PRIVATE LOCKSTEP_CUDA_KERNELS)
+  endif()
 endif()

@@ -1,44 +1,10 @@
-// Computes smooth activations with their slopes: the exact GELU (Hendrycks and Gimpel 2016),
-// x * Phi(x), where Phi is the distribution function of the standard normal distribution, and the
-// SiLU, x / (1 + e^-x) (the same paper; Swish of Ramachandran et al. 2017 with beta = 1).
+// Computes smooth activations (kernels/scalar_math.h) with bias, dropout and their slopes.
 #include "kernels/isa_math.h"
 
 namespace lockstep {
 namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
-
-struct Activation {
-  float value, slope;
-};
-
-// Phi(-|x|) = e^(-x^2 / 2) * t * P(t), t = 1 / (1 + 0.3 |x|), where P minimises the largest
-// relative error on [0, 13.3] (1.3e-7): the form of Abramowitz and Stegun 7.1.26 with three more
-// coefficients. In fp32 Phi is off by less than 2e-7. The density phi in the slope,
-// Phi(x) + x * phi(x), uses the same e^(-x^2 / 2).
-inline Activation gelu(float x) {
-  const float size = __builtin_fabsf(x);
-  const float t = 1.0f / (1.0f + 0.3f * size);
-  const float power = exponential(-0.5f * x * x);
-  float p = 0.036037124693393707f;
-  p = p * t - 0.15871691703796387f;
-  p = p * t + 0.2089700996875763f;
-  p = p * t - 0.056100793182849884f;
-  p = p * t + 0.1298459768295288f;
-  p = p * t + 0.09952228516340256f;
-  p = p * t + 0.12081702053546906f;
-  p = p * t + 0.11962515860795975f;
-  const float tail = power * t * p;
-  const float phi = x < 0 ? tail : 1.0f - tail;
-  return {x * phi, phi + x * power * 0.39894228f};
-}
-
-inline Activation silu(float x) {
-  const float power = exponential(-x);
-  const float share = 1.0f / (1.0f + power);
-  const float rest = power * share;  // 1 - share, without the digits that the difference loses
-  return {x * share, share * (1.0f + x * rest)};
-}
 
 // Works in blocks through fp32 buffers: when one loop mixes 16-bit numbers and fp32 arithmetic, GCC
 // builds vectors that it has to take apart again.

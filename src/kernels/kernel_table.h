@@ -324,7 +324,7 @@ struct Kernels {
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
   bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
-  void (*exponential)(const float* x, float* y, int64_t n);  // that of isa_math.h, for its test
+  void (*exponential)(const float* x, float* y, int64_t n);  // that of scalar_math.h, for its test
 
   template <class T>
   const TypedKernels<T>& typed() const;

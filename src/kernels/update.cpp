@@ -24,23 +24,6 @@ UpdateArgs update_args(const UpdateArrays& arrays, const UpdateStep& step) {
   return args;
 }
 
-AdamArgs adam_args(const UpdateArrays& arrays, const AdamStep& step) {
-  const double count = static_cast<double>(step.step);
-  const double correction1 = 1 - std::pow(step.beta1, count);
-  const double root2 = std::sqrt(1 - std::pow(step.beta2, count));
-  AdamArgs args{};
-  args.update = update_args(arrays, step);
-  args.m = arrays.m;
-  args.v = arrays.v;
-  args.rate1 = static_cast<float>(1 - step.beta1);
-  args.beta2 = static_cast<float>(step.beta2);
-  args.rate2 = static_cast<float>(1 - step.beta2);
-  args.epsilon = static_cast<float>(step.epsilon);
-  args.step_size = static_cast<float>(step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
-  args.second_scale = static_cast<float>(step.corrected_epsilon ? 1 / root2 : 1);
-  return args;
-}
-
 void check_range(int64_t begin, int64_t end) {
   TORCH_CHECK(begin >= 0 && begin <= end, "an update of [", begin, ", ", end, ")");
 }
@@ -59,6 +42,35 @@ void for_each_block(int64_t begin, int64_t end, const F& f) {
 
 }  // namespace
 
+AdamArgs adam_args(const UpdateArrays& arrays, const AdamStep& step) {
+  const double count = static_cast<double>(step.step);
+  const double correction1 = 1 - std::pow(step.beta1, count);
+  const double root2 = std::sqrt(1 - std::pow(step.beta2, count));
+  AdamArgs args{};
+  args.update = update_args(arrays, step);
+  args.m = arrays.m;
+  args.v = arrays.v;
+  args.rate1 = static_cast<float>(1 - step.beta1);
+  args.beta2 = static_cast<float>(step.beta2);
+  args.rate2 = static_cast<float>(1 - step.beta2);
+  args.epsilon = static_cast<float>(step.epsilon);
+  args.step_size = static_cast<float>(step.lr / correction1 * (step.corrected_epsilon ? 1 : root2));
+  args.second_scale = static_cast<float>(step.corrected_epsilon ? 1 / root2 : 1);
+  return args;
+}
+
+MomentumArgs momentum_args(const UpdateArrays& arrays, const MomentumStep& step) {
+  MomentumArgs args{};
+  args.update = update_args(arrays, step);
+  args.m = arrays.m;
+  args.decay = static_cast<float>(step.decay);
+  args.share = static_cast<float>(step.share);
+  args.from_gradient = step.nesterov ? 1 : 0;
+  args.from_m = static_cast<float>(step.nesterov ? step.decay : 1);
+  args.lr = static_cast<float>(step.lr);
+  return args;
+}
+
 void adam_step(const UpdateArrays& arrays, const AdamStep& step, int64_t begin, int64_t end) {
   check_range(begin, end);
   TORCH_CHECK(step.step >= 1, "Adam at step ", step.step);
@@ -70,14 +82,7 @@ void adam_step(const UpdateArrays& arrays, const AdamStep& step, int64_t begin, 
 void momentum_step(const UpdateArrays& arrays, const MomentumStep& step, int64_t begin,
                    int64_t end) {
   check_range(begin, end);
-  MomentumArgs args{};
-  args.update = update_args(arrays, step);
-  args.m = arrays.m;
-  args.decay = static_cast<float>(step.decay);
-  args.share = static_cast<float>(step.share);
-  args.from_gradient = step.nesterov ? 1 : 0;
-  args.from_m = static_cast<float>(step.nesterov ? step.decay : 1);
-  args.lr = static_cast<float>(step.lr);
+  const MomentumArgs args = momentum_args(arrays, step);
   const auto kernel = kernels().momentum;
   for_each_block(begin, end, [&](int64_t first, int64_t last) { kernel(args, first, last); });
 }

@@ -53,6 +53,10 @@ void adam_step(const UpdateArrays& arrays, const AdamStep& step, int64_t begin, 
 void momentum_step(const UpdateArrays& arrays, const MomentumStep& step, int64_t begin,
                    int64_t end);
 
+// The arguments of the kernels that these steps run, for those who run them elsewhere.
+AdamArgs adam_args(const UpdateArrays& arrays, const AdamStep& step);
+MomentumArgs momentum_args(const UpdateArrays& arrays, const MomentumStep& step);
+
 // Rows of a table, of which the elements [begin, end) of the arrays hold a part.
 struct TableRows {
   const float* gradient = nullptr;  // [rows, width]: of the whole table

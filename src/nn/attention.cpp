@@ -1,5 +1,7 @@
 #include "nn/attention.h"
 
+#include <ATen/ops/_efficient_attention_forward.h>
+
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -60,6 +62,42 @@ torch::Tensor plain_attention(const AttentionInput& in, const AttentionOptions& 
   return pack_segments(mixed.transpose(1, 2).flatten(2), in.target);
 }
 
+// Whether libtorch's attention for GPUs computes this one. It wants heads whose rows are aligned,
+// and its dropout draws numbers of its own.
+bool takes_packed(const Numerics& numerics, const torch::Tensor& query,
+                  const AttentionOptions& options) {
+  return !query.is_cpu() && numerics.is_fused(FusedOperation::kAttention) &&
+         !options.dropout.active() && query.size(1) / options.heads % 8 == 0;
+}
+
+// Computes attention over packed sentences on a GPU, without padding, by the kernels of xFormers
+// that libtorch has for all number formats and all GPUs (Rabe and Staats 2021; the flash kernels
+// know neither fp32 nor GPUs before Ampere). Autograd knows its backward pass.
+torch::Tensor packed_attention(const AttentionInput& in, const AttentionOptions& options) {
+  const auto split = [&](const torch::Tensor& x) {  // [1, tokens, heads, width / heads]
+    return x.view({1, x.size(0), options.heads, -1});
+  };
+  constexpr int64_t kNoMask = 0, kCausalFromTopLeft = 1;
+  const bool backward = at::GradMode::is_enabled() && in.query.requires_grad();
+  const torch::Tensor out = std::get<0>(at::_efficient_attention_forward(
+      split(in.query), split(in.key), split(in.value), /*bias=*/std::nullopt,
+      in.target.offsets_there, in.source.offsets_there, in.target.longest, in.source.longest,
+      /*dropout_p=*/0.0, options.causal ? kCausalFromTopLeft : kNoMask, backward));
+  return out.view({in.query.size(0), in.query.size(1)});
+}
+
+torch::Tensor unfused_attention(const AttentionInput& in, const AttentionOptions& options,
+                                const Numerics& numerics) {
+  return takes_packed(numerics, in.query, options) ? packed_attention(in, options)
+                                                   : plain_attention(in, options);
+}
+
+// The parts of a row of x, [tokens, width] each: views, whose gradients are put side by side at
+// once.
+std::vector<torch::Tensor> parts_of(const torch::Tensor& x, int64_t count) {
+  return x.view({x.size(0), count, x.size(1) / count}).unbind(1);
+}
+
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
@@ -110,7 +148,7 @@ AttentionArgs<T> make_args(const Layout& in, const AttentionOptions& options,
   args.heads = options.heads;
   args.head_width = in.width / options.heads;
   args.causal = options.causal;
-  args.dropout = detail::dropout_rows(options.dropout, in.query.size(0));
+  args.dropout = detail::dropout_rows(options.dropout, in.query);
   args.log_sum = detail::pointer<float>(log_sum);
   return args;
 }
@@ -294,8 +332,8 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
   check_heads(qkv.size(1) / 3, options.heads);
   if (detail::runs_fused(numerics, FusedOperation::kAttention, qkv))
     return FusedSelfAttention::apply(qkv, segments, options);
-  std::vector<torch::Tensor> parts = qkv.chunk(3, 1);
-  return plain_attention({parts[0], parts[1], parts[2], segments, segments}, options);
+  const std::vector<torch::Tensor> parts = parts_of(qkv, 3);
+  return unfused_attention({parts[0], parts[1], parts[2], segments, segments}, options, numerics);
 }
 
 torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
@@ -312,9 +350,9 @@ torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& se
       qkv.narrow(1, 0, width).index_select(0, first_rows(segments, qkv.device()));
   const std::vector<int32_t> ones(static_cast<std::size_t>(segments.sentences()), 1);
   const Segments target = make_segments(ones, qkv.device());
-  return plain_attention(
+  return unfused_attention(
       {query, qkv.narrow(1, width, width), qkv.narrow(1, 2 * width, width), target, segments},
-      options);
+      options, numerics);
 }
 
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,
@@ -331,8 +369,8 @@ torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& m
   if (detail::runs_fused(numerics, FusedOperation::kAttention, query)) {
     return FusedCrossAttention::apply(query, memory, target, source, options);
   }
-  std::vector<torch::Tensor> parts = memory.chunk(2, 1);
-  return plain_attention({query, parts[0], parts[1], target, source}, options);
+  const std::vector<torch::Tensor> parts = parts_of(memory, 2);
+  return unfused_attention({query, parts[0], parts[1], target, source}, options, numerics);
 }
 
 }  // namespace lockstep

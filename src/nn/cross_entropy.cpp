@@ -35,10 +35,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
+// Targets on a GPU are looked at by the kernel there.
 void check_targets(const torch::Tensor& targets, int64_t rows, int64_t vocabulary) {
   TORCH_CHECK(
       targets.scalar_type() == at::kLong && targets.is_contiguous() && targets.numel() == rows,
       "targets must be ", rows, " int64");
+  if (!targets.is_cpu()) return;
   const int64_t* target = targets.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < rows; ++i) {
     TORCH_CHECK_INDEX(target[i] >= 0 && target[i] < vocabulary, "target ", target[i], " of ",
@@ -73,9 +75,8 @@ void loss_of_chunk(const torch::Tensor& logits, const int64_t* targets, const Lo
                                    detail::pointer<float>(out.loss) + first,
                                    detail::pointer<float>(out.nll) + first,
                                    detail::pointer<uint8_t>(out.correct) + first};
-    const auto kernel = kernels().typed<T>().cross_entropy;
-    detail::parallel_rows(logits.size(0), logits.size(1),
-                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    detail::run_rows<T>(logits, logits.size(0), logits.size(1), args,
+                        &TypedKernels<T>::cross_entropy, &TypedGpuKernels<T>::cross_entropy);
   });
 }
 
@@ -92,17 +93,6 @@ int64_t chunk_rows(int64_t rows, int64_t vocabulary, int64_t element_size) {
 struct UsedOutput {
   torch::Tensor table, bias;
 };
-
-void add_bias_rows(const torch::Tensor& logits, const torch::Tensor& bias) {
-  if (!bias.defined()) return;
-  detail::with_type(logits.scalar_type(), [&](auto zero) {
-    using T = decltype(zero);
-    const auto kernel = kernels().typed<T>().add_bias;
-    detail::parallel_rows(logits.size(0), logits.size(1), [&](int64_t begin, int64_t end) {
-      kernel(detail::pointer<T>(logits), detail::pointer<T>(bias), logits.size(1), begin, end);
-    });
-  });
-}
 
 struct FusedCrossEntropy : Function<FusedCrossEntropy> {
   // `value` is the table's fp32 value; `used` the table and its bias in the compute type.
@@ -123,8 +113,7 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
     for (int64_t first = 0; first < rows; first += step) {
       const int64_t count = std::min(step, rows - first);
       const torch::Tensor chunk = hidden.narrow(0, first, count);
-      const torch::Tensor logits = detail::product_transposed(chunk, used);
-      add_bias_rows(logits, of_output.bias);
+      const torch::Tensor logits = detail::product_with_bias(chunk, used, of_output.bias);
       loss_of_chunk(logits, targets.const_data_ptr<int64_t>(), out, first, options);
       if (!gradient) continue;
       d_hidden.narrow(0, first, count).copy_(detail::product(logits, used));
@@ -144,7 +133,8 @@ struct FusedCrossEntropy : Function<FusedCrossEntropy> {
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const double scale = ctx->saved_data["scale"].toDouble();
-    TORCH_CHECK(grads[0].defined() && grads[0].item<double>() == scale,
+    // Nobody waits for a GPU to look at this one number.
+    TORCH_CHECK(grads[0].defined() && (!grads[0].is_cpu() || grads[0].item<double>() == scale),
                 "the fused cross-entropy made its gradients for a factor of ", scale,
                 " (Numerics::loss_scale); scale them in the optimizer instead");
     return {ctx->saved_data["d_hidden"].toTensor(), {}, {}, {}, {}};

@@ -28,7 +28,7 @@ uint64_t dropout_key(uint64_t seed, int64_t step, int64_t site) {
 
 torch::Tensor dropout_mask(const Dropout& dropout, int64_t width) {
   constexpr int64_t kLow32 = 0xffffffff;
-  // The same integer arithmetic as row_bits() and RandomHalves of kernels/isa_math.h.
+  // The same integer arithmetic as row_bits() and mixed_word() of kernels/scalar_math.h.
   torch::Tensor row = times(dropout.rows, 0x9e3779b97f4a7c15u) + static_cast<int64_t>(dropout.key);
   row = times(row ^ right(row, 30), 0xbf58476d1ce4e5b9u);
   row = times(row ^ right(row, 27), 0x94d049bb133111ebu);

@@ -1,6 +1,7 @@
 #include "nn/embedding.h"
 
 #include <cmath>
+#include <optional>
 
 #include "nn/fused.h"
 #include "nn/plain.h"
@@ -12,9 +13,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
+// Indices on a GPU are looked at by the kernels there.
 void check_indices(const torch::Tensor& indices, int64_t least, int64_t limit, const char* what) {
   TORCH_CHECK(indices.scalar_type() == at::kLong && indices.is_contiguous(), what,
               " must be dense int64");
+  if (!indices.is_cpu()) return;
   const int64_t* index = indices.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i) {
     TORCH_CHECK_INDEX(index[i] >= least && index[i] < limit, what, " ", index[i], " of ", limit);
@@ -30,10 +33,17 @@ void add_to_rows(const torch::Tensor& d_table, const torch::Tensor& index,
                  const torch::Tensor& d_out, float scale, const Dropout& dropout) {
   constexpr int64_t kStrip = 64;  // columns: whole cache lines, and even, as the kernel requires
   const int64_t rows = d_out.size(0), width = d_out.size(1);
-  const EmbeddingBackwardArgs args{
-      index.const_data_ptr<int64_t>(),    rows,  detail::pointer<float>(d_out),
-      detail::pointer<float>(d_table),    width, scale,
-      detail::dropout_rows(dropout, rows)};
+  EmbeddingBackwardArgs args{
+      index.const_data_ptr<int64_t>(),     rows,  detail::pointer<float>(d_out),
+      detail::pointer<float>(d_table),     width, scale,
+      detail::dropout_rows(dropout, d_out)};
+  if (!d_out.is_cpu()) {
+    const auto [sorted, order] = at::sort(index, /*stable=*/std::optional<bool>(true), 0, false);
+    args.tokens = sorted.const_data_ptr<int64_t>();
+    gpu_kernels()->embedding_backward({args, order.const_data_ptr<int64_t>(), d_table.size(0)},
+                                      rows);
+    return;
+  }
   const auto kernel = kernels().embedding_backward;
   detail::parallel_rows((width + kStrip - 1) / kStrip, kStrip * rows,
                         [&](int64_t begin, int64_t end) {
@@ -59,11 +69,15 @@ struct FusedEmbedding : Function<FusedEmbedding> {
                              detail::pointer<float>(out),
                              width,
                              static_cast<float>(scale_of(input, width)),
-                             detail::dropout_rows(dropout, rows)};
+                             detail::dropout_rows(dropout, out)};
     RECORD_FUNCTION("lockstep::embed", {});
-    const auto kernel = kernels().embedding;
-    detail::parallel_rows(rows, width,
-                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    if (out.is_cpu()) {
+      const auto kernel = kernels().embedding;
+      detail::parallel_rows(rows, width,
+                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    } else {
+      gpu_kernels()->embedding({args, table.size(0), positions.size(0)}, rows);
+    }
     ctx->save_for_backward({table, input.tokens, input.position});
     ctx->saved_data["scale"] = static_cast<double>(args.scale);
     ctx->saved_data["positions"] = positions.size(0);
@@ -102,11 +116,10 @@ struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
                                      nullptr,
                                      detail::pointer<float>(out),
                                      x.size(1),
-                                     detail::dropout_rows(dropout, x.size(0)),
+                                     detail::dropout_rows(dropout, x),
                                      nullptr};
-    const auto kernel = kernels().typed<float>().add_dropout;
-    detail::parallel_rows(x.size(0), x.size(1),
-                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    detail::run_rows<float>(x, x.size(0), x.size(1), args, &TypedKernels<float>::add_dropout,
+                            &TypedGpuKernels<float>::add_dropout);
     detail::save_dropout(ctx, dropout);
     return out;
   }
@@ -118,10 +131,10 @@ struct FusedEmbeddingDropout : Function<FusedEmbeddingDropout> {
     const Dropout dropout = detail::saved_dropout(ctx);
     const AddDropoutBackwardArgs<float> args{detail::pointer<float>(d_out),
                                              detail::pointer<float>(d_x), d_out.size(1),
-                                             detail::dropout_rows(dropout, d_out.size(0)), nullptr};
-    const auto kernel = kernels().typed<float>().add_dropout_backward;
-    detail::parallel_rows(d_out.size(0), d_out.size(1),
-                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+                                             detail::dropout_rows(dropout, d_out), nullptr};
+    detail::run_rows<float>(d_out, d_out.size(0), d_out.size(1), args,
+                            &TypedKernels<float>::add_dropout_backward,
+                            &TypedGpuKernels<float>::add_dropout_backward);
     return {d_x, {}};
   }
 };

@@ -45,14 +45,28 @@ void parallel_rows(int64_t n, int64_t width, const F& f) {
   at::parallel_for(0, n, std::max<int64_t>(1, kElements / std::max<int64_t>(1, width)), f);
 }
 
-// The kernels' view of a dropout over `rows` rows; `dropout` must outlive it.
-inline DropoutRows dropout_rows(const Dropout& dropout, int64_t rows) {
+template <class T, class Args>
+using CpuKernelOf = void (*TypedKernels<T>::*)(const Args&, int64_t begin, int64_t end);
+template <class T, class Args>
+using GpuKernelOf = GpuKernel<Args> TypedGpuKernels<T>::*;
+
+// Runs a kernel over n rows of `width` elements, on the CPU or the GPU, where `x` is.
+template <class T, class Args>
+void run_rows(const torch::Tensor& x, int64_t n, int64_t width, const Args& args,
+              CpuKernelOf<T, Args> on_cpu, GpuKernelOf<T, Args> on_gpu) {
+  if (!x.is_cpu()) return (gpu_kernels()->typed<T>().*on_gpu)(args, n);
+  const auto kernel = kernels().typed<T>().*on_cpu;
+  parallel_rows(n, width, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+}
+
+// The kernels' view of a dropout over the rows of `x`; `dropout` must outlive it.
+inline DropoutRows dropout_rows(const Dropout& dropout, const torch::Tensor& x) {
   DropoutRows view;
   if (!dropout.active()) return view;
   TORCH_CHECK(dropout.rows.defined() && dropout.rows.scalar_type() == at::kLong &&
-                  dropout.rows.is_contiguous() && dropout.rows.device().is_cpu() &&
-                  dropout.rows.numel() == rows,
-              "dropout over ", rows, " rows needs as many int64 row keys");
+                  dropout.rows.is_contiguous() && dropout.rows.device() == x.device() &&
+                  dropout.rows.numel() == x.size(0),
+              "dropout over ", x.size(0), " rows needs as many int64 row keys, where they are");
   view.rows = dropout.rows.const_data_ptr<int64_t>();
   view.key = dropout.key;
   view.threshold = dropout_threshold(dropout.p);
@@ -98,6 +112,10 @@ struct LinearTensors {
 };
 LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute);
 
+// Returns x W^T + b, dense; b [out] in the same type, or undefined.
+torch::Tensor product_with_bias(const torch::Tensor& x, const torch::Tensor& weight,
+                                const torch::Tensor& bias);
+
 // Given d_y, and x, used weight, weight and bias (the first four of `saved`): adds the gradients of
 // weight and bias to theirs and returns d_x, which is undefined unless `wants_x`.
 torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch::Tensor>& saved,
@@ -114,6 +132,36 @@ struct NoRows {
   void operator()(int64_t, int64_t) const {}
 };
 
+inline constexpr int64_t kNormBlock =
+    64;  // rows whose gradients of weight and bias are summed first
+
+// Room for the sums of all blocks, [2, blocks, width], and the arguments that write them there.
+template <class T>
+std::pair<torch::Tensor, LayerNormBackwardArgs<T>> norm_backward_args(const NormBackward& norm) {
+  const int64_t rows = norm.x.size(0), width = norm.x.size(1);
+  const int64_t blocks = (rows + kNormBlock - 1) / kNormBlock;
+  const torch::Tensor partial = torch::zeros({2, blocks, width}, norm.x.options());
+  return {partial,
+          {pointer<T>(norm.d_y), pointer<float>(norm.x), pointer<float>(norm.weight),
+           pointer<float>(norm.mean), pointer<float>(norm.rstd), pointer<float>(norm.d_residual),
+           pointer<float>(norm.d_x), pointer<float>(partial),
+           pointer<float>(partial) + blocks * width, width}};
+}
+
+inline void add_norm_gradients(const NormBackward& norm, const torch::Tensor& partial) {
+  if (norm.weight.requires_grad()) add_column_sums(gradient_of(norm.weight), partial[0]);
+  if (norm.bias.requires_grad()) add_column_sums(gradient_of(norm.bias), partial[1]);
+}
+
+// The same on a GPU, for all rows at once: kernel(args) computes d_x.
+template <class T, class Kernel>
+void layer_norm_backward_on_gpu(const NormBackward& norm, const Kernel& kernel) {
+  const auto [partial, args] = norm_backward_args<T>(norm);
+  gpu_kernels()->typed<T>().norm_weights({args, norm.x.size(0), kNormBlock}, partial.size(1));
+  kernel(args);  // may replace d_y
+  add_norm_gradients(norm, partial);
+}
+
 // Adds the gradients of weight and bias to theirs. Calls prepare(begin, end) for the rows whose d_y
 // is about to be read (d_y may be d_x itself) and finish(begin, end) for those whose d_x was just
 // written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
@@ -121,34 +169,21 @@ struct NoRows {
 template <class T, class Finish, class Prepare = NoRows>
 void layer_norm_backward(const NormBackward& norm, const Finish& finish,
                          const Prepare& prepare = {}) {
-  constexpr int64_t kBlock = 64;
   const int64_t rows = norm.x.size(0), width = norm.x.size(1);
-  const int64_t blocks = (rows + kBlock - 1) / kBlock;
-  const torch::Tensor partial = torch::zeros({2, blocks, width}, norm.x.options());
-  const LayerNormBackwardArgs<T> args{pointer<T>(norm.d_y),
-                                      pointer<float>(norm.x),
-                                      pointer<float>(norm.weight),
-                                      pointer<float>(norm.mean),
-                                      pointer<float>(norm.rstd),
-                                      pointer<float>(norm.d_residual),
-                                      pointer<float>(norm.d_x),
-                                      pointer<float>(partial),
-                                      pointer<float>(partial) + blocks * width,
-                                      width};
+  const auto [partial, args] = norm_backward_args<T>(norm);
   const auto kernel = kernels().typed<T>().layer_norm_backward;
-  parallel_rows(blocks, kBlock * width, [&](int64_t begin, int64_t end) {
+  parallel_rows(partial.size(1), kNormBlock * width, [&, args = args](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       LayerNormBackwardArgs<T> own = args;
       own.d_weight += block * width;
       own.d_bias += block * width;
-      const int64_t last = std::min(rows, (block + 1) * kBlock);
-      prepare(block * kBlock, last);
-      kernel(own, block * kBlock, last);
-      finish(block * kBlock, last);
+      const int64_t last = std::min(rows, (block + 1) * kNormBlock);
+      prepare(block * kNormBlock, last);
+      kernel(own, block * kNormBlock, last);
+      finish(block * kNormBlock, last);
     }
   });
-  if (norm.weight.requires_grad()) add_column_sums(gradient_of(norm.weight), partial[0]);
-  if (norm.bias.requires_grad()) add_column_sums(gradient_of(norm.bias), partial[1]);
+  add_norm_gradients(norm, partial);
 }
 
 }  // namespace lockstep::detail

@@ -30,9 +30,8 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
                                   detail::pointer<float>(rstd),
                                   width,
                                   static_cast<float>(epsilon)};
-      const auto kernel = kernels().typed<T>().layer_norm;
-      detail::parallel_rows(rows, width,
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+      detail::run_rows<T>(x, rows, width, args, &TypedKernels<T>::layer_norm,
+                          &TypedGpuKernels<T>::layer_norm);
     });
     ctx->save_for_backward({x, weight, bias, mean, rstd});
     return y;
@@ -45,7 +44,11 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
     const detail::NormBackward norm{
         grads[0].contiguous(), saved[0], saved[1], saved[2], saved[3], saved[4], {}, d_x};
     detail::with_type(norm.d_y.scalar_type(), [&](auto zero) {
-      detail::layer_norm_backward<decltype(zero)>(norm, [](int64_t, int64_t) {});
+      using T = decltype(zero);
+      if (d_x.is_cpu()) return detail::layer_norm_backward<T>(norm, detail::NoRows{});
+      detail::layer_norm_backward_on_gpu<T>(norm, [&](const LayerNormBackwardArgs<T>& args) {
+        gpu_kernels()->typed<T>().layer_norm_backward(args, d_x.size(0));
+      });
     });
     return {d_x, {}, {}, {}, {}};
   }

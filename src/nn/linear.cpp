@@ -13,6 +13,10 @@ namespace detail {
 
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_weight_gradient", {});
+  if (!x.is_cpu()) {  // in 16 bits the product is rounded once, as below
+    x.scalar_type() == at::kFloat ? gradient.addmm_(d_y.t(), x) : gradient.add_(at::mm(d_y.t(), x));
+    return;
+  }
   if (takes_own_weight_gradient(x, gradient) && d_y.is_contiguous()) {
     add_own_weight_gradient(gradient, d_y, x);
     return;
@@ -41,6 +45,10 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
 
 void add_column_sums(torch::Tensor gradient, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_column_sums", {});
+  if (!x.is_cpu()) {
+    gradient.add_(x.sum({0}, /*keepdim=*/false, at::kFloat));
+    return;
+  }
   constexpr int64_t kStrip = 64;  // columns: a whole number of cache lines
   const int64_t rows = x.size(0), width = x.size(1);
   const torch::Tensor dense = x.contiguous();
@@ -59,6 +67,25 @@ LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute) {
   LinearTensors out{layer.weight->as(compute), {}};
   if (layer.bias) out.used_bias = layer.bias->as(compute);
   return out;
+}
+
+// On the CPU the bias is a pass of its own, because at::addmm first copies it into the result and
+// then adds to it; cuBLASLt adds it while it writes the product.
+torch::Tensor product_with_bias(const torch::Tensor& x, const torch::Tensor& weight,
+                                const torch::Tensor& bias) {
+  if (!x.is_cpu() && bias.defined()) return at::addmm(bias, x, weight.t());
+  torch::Tensor y = product_transposed(x, weight);
+  if (!bias.defined()) return y;
+  RECORD_FUNCTION("lockstep::add_bias", {});
+  with_type(y.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    T* rows = pointer<T>(y);
+    const T* addend = pointer<T>(bias);
+    const auto kernel = kernels().typed<T>().add_bias;
+    parallel_rows(y.size(0), y.size(1),
+                  [&](int64_t begin, int64_t end) { kernel(rows, addend, y.size(1), begin, end); });
+  });
+  return y;
 }
 
 torch::Tensor linear_backward(const torch::Tensor& d_y, const std::vector<torch::Tensor>& saved,
@@ -91,9 +118,7 @@ struct FusedLinear : Function<FusedLinear> {
                                const std::optional<torch::Tensor>& bias,
                                const detail::LinearTensors& layer) {
     ctx->save_for_backward({x, layer.used, weight, bias.value_or(torch::Tensor())});
-    torch::Tensor y = detail::product_transposed(x, layer.used);
-    if (layer.used_bias.defined()) add_bias(y, layer.used_bias);
-    return y;
+    return detail::product_with_bias(x, layer.used, layer.used_bias);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -102,21 +127,6 @@ struct FusedLinear : Function<FusedLinear> {
             {},
             {},
             {}};
-  }
-
- private:
-  // A pass of its own, because at::addmm first copies the bias into the result and then adds to it.
-  static void add_bias(const torch::Tensor& y, const torch::Tensor& bias) {
-    RECORD_FUNCTION("lockstep::add_bias", {});
-    detail::with_type(y.scalar_type(), [&](auto zero) {
-      using T = decltype(zero);
-      T* rows = detail::pointer<T>(y);
-      const T* addend = detail::pointer<T>(bias);
-      const auto kernel = kernels().typed<T>().add_bias;
-      detail::parallel_rows(y.size(0), y.size(1), [&](int64_t begin, int64_t end) {
-        kernel(rows, addend, y.size(1), begin, end);
-      });
-    });
   }
 };
 

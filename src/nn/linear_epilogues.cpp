@@ -20,14 +20,13 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
                                const detail::LinearTensors& layer, const Dropout& dropout) {
     torch::Tensor y = detail::product_transposed(x, layer.used);
     RECORD_FUNCTION("lockstep::relu_dropout", {});
-    const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
+    const DropoutRows rows = detail::dropout_rows(dropout, y);
     detail::with_type(y.scalar_type(), [&](auto zero) {
       using T = decltype(zero);
       const ReluDropoutArgs<T> args{detail::pointer<T>(y), detail::pointer<T>(layer.used_bias),
                                     y.size(1), rows};
-      const auto kernel = kernels().typed<T>().relu_dropout;
-      detail::parallel_rows(y.size(0), y.size(1),
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+      detail::run_rows<T>(y, y.size(0), y.size(1), args, &TypedKernels<T>::relu_dropout,
+                          &TypedGpuKernels<T>::relu_dropout);
     });
     ctx->saved_data["scale"] = static_cast<double>(rows.scale);
     ctx->save_for_backward({x, layer.used, weight, bias, y});
@@ -44,9 +43,8 @@ struct FusedLinearRelu : Function<FusedLinearRelu> {
       const ReluDropoutBackwardArgs<T> args{
           detail::pointer<T>(d_y), detail::pointer<T>(saved[4]), detail::pointer<T>(d_product),
           static_cast<float>(ctx->saved_data["scale"].toDouble())};
-      const auto kernel = kernels().typed<T>().relu_dropout_backward;
-      detail::parallel_rows(d_y.numel(), 1,
-                            [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+      detail::run_rows<T>(d_y, d_y.numel(), 1, args, &TypedKernels<T>::relu_dropout_backward,
+                          &TypedGpuKernels<T>::relu_dropout_backward);
     });
     const bool wants_x = ctx->needs_input_grad(0);
     return {detail::linear_backward(d_product, saved, wants_x), {}, {}, {}, {}};
@@ -60,15 +58,16 @@ torch::Tensor smooth_rows(Smooth activation, const torch::Tensor& product,
                           const torch::Tensor& bias, const Dropout& dropout, bool keeps_slope) {
   RECORD_FUNCTION("lockstep::gelu_dropout", {});
   const torch::Tensor y = keeps_slope ? torch::empty_like(product) : product;
-  const DropoutRows rows = detail::dropout_rows(dropout, y.size(0));
+  const DropoutRows rows = detail::dropout_rows(dropout, y);
   detail::with_type(y.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const GeluDropoutArgs<T> args{detail::pointer<T>(product), detail::pointer<T>(bias),
                                   detail::pointer<T>(y), y.size(1), rows};
-    const TypedKernels<T>& table = kernels().typed<T>();
-    const auto kernel = activation == Smooth::kGelu ? table.gelu_dropout : table.silu_dropout;
-    detail::parallel_rows(y.size(0), y.size(1),
-                          [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+    const bool gelu = activation == Smooth::kGelu;
+    detail::run_rows<T>(
+        y, y.size(0), y.size(1), args,
+        gelu ? &TypedKernels<T>::gelu_dropout : &TypedKernels<T>::silu_dropout,
+        gelu ? &TypedGpuKernels<T>::gelu_dropout : &TypedGpuKernels<T>::silu_dropout);
   });
   return y;
 }
@@ -91,10 +90,13 @@ struct FusedLinearSmooth : Function<FusedLinearSmooth> {
     detail::with_type(d_y.scalar_type(), [&](auto zero) {
       RECORD_FUNCTION("lockstep::gelu_dropout_backward", {});
       using T = decltype(zero);
-      const auto kernel = kernels().typed<T>().gelu_dropout_backward;
       const T* from = detail::pointer<T>(d_y);
       const T* slope = detail::pointer<T>(saved[4]);
       T* to = detail::pointer<T>(d_product);
+      if (!d_y.is_cpu()) {
+        return gpu_kernels()->typed<T>().slope({from, slope, to}, d_y.numel());
+      }
+      const auto kernel = kernels().typed<T>().gelu_dropout_backward;
       detail::parallel_rows(
           d_y.numel(), 1, [&](int64_t begin, int64_t end) { kernel(from, slope, to, begin, end); });
     });
@@ -119,6 +121,31 @@ const float* row_scale(const BranchDropout& dropout, int64_t rows) {
   TORCH_CHECK(!scale.defined() || (scale.is_contiguous() && scale.numel() == rows),
               "a row scale of ", rows, " rows needs as many numbers");
   return detail::pointer<float>(scale);
+}
+
+template <class T, class N>
+void residual_norm_on_gpu(const ResidualNormArgs<T, N>& args, int64_t rows) {
+  const TypedGpuKernels<T>& table = gpu_kernels()->typed<T>();
+  if constexpr (std::is_same_v<T, N>) {
+    table.residual_norm(args, rows);
+  } else if constexpr (std::is_same_v<N, float>) {
+    table.residual_norm_fp32(args, rows);
+  }
+}
+
+// Gradients of the norm, and from d_sum, which that writes, of the branch.
+template <class T, class N>
+void residual_norm_backward_on_gpu(const detail::NormBackward& norm,
+                                   const AddDropoutBackwardArgs<T>& drop) {
+  const int64_t rows = norm.x.size(0);
+  detail::layer_norm_backward_on_gpu<N>(norm, [&](const LayerNormBackwardArgs<N>& args) {
+    const TypedGpuKernels<T>& table = gpu_kernels()->typed<T>();
+    if constexpr (std::is_same_v<T, N>) {
+      table.residual_norm_backward({args, drop}, rows);
+    } else if constexpr (std::is_same_v<N, float>) {
+      table.residual_norm_fp32_backward({args, drop}, rows);
+    }
+  });
 }
 
 // Forward and backward go over the rows in blocks, so that each kernel finds in the cache what the
@@ -150,7 +177,7 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                   detail::pointer<T>(block.layer.used_bias),
                                   detail::pointer<float>(stream),
                                   width,
-                                  detail::dropout_rows(block.dropout, rows),
+                                  detail::dropout_rows(block.dropout, product),
                                   row_scale(block.dropout, rows)};
       const auto add_rows = kernels().typed<T>().add_dropout;
       detail::with_type(block.norm_type, [&](auto norm_zero) {
@@ -163,6 +190,9 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                          detail::pointer<float>(rstd),
                                          width,
                                          static_cast<float>(block.epsilon)};
+        if (!product.is_cpu()) {
+          return residual_norm_on_gpu<T, N>({add, normalise, detail::pointer<Bf16>(rounded)}, rows);
+        }
         const auto normalise_rows = kernels().typed<N>().layer_norm;
         detail::parallel_rows(rows, width, [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
@@ -193,6 +223,13 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
     const torch::Tensor exact = grads[0].defined() ? grads[0].contiguous() : torch::Tensor();
     const torch::Tensor rounded = grads[1].defined() ? grads[1].contiguous() : torch::Tensor();
     const int64_t width = d_sum.size(1);
+    const detail::NormBackward norm{d_sum,    saved[4], saved[5], saved[6],
+                                    saved[7], saved[8], {},       d_sum};
+    if (!d_sum.is_cpu()) {
+      exact.defined() ? d_sum.copy_(exact) : d_sum.zero_();
+      if (rounded.defined()) d_sum.add_(rounded);
+      return residual_norm_backward_on_gpu<T, float>(norm, drop);
+    }
     auto gather = [&, to = detail::pointer<float>(d_sum), from = detail::pointer<float>(exact),
                    low = detail::pointer<Bf16>(rounded)](int64_t begin, int64_t end) {
       const int64_t first = begin * width, count = (end - begin) * width;
@@ -201,8 +238,6 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
       if (low != nullptr) kernels().add_bf16(low + first, to + first, count);
     };
     const auto kernel = kernels().typed<T>().add_dropout_backward;
-    const detail::NormBackward norm{d_sum,    saved[4], saved[5], saved[6],
-                                    saved[7], saved[8], {},       d_sum};
     detail::layer_norm_backward<float>(
         norm, [&](int64_t begin, int64_t end) { kernel(drop, begin, end); }, gather);
   }
@@ -228,20 +263,24 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
         using T = decltype(zero);
         const AddDropoutBackwardArgs<T> drop{
             detail::pointer<float>(d_sum), detail::pointer<T>(d_product), width,
-            detail::dropout_rows(dropout, stream.size(0)), row_scale(dropout, stream.size(0))};
+            detail::dropout_rows(dropout, stream), row_scale(dropout, stream.size(0))};
         if (ctx->saved_data["rounds"].toBool()) {
           return post_norm_backward<T>(grads, saved, d_sum, drop);
         }
-        const auto kernel = kernels().typed<T>().add_dropout_backward;
-        auto finish = [&](int64_t begin, int64_t end) { kernel(drop, begin, end); };
         if (!grads[1].defined()) {
-          detail::parallel_rows(stream.size(0), width, finish);
+          detail::run_rows<T>(stream, stream.size(0), width, drop,
+                              &TypedKernels<T>::add_dropout_backward,
+                              &TypedGpuKernels<T>::add_dropout_backward);
           return;
         }
         const detail::NormBackward norm{
             grads[1].contiguous(), stream, saved[5], saved[6], saved[7], saved[8], d_stream, d_sum};
         detail::with_type(norm.d_y.scalar_type(), [&](auto norm_zero) {
-          detail::layer_norm_backward<decltype(norm_zero)>(norm, finish);
+          using N = decltype(norm_zero);
+          if (!stream.is_cpu()) return residual_norm_backward_on_gpu<T, N>(norm, drop);
+          const auto kernel = kernels().typed<T>().add_dropout_backward;
+          detail::layer_norm_backward<N>(
+              norm, [&](int64_t begin, int64_t end) { kernel(drop, begin, end); });
         });
       });
       d_stream = d_sum;

@@ -4,15 +4,21 @@
 
 #include <torch/types.h>
 
+#include "gpu/gpu_kernels.h"
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
 
 namespace lockstep::detail {
 
-// The fused kernels are for the CPU and the three compute types; everything else runs plain.
+// The fused kernels are for the CPU and, most of them, for GPUs, where the program has those
+// (gpu/gpu_kernels.h); everything else runs on operations of libtorch.
 inline bool runs_fused(const Numerics& numerics, FusedOperation operation, const torch::Tensor& x) {
-  return numerics.is_fused(operation) && x.device().is_cpu();
+  if (!numerics.is_fused(operation)) return false;
+  const bool has_gpu_kernel = operation != FusedOperation::kConvNorm &&
+                              operation != FusedOperation::kPooling &&
+                              operation != FusedOperation::kAttention;
+  return x.is_cpu() || (has_gpu_kernel && gpu_kernels() != nullptr);
 }
 
 // The weight in the compute type, rounded through autograd: value.grad() receives its gradient.

@@ -16,8 +16,8 @@ bool prefers_onednn(const torch::Tensor& x) {
 #else
   static const bool is_amd = false;
 #endif
-  return is_amd && x.scalar_type() == at::kFloat && at::globalContext().userEnabledMkldnn() &&
-         x.size(0) > 1;
+  return is_amd && x.is_cpu() && x.scalar_type() == at::kFloat &&
+         at::globalContext().userEnabledMkldnn() && x.size(0) > 1;
 }
 
 using Pointwise = torch::Tensor(const torch::Tensor&, const torch::Tensor&,

@@ -22,6 +22,9 @@ Segments make_segments(const std::vector<int32_t>& lengths, torch::Device device
     }
   }
   segments.padded_rows = upload(rows, device);
+  if (!device.is_cpu()) {
+    segments.offsets_there = upload(torch::tensor(segments.offsets, torch::kInt32), device);
+  }
   return segments;
 }
 

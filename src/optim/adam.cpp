@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "gpu/gpu_kernels.h"
+
 namespace lockstep {
 
 void AdamConfig::describe(Fields& f) {
@@ -71,8 +73,11 @@ void Adam::step(const StepSize& size) {
 }
 
 void Adam::dense_step(const AdamStep& step, int64_t begin, int64_t end) {
+  const UpdateArrays arrays = detail::update_arrays(arrays_, first_moment_, second_moment_);
   if (arrays_.values.is_cpu()) {
-    adam_step(detail::update_arrays(arrays_, first_moment_, second_moment_), step, begin, end);
+    adam_step(arrays, step, begin, end);
+  } else if (const GpuKernels* gpu = gpu_kernels()) {
+    gpu->adam({adam_args(arrays, step), begin}, end - begin);
   } else {
     plain_step(step, {arrays_, first_moment_, second_moment_, {begin, end}});
   }
@@ -88,13 +93,26 @@ void Adam::lazy_step(const AdamStep& dense, const StepSize& size) {
     if (!layer.decays) step.weight_decay = 0;
     if (layer.row_width == 0) {
       dense_step(step, layer.begin, layer.end);
-    } else if (arrays_.values.is_cpu()) {
-      const TableRows rows{layer.gradient.const_data_ptr<float>(), layer.row_width, layer.first};
-      lazy_adam_step(detail::update_arrays(arrays_, first_moment_, second_moment_), step, rows,
-                     layer.begin, layer.end);
     } else {
-      plain_table_step(step, layer);
+      table_step(step, layer);
     }
+  }
+}
+
+void Adam::table_step(const AdamStep& step, const LayerSlice& layer) const {
+  const UpdateArrays arrays = detail::update_arrays(arrays_, first_moment_, second_moment_);
+  const auto* gradient = layer.gradient.const_data_ptr<float>();
+  const int64_t width = layer.row_width;
+  if (arrays_.values.is_cpu()) {
+    lazy_adam_step(arrays, step, {gradient, width, layer.first}, layer.begin, layer.end);
+  } else if (const GpuKernels* gpu = gpu_kernels()) {
+    const int64_t first = layer.first / width;
+    const int64_t end = (layer.first + layer.end - layer.begin + width - 1) / width;
+    gpu->lazy_adam({adam_args(arrays, step), gradient, width, first, layer.begin - layer.first,
+                    layer.begin, layer.end},
+                   end - first);
+  } else {
+    plain_table_step(step, layer);
   }
 }
 

@@ -49,6 +49,7 @@ class Adam : public Optimizer {
   void lazy_step(const AdamStep& step, const StepSize& size);
   void dense_step(const AdamStep& step, int64_t begin, int64_t end);
   void plain_step(const AdamStep& step, detail::PlainSlice slice) const;
+  void table_step(const AdamStep& step, const LayerSlice& layer) const;
   void plain_table_step(const AdamStep& step, const LayerSlice& layer) const;
 
   AdamConfig config_;

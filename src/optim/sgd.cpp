@@ -2,6 +2,8 @@
 
 #include <ATen/record_function.h>
 
+#include "gpu/gpu_kernels.h"
+
 namespace lockstep {
 
 void SgdConfig::describe(Fields& f) {
@@ -48,9 +50,10 @@ namespace detail {
 
 void momentum_update(const FlatArrays& arrays, const torch::Tensor& momentum,
                      const MomentumStep& step, std::pair<int64_t, int64_t> range) {
-  if (arrays.values.is_cpu()) {
-    momentum_step(update_arrays(arrays, momentum, {}), step, range.first, range.second);
-    return;
+  const UpdateArrays raw = update_arrays(arrays, momentum, {});
+  if (arrays.values.is_cpu()) return momentum_step(raw, step, range.first, range.second);
+  if (const GpuKernels* gpu = gpu_kernels()) {
+    return gpu->momentum({momentum_args(raw, step), range.first}, range.second - range.first);
   }
   PlainSlice s(arrays, momentum, {}, range);
   s.begin(step);

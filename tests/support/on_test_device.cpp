@@ -23,7 +23,10 @@ int main(int argc, char** argv) {
     exit_code = error.exit_code();
   }
   const DeviceTraffic t = device_traffic();
-  std::fprintf(stderr, "test device: %ld copies in, %ld out, %ld waits, %ld bytes in, %ld out\n",
-               t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out);
+  std::fprintf(stderr,
+               "test device: %ld copies in, %ld out, %ld waits, %ld bytes in, %ld out, "
+               "%ld kernels, %ld attentions\n",
+               t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out, t.kernels,
+               t.attentions);
   return exit_code;
 }

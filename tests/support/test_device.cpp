@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "dist/collectives/cuda.h"
+#include "support/host_rows.h"
 
 namespace lockstep {
 namespace {
@@ -71,6 +72,17 @@ class Arena {
     sizes_.erase(at);
   }
 
+  // While a kernel of the device runs, the closed addresses are open, to the whole process.
+  void begin_kernel() {
+    std::scoped_lock lock(mutex_);
+    ++kernels_;
+    protect(PROT_READ | PROT_WRITE);
+  }
+  void end_kernel() {
+    std::scoped_lock lock(mutex_);
+    if (--kernels_ == 0) protect(PROT_NONE);
+  }
+
   // The open address of a closed one.
   void* open(const void* closed) const {
     return open_ + (static_cast<const char*>(closed) - closed_);
@@ -85,10 +97,17 @@ class Arena {
     return static_cast<char*>(at);
   }
 
+  void protect(int protection) {
+    if (::mprotect(closed_, used_pages(), protection) != 0) std::abort();
+  }
+  // What was taken so far, in whole pages.
+  std::size_t used_pages() const { return (used_ + 4095) / 4096 * 4096; }
+
   char* closed_ = nullptr;
   char* open_ = nullptr;
   std::mutex mutex_;
   std::size_t used_ = 0;
+  int kernels_ = 0;  // that run
   std::map<std::size_t, std::vector<char*>> free_;
   std::map<char*, std::size_t> sizes_;
 };
@@ -185,7 +204,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
   static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(kType, 0)); }
 };
 
-std::atomic<int64_t> copies_in, copies_out, waits, bytes_in, bytes_out;
+std::atomic<int64_t> copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions;
 thread_local int within_operation = 0;
 
 // With LOCKSTEP_TEST_DEVICE_TRACE set, each wait says where it is.
@@ -303,6 +322,95 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   return {on_device(dx), on_device(dw), on_device(db)};
 }
 
+// The kernels that lockstep has for GPUs.
+struct DeviceLaunch {
+  template <class Row, class Args>
+  static void row(const Args& args, int64_t rows) {
+    run([&] { HostLaunch::row<Row>(args, rows); });
+  }
+  template <class Element, class Args>
+  static void element(const Args& args, int64_t count) {
+    run([&] { HostLaunch::element<Element>(args, count); });
+  }
+
+ private:
+  template <class Kernel>
+  static void run(const Kernel& kernel) {
+    ++kernels_run;
+    arena().begin_kernel();
+    kernel();
+    arena().end_kernel();
+  }
+};
+
+// One sentence's part of a tensor [1, tokens, heads, width], as [heads, tokens, width].
+at::Tensor of_sentence(const at::Tensor& x, const at::Tensor& offsets, int64_t sentence) {
+  const auto begin = offsets[sentence].item<int64_t>(), end = offsets[sentence + 1].item<int64_t>();
+  return x[0].narrow(0, begin, end - begin).transpose(0, 1);
+}
+
+// The weights of one sentence, fp32 [heads, queries, keys].
+at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, bool causal) {
+  at::Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(1, 2)) /
+                      std::sqrt(static_cast<double>(q.size(2)));
+  if (causal)
+    scores.masked_fill_(at::ones_like(scores[0], at::kBool).tril().logical_not(), -INFINITY);
+  return scores.softmax(2);
+}
+
+// What libtorch has for GPUs, sentence by sentence. What it would refuse there is refused here.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt> attention(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& q_offsets,
+    const std::optional<at::Tensor>& k_offsets, std::optional<c10::SymInt> longest_query,
+    std::optional<c10::SymInt> longest_key, double dropout, int64_t mask, bool wants_sums,
+    std::optional<double>, const std::optional<at::Tensor>&, std::optional<int64_t>) {
+  TORCH_CHECK(!bias && dropout == 0 && mask <= 1 && query.size(0) == 1 && query.dim() == 4);
+  TORCH_CHECK(q_offsets->scalar_type() == at::kInt && k_offsets->scalar_type() == at::kInt);
+  TORCH_CHECK(query.stride(3) == 1 && query.stride(2) % 8 == 0);
+  ++attentions;
+  const at::Tensor q = open_view(query), k = open_view(key), v = open_view(value);
+  const at::Tensor from = open_view(*q_offsets), to = open_view(*k_offsets);
+  at::Tensor out = at::empty(q.sizes(), q.options());
+  for (int64_t s = 0; s + 1 < from.numel(); ++s) {
+    const at::Tensor weights =
+        attention_weights(of_sentence(q, from, s), of_sentence(k, to, s), mask == 1);
+    of_sentence(out, from, s).copy_(at::matmul(weights, of_sentence(v, to, s).to(at::kFloat)));
+  }
+  const at::Tensor sums = at::empty({wants_sums ? 1 : 0}, q.options().dtype(at::kFloat));
+  const at::Tensor seed = at::zeros({}, at::kLong);
+  return {on_device(out), on_device(sums), seed, seed, *longest_query, *longest_key};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attention_backward(
+    const at::Tensor& d_out, const at::Tensor& query, const at::Tensor& key,
+    const at::Tensor& value, const std::optional<at::Tensor>&, const at::Tensor&,
+    const std::optional<at::Tensor>& q_offsets, const std::optional<at::Tensor>& k_offsets,
+    c10::SymInt, c10::SymInt, const at::Tensor& sums, double, const at::Tensor&, const at::Tensor&,
+    int64_t mask, bool, std::optional<double>, std::optional<int64_t>, std::optional<int64_t>,
+    bool) {
+  TORCH_CHECK(sums.numel() > 0, "the forward pass did not keep what this needs");
+  const at::Tensor from = open_view(*q_offsets), to = open_view(*k_offsets);
+  const at::Tensor q = open_view(query), k = open_view(key), v = open_view(value);
+  const at::Tensor d = open_view(d_out);
+  at::Tensor d_q = at::empty(q.sizes(), q.options()), d_k = at::empty(k.sizes(), k.options());
+  at::Tensor d_v = at::empty(v.sizes(), v.options());
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  for (int64_t s = 0; s + 1 < from.numel(); ++s) {
+    const auto fp32 = [&](const at::Tensor& x, const at::Tensor& offsets) {
+      return of_sentence(x, offsets, s).to(at::kFloat);
+    };
+    const at::Tensor d_s = fp32(d, from),
+                     p = attention_weights(fp32(q, from), fp32(k, to), mask == 1);
+    const at::Tensor d_p = at::matmul(d_s, fp32(v, to).transpose(1, 2));
+    const at::Tensor d_scores = p * (d_p - (d_p * p).sum(2, /*keepdim=*/true)) * scale;
+    of_sentence(d_q, from, s).copy_(at::matmul(d_scores, fp32(k, to)));
+    of_sentence(d_k, to, s).copy_(at::matmul(d_scores.transpose(1, 2), fp32(q, from)));
+    of_sentence(d_v, to, s).copy_(at::matmul(p.transpose(1, 2), d_s));
+  }
+  return {on_device(d_q), on_device(d_k), on_device(d_v), at::Tensor()};
+}
+
 // Batch norm changes its running statistics, of which its schema does not say so.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
     const at::Tensor& x, const std::optional<at::Tensor>& weight,
@@ -341,6 +449,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &reshape_alias);
   library.impl("unfold", &unfold);
   library.impl("native_batch_norm", &batch_norm);
+  library.impl("_efficient_attention_forward", &attention);
+  library.impl("_efficient_attention_backward", &attention_backward);
   library.impl("convolution_overrideable", &convolution);
   library.impl("convolution_backward_overrideable", &convolution_backward);
 }
@@ -354,8 +464,12 @@ void add_test_device() {
   c10::SetAllocator(kType, &device_allocator());
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   use_as_gpus(kType, 1);
+  static const GpuKernels kernels = detail::gpu_rows::make_gpu_kernels<DeviceLaunch>();
+  use_gpu_kernels(&kernels);
 }
 
-DeviceTraffic device_traffic() { return {copies_in, copies_out, waits, bytes_in, bytes_out}; }
+DeviceTraffic device_traffic() {
+  return {copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions};
+}
 
 }  // namespace lockstep

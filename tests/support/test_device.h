@@ -1,7 +1,8 @@
 // A device that is not the CPU, for tests of where tensors are. Its memory is the host's, but the
 // addresses in its tensors are closed: code that reads or writes one as if it were the CPU's ends
 // with a segmentation fault. Operations are torch's for CPUs, on copies (at::native::cpu_fallback),
-// so results are those of the plain operations on a CPU, bit by bit where no layout differs.
+// so results are those of the plain operations on a CPU, bit by bit where no layout differs. The
+// kernels that lockstep has for GPUs run as well, row by row (host_rows.h).
 //
 // In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, and a stream on
 // which everything is done at once.
@@ -21,6 +22,8 @@ void add_test_device();
 struct DeviceTraffic {
   int64_t copies_in = 0, copies_out = 0, waits = 0;
   int64_t bytes_in = 0, bytes_out = 0;
+  int64_t kernels = 0;     // of lockstep that ran there
+  int64_t attentions = 0;  // forward passes of libtorch's attention for packed sentences
 };
 DeviceTraffic device_traffic();
 

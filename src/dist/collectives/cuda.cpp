@@ -36,6 +36,7 @@ Gpus look_for_gpus() {
   if (!torch_has_cuda()) return {0, "this torch is a build for CPUs alone"};
   if (cuda_functions() == nullptr) return {0, "no module for CUDA: " + module().why};
   const auto count = static_cast<int>(torch::cuda::device_count());
+  if (count > 0) use_gpu_kernels(cuda_functions()->kernels());
   return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};
 }
 

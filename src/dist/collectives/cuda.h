@@ -13,6 +13,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "gpu/gpu_kernels.h"
+
 namespace lockstep {
 
 // The functions of the module (dist/cuda/cuda_module.cpp).
@@ -27,6 +29,9 @@ struct CudaFunctions {
 
   // Makes the local device `index` the current one of this thread.
   void (*choose_device)(int index);
+
+  // Returns the kernels of GPUs; null where the module was built without CUDA's compiler.
+  const GpuKernels* (*kernels)();
 };
 
 // Returns the module's functions, loading it at the first call; null where it cannot be loaded.
@@ -42,7 +47,8 @@ struct GpuModel {
 std::optional<GpuModel> gpu_model(int index);
 
 // Returns the number of GPUs that this process can compute on; 0 without a driver, without a CUDA
-// wheel or without the module. Loads the module only where there is a driver (libcuda.so.1).
+// wheel or without the module. Loads the module only where there is a driver (libcuda.so.1); where
+// there are GPUs, gpu_kernels() is set from then on.
 int usable_gpus();
 
 // The type of the devices that usable_gpus() counts: CUDA's, unless a test put a device of its own

@@ -1,11 +1,13 @@
 // This is the module that dist/collectives/cuda.h describes. It holds all code
 // that needs CUDA's headers.
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <torch/version.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "dist/collectives/cuda.h"
+#include "gpu/cuda_kernels.h"
 
 namespace {
 
@@ -19,10 +21,17 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
 
 void choose_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
 
+#ifdef LOCKSTEP_CUDA_KERNELS
+void* current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+const lockstep::GpuKernels* kernels() { return lockstep::cuda_kernels(current_stream); }
+#else
+const lockstep::GpuKernels* kernels() { return nullptr; }
+#endif
+
 }  // namespace
 
 extern "C" const lockstep::CudaFunctions* lockstep_cuda_functions() {
   static constexpr lockstep::CudaFunctions functions{TORCH_VERSION, make_nccl_backend,
-                                                     choose_device};
+                                                     choose_device, kernels};
   return &functions;
 }

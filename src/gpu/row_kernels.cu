@@ -1,0 +1,112 @@
+// Makes the kernels of gpu/row_kernels.h run on a GPU: a block of threads is the team of a row.
+#include "gpu/row_kernels.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "gpu/cuda_kernels.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kWarp = 32;
+// Rows are some hundred to some ten thousand columns wide. Not tuned on a GPU yet.
+constexpr int kRowThreads = 256, kElementThreads = 256;
+constexpr int64_t kMostBlocks = 65535;
+
+void* (*current_stream)() = nullptr;
+
+// All threads of a block. Sums are of the threads of a warp, then of the warps, always in one
+// order.
+class BlockTeam {
+ public:
+  __device__ explicit BlockTeam(float* room) : room_(room) {}  // [kRowThreads / kWarp], shared
+
+  __host__ __device__ int64_t rank() const {
+#ifdef __CUDA_ARCH__
+    return threadIdx.x;
+#else
+    return 0;
+#endif
+  }
+  __host__ __device__ int64_t size() const { return kRowThreads; }
+  __host__ __device__ float sum(float x) const { return over_all<true>(x); }
+  __host__ __device__ float max(float x) const { return over_all<false>(x); }
+
+ private:
+  template <bool kSum>
+  __host__ __device__ float over_all(float x) const {
+#ifdef __CUDA_ARCH__
+    const auto both = [](float a, float b) { return kSum ? a + b : (a > b ? a : b); };
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+      x = both(x, __shfl_xor_sync(0xffffffffu, x, step));
+    }
+    __syncthreads();  // everyone has read what stood in the room before
+    if (threadIdx.x % kWarp == 0) room_[threadIdx.x / kWarp] = x;
+    __syncthreads();
+    float all = room_[0];
+    for (int warp = 1; warp < kRowThreads / kWarp; ++warp) all = both(all, room_[warp]);
+    return all;
+#else
+    return x;
+#endif
+  }
+
+  float* room_;
+};
+
+template <class Row, class Args>
+__global__ void __launch_bounds__(kRowThreads) run_rows(const Args args, const int64_t rows) {
+  __shared__ float room[kRowThreads / kWarp];
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) Row{}(args, row, BlockTeam(room));
+}
+
+template <class Element, class Args>
+__global__ void __launch_bounds__(kElementThreads)
+    run_elements(const Args args, const int64_t count) {
+  const int64_t step = int64_t{gridDim.x} * kElementThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kElementThreads + threadIdx.x; i < count; i += step) {
+    Element{}(args, i);
+  }
+}
+
+void check_launch() {
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string("CUDA cannot run a kernel of lockstep: ") +
+                           cudaGetErrorString(status));
+}
+
+cudaStream_t stream() { return static_cast<cudaStream_t>(current_stream()); }
+
+unsigned blocks_of(int64_t wanted) {
+  return static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
+}
+
+struct CudaLaunch {
+  template <class Row, class Args>
+  static void row(const Args& args, int64_t rows) {
+    if (rows == 0) return;
+    run_rows<Row><<<blocks_of(rows), kRowThreads, 0, stream()>>>(args, rows);
+    check_launch();
+  }
+  template <class Element, class Args>
+  static void element(const Args& args, int64_t count) {
+    if (count == 0) return;
+    const int64_t blocks = (count + kElementThreads - 1) / kElementThreads;
+    run_elements<Element><<<blocks_of(blocks), kElementThreads, 0, stream()>>>(args, count);
+    check_launch();
+  }
+};
+
+}  // namespace
+
+const GpuKernels* cuda_kernels(void* (*stream_of_now)()) {
+  static const GpuKernels table = detail::gpu_rows::make_gpu_kernels<CudaLaunch>();
+  current_stream = stream_of_now;
+  return &table;
+}
+
+}  // namespace lockstep
