@@ -1,10 +1,22 @@
 # The module for GPUs (dist/collectives/cuda.h), built where the wheel of torch is a CUDA build and the headers
-# of CUDA and NCCL are there: in the wheels that torch brings and two small ones that scripts/setup
-# adds (nvidia-cuda-crt, nvidia-cuda-cccl). No toolkit, no driver. The kernels for GPUs (src/gpu/*.cu) are in
-# it where CUDA's compiler is installed, of the wheel's release (13 for CUDA 13); without them the program
-# says so once and computes with libtorch's operations.
-find_program(LOCKSTEP_NVCC nvcc PATHS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+# of CUDA and NCCL are there: in the wheels that torch brings and a few that scripts/setup adds
+# (nvidia-cuda-crt, nvidia-cuda-cccl). No toolkit, no driver. The kernels for GPUs (src/gpu/*.cu) are in it
+# where there is a CUDA compiler of the wheel's release: for CUDA 13 scripts/setup brings it as a wheel
+# (nvidia-cuda-nvcc, nvidia-nvvm), else the toolkit's serves. Without one GPUs compute with libtorch's
+# operations, and this says so.
+find_program(LOCKSTEP_NVCC nvcc HINTS "${TorchWheel_SITE}/nvidia/cu13/bin" PATHS /usr/local/cuda/bin
+             ENV CUDA_HOME PATH_SUFFIXES bin)
 if(LOCKSTEP_NVCC)
+  # It refuses C++ compilers that it does not know.
+  file(WRITE "${CMAKE_BINARY_DIR}/nvcc_try.cu" "__global__ void nothing() {}\n")
+  execute_process(COMMAND "${LOCKSTEP_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -c nvcc_try.cu -o nvcc_try.o
+                  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}" RESULT_VARIABLE nvcc_failed OUTPUT_VARIABLE nvcc_words
+                  ERROR_VARIABLE nvcc_words)
+  if(nvcc_failed)
+    message(STATUS "CUDA: ${LOCKSTEP_NVCC} does not compile here: ${nvcc_words}")
+  endif()
+endif()
+if(LOCKSTEP_NVCC AND NOT nvcc_failed)
   # For each of these GPUs that the compiler knows (V100 only before CUDA 13), and in PTX for later ones.
   execute_process(COMMAND "${LOCKSTEP_NVCC}" --version OUTPUT_VARIABLE nvcc_version)
   string(REGEX REPLACE ".*release ([0-9]+)\\..*" "\\1" nvcc_release "${nvcc_version}")
@@ -62,8 +74,8 @@ else()
   set_target_properties(lockstep_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   add_dependencies(lockstep_dist_collectives lockstep_cuda)
   string(REGEX MATCH "^[0-9]+" cuda_release "${TorchWheel_CUDA}")
-  if(NOT LOCKSTEP_NVCC)
-    message(STATUS "CUDA: no nvcc; GPUs compute with libtorch's operations instead of kernels of our own")
+  if(NOT gpu_object)
+    message(STATUS "CUDA: no nvcc that works here; GPUs compute with libtorch's operations instead of kernels of our own")
   elseif(NOT nvcc_release STREQUAL cuda_release)
     message(STATUS "CUDA: ${LOCKSTEP_NVCC} is of release ${nvcc_release}, torch of ${cuda_release}; GPUs "
                    "compute with libtorch's operations instead of kernels of our own")

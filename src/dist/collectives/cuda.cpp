@@ -1,6 +1,7 @@
 #include "dist/collectives/cuda.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <torch/cuda.h>
 
 #include <string_view>
@@ -31,10 +32,29 @@ bool torch_has_cuda() {
   return fs::exists(fs::path(torch.dli_fname).parent_path() / "libtorch_cuda.so");
 }
 
+template <class Function>
+Function* driver_function(const char* name) {
+  void* const library = driver();
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
+// The newest CUDA that the driver knows, 13000 for 13.0; 0 where it does not tell.
+int driver_version() {
+  const auto tell = driver_function<int(int*)>("cuDriverGetVersion");
+  int version = 0;
+  return tell != nullptr && tell(&version) == 0 ? version : 0;
+}
+
+std::string release_of(int cuda) { return fmt::format("{}.{}", cuda / 1000, cuda % 1000 / 10); }
+
 Gpus look_for_gpus() {
   if (driver() == nullptr) return {0, "no NVIDIA driver (libcuda.so.1)"};
   if (!torch_has_cuda()) return {0, "this torch is a build for CPUs alone"};
   if (cuda_functions() == nullptr) return {0, "no module for CUDA: " + module().why};
+  if (const std::optional<GpuModel> gpu = gpu_model(0)) {
+    const std::string why = why_unsuited(*gpu, driver_version(), cuda_functions()->cuda_version);
+    if (!why.empty()) return {0, why};
+  }
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count > 0) use_gpu_kernels(cuda_functions()->kernels());
   return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};
@@ -70,15 +90,10 @@ std::optional<GpuModel> gpu_model(int index) {
   using Device = int;
   constexpr Result kSuccess = 0;
   constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
-  void* const library = driver();
-  if (library == nullptr) return std::nullopt;
-  auto function = [&](const char* name) { return ::dlsym(library, name); };
-  const auto init = reinterpret_cast<Result (*)(unsigned)>(function("cuInit"));
-  const auto get = reinterpret_cast<Result (*)(Device*, int)>(function("cuDeviceGet"));
-  const auto tell_name =
-      reinterpret_cast<Result (*)(char*, int, Device)>(function("cuDeviceGetName"));
-  const auto tell =
-      reinterpret_cast<Result (*)(int*, int, Device)>(function("cuDeviceGetAttribute"));
+  const auto init = driver_function<Result(unsigned)>("cuInit");
+  const auto get = driver_function<Result(Device*, int)>("cuDeviceGet");
+  const auto tell_name = driver_function<Result(char*, int, Device)>("cuDeviceGetName");
+  const auto tell = driver_function<Result(int*, int, Device)>("cuDeviceGetAttribute");
   if (init == nullptr || get == nullptr || tell_name == nullptr || tell == nullptr) {
     return std::nullopt;
   }
@@ -93,6 +108,17 @@ std::optional<GpuModel> gpu_model(int index) {
   }
   out.name = name;
   return out;
+}
+
+std::string why_unsuited(const GpuModel& gpu, int driver, int cuda) {
+  if (driver > 0 && driver / 1000 < cuda / 1000) {
+    return fmt::format("the driver is for CUDA {}, this torch for {}", release_of(driver),
+                       release_of(cuda));
+  }
+  const int capability = 10 * gpu.major + gpu.minor, least = cuda >= 13000 ? 75 : 50;
+  if (capability >= least) return "";
+  return fmt::format("the {} has compute capability {}.{}, and torch for CUDA {} begins at {}.{}",
+                     gpu.name, gpu.major, gpu.minor, release_of(cuda), least / 10, least % 10);
 }
 
 c10::DeviceType gpu_type() { return stand_in().type; }

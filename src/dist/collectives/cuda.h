@@ -20,6 +20,7 @@ namespace lockstep {
 // The functions of the module (dist/cuda/cuda_module.cpp).
 struct CudaFunctions {
   const char* torch_version;  // of torch's headers it was compiled with, such as 2.13.0
+  int cuda_version;           // of CUDA's headers, likewise: 13000 is 13.0
 
   // Makes the backend for one rank per GPU; the caller has chosen the device. The first collective
   // operation creates the communicator itself.
@@ -30,7 +31,8 @@ struct CudaFunctions {
   // Makes the local device `index` the current one of this thread.
   void (*choose_device)(int index);
 
-  // Returns the kernels of GPUs; null where the module was built without CUDA's compiler.
+  // Returns the kernels of GPUs; null where the module was built without CUDA's compiler, or for
+  // another release of CUDA than this torch.
   const GpuKernels* (*kernels)();
 };
 
@@ -45,6 +47,11 @@ struct GpuModel {
   int major = 0, minor = 0;  // its compute capability
 };
 std::optional<GpuModel> gpu_model(int index);
+
+// Returns why torch, built with CUDA `cuda`, cannot compute on this GPU under a driver made for
+// CUDA `driver` (13000 is 13.0, both), as a clause; empty when it can. scripts/machine_facts says
+// the same to scripts/setup, before anything is downloaded.
+std::string why_unsuited(const GpuModel& gpu, int driver, int cuda);
 
 // Returns the number of GPUs that this process can compute on; 0 without a driver, without a CUDA
 // wheel or without the module. Loads the module only where there is a driver (libcuda.so.1); where

@@ -2,6 +2,7 @@
 // that needs CUDA's headers.
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
 #include <torch/version.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -23,7 +24,12 @@ void choose_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceInd
 
 #ifdef LOCKSTEP_CUDA_KERNELS
 void* current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
-const lockstep::GpuKernels* kernels() { return lockstep::cuda_kernels(current_stream); }
+const lockstep::GpuKernels* kernels() {
+  int runtime = 0;
+  const bool same =
+      ::cudaRuntimeGetVersion(&runtime) == cudaSuccess && runtime / 1000 == CUDART_VERSION / 1000;
+  return same ? lockstep::cuda_kernels(current_stream) : nullptr;
+}
 #else
 const lockstep::GpuKernels* kernels() { return nullptr; }
 #endif
@@ -31,7 +37,7 @@ const lockstep::GpuKernels* kernels() { return nullptr; }
 }  // namespace
 
 extern "C" const lockstep::CudaFunctions* lockstep_cuda_functions() {
-  static constexpr lockstep::CudaFunctions functions{TORCH_VERSION, make_nccl_backend,
-                                                     choose_device, kernels};
+  static constexpr lockstep::CudaFunctions functions{TORCH_VERSION, CUDART_VERSION,
+                                                     make_nccl_backend, choose_device, kernels};
   return &functions;
 }

@@ -206,7 +206,8 @@ class HostChecks : public detail::Findings {
             fmt::format("{} GPU{}, but none can be used: {}", compute.value("gpus_seen", 0),
                         compute.value("gpus_seen", 0) == 1 ? "" : "s",
                         compute.value("why_no_gpu", "")),
-            "GPUs that compute", "the NVIDIA driver and a CUDA build of torch, or run.device=cpu");
+            "GPUs that compute",
+            "a driver and a build of torch that fit (docs/install.md#gpus), or run.device=cpu");
       }
       const std::size_t cores = host->facts.at("cores");
       if (gpus == 0 && ranks > cores) {

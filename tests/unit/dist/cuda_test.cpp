@@ -30,6 +30,19 @@ TEST(Cuda, TheModuleLoadsWithoutADriver) {
   const CudaFunctions* functions = cuda_functions();
   ASSERT_NE(functions, nullptr);
   EXPECT_STREQ(functions->torch_version, TORCH_VERSION);
+  EXPECT_GE(functions->cuda_version, 12000);
+}
+
+TEST(Cuda, AGpuThatTorchHasNoKernelsForIsNamed) {
+  const GpuModel t4{"Tesla T4", 7, 5}, v100{"Tesla V100", 7, 0};
+  EXPECT_EQ(why_unsuited(t4, 13000, 13000), "");
+  EXPECT_EQ(why_unsuited(t4, 13020, 13000), "");
+  EXPECT_EQ(why_unsuited(t4, 12040, 12060), "") << "minor releases are compatible";
+  EXPECT_EQ(why_unsuited(t4, 12040, 13000), "the driver is for CUDA 12.4, this torch for 13.0");
+  EXPECT_EQ(why_unsuited(v100, 13000, 13000),
+            "the Tesla V100 has compute capability 7.0, and torch for CUDA 13.0 begins at 7.5");
+  EXPECT_EQ(why_unsuited(v100, 12060, 12060), "");
+  EXPECT_EQ(why_unsuited(v100, 0, 12060), "") << "a driver that does not tell";
 }
 
 TEST(Cuda, TellsTheModelOfAGpuByTheDriverAlone) {
