@@ -40,8 +40,8 @@ void add_to_rows(const torch::Tensor& d_table, const torch::Tensor& index,
   if (!d_out.is_cpu()) {
     const auto [sorted, order] = at::sort(index, /*stable=*/std::optional<bool>(true), 0, false);
     args.tokens = sorted.const_data_ptr<int64_t>();
-    gpu_kernels()->embedding_backward({args, order.const_data_ptr<int64_t>(), d_table.size(0)},
-                                      rows);
+    detail::on_gpu(d_out)->embedding_backward(
+        {args, order.const_data_ptr<int64_t>(), d_table.size(0)}, rows);
     return;
   }
   const auto kernel = kernels().embedding_backward;
@@ -76,7 +76,7 @@ struct FusedEmbedding : Function<FusedEmbedding> {
       detail::parallel_rows(rows, width,
                             [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
     } else {
-      gpu_kernels()->embedding({args, table.size(0), positions.size(0)}, rows);
+      detail::on_gpu(out)->embedding({args, table.size(0), positions.size(0)}, rows);
     }
     ctx->save_for_backward({table, input.tokens, input.position});
     ctx->saved_data["scale"] = static_cast<double>(args.scale);

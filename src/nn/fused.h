@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
 
@@ -45,6 +46,17 @@ void parallel_rows(int64_t n, int64_t width, const F& f) {
   at::parallel_for(0, n, std::max<int64_t>(1, kElements / std::max<int64_t>(1, width)), f);
 }
 
+// The kernels of the GPU where `x` is, whichever GPU is the thread's own: on_gpu(x)->slope(...).
+class OnGpu {
+ public:
+  explicit OnGpu(const torch::Tensor& x) : guard_(x.device()) {}
+  const GpuKernels* operator->() const { return gpu_kernels(); }
+
+ private:
+  c10::DeviceGuard guard_;
+};
+inline OnGpu on_gpu(const torch::Tensor& x) { return OnGpu(x); }
+
 template <class T, class Args>
 using CpuKernelOf = void (*TypedKernels<T>::*)(const Args&, int64_t begin, int64_t end);
 template <class T, class Args>
@@ -53,9 +65,9 @@ using GpuKernelOf = GpuKernel<Args> TypedGpuKernels<T>::*;
 // Runs a kernel over n rows of `width` elements, on the CPU or the GPU, where `x` is.
 template <class T, class Args>
 void run_rows(const torch::Tensor& x, int64_t n, int64_t width, const Args& args,
-              CpuKernelOf<T, Args> on_cpu, GpuKernelOf<T, Args> on_gpu) {
-  if (!x.is_cpu()) return (gpu_kernels()->typed<T>().*on_gpu)(args, n);
-  const auto kernel = kernels().typed<T>().*on_cpu;
+              CpuKernelOf<T, Args> cpu, GpuKernelOf<T, Args> gpu) {
+  if (!x.is_cpu()) return (detail::on_gpu(x)->typed<T>().*gpu)(args, n);
+  const auto kernel = kernels().typed<T>().*cpu;
   parallel_rows(n, width, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
 }
 
@@ -157,7 +169,7 @@ inline void add_norm_gradients(const NormBackward& norm, const torch::Tensor& pa
 template <class T, class Kernel>
 void layer_norm_backward_on_gpu(const NormBackward& norm, const Kernel& kernel) {
   const auto [partial, args] = norm_backward_args<T>(norm);
-  gpu_kernels()->typed<T>().norm_weights({args, norm.x.size(0), kNormBlock}, partial.size(1));
+  on_gpu(norm.x)->typed<T>().norm_weights({args, norm.x.size(0), kNormBlock}, partial.size(1));
   kernel(args);  // may replace d_y
   add_norm_gradients(norm, partial);
 }

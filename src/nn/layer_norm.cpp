@@ -47,7 +47,7 @@ struct FusedLayerNorm : Function<FusedLayerNorm> {
       using T = decltype(zero);
       if (d_x.is_cpu()) return detail::layer_norm_backward<T>(norm, detail::NoRows{});
       detail::layer_norm_backward_on_gpu<T>(norm, [&](const LayerNormBackwardArgs<T>& args) {
-        gpu_kernels()->typed<T>().layer_norm_backward(args, d_x.size(0));
+        detail::on_gpu(d_x)->typed<T>().layer_norm_backward(args, d_x.size(0));
       });
     });
     return {d_x, {}, {}, {}, {}};

@@ -94,7 +94,7 @@ struct FusedLinearSmooth : Function<FusedLinearSmooth> {
       const T* slope = detail::pointer<T>(saved[4]);
       T* to = detail::pointer<T>(d_product);
       if (!d_y.is_cpu()) {
-        return gpu_kernels()->typed<T>().slope({from, slope, to}, d_y.numel());
+        return detail::on_gpu(d_y)->typed<T>().slope({from, slope, to}, d_y.numel());
       }
       const auto kernel = kernels().typed<T>().gelu_dropout_backward;
       detail::parallel_rows(
@@ -124,12 +124,13 @@ const float* row_scale(const BranchDropout& dropout, int64_t rows) {
 }
 
 template <class T, class N>
-void residual_norm_on_gpu(const ResidualNormArgs<T, N>& args, int64_t rows) {
-  const TypedGpuKernels<T>& table = gpu_kernels()->typed<T>();
+void residual_norm_on_gpu(const torch::Tensor& x, const ResidualNormArgs<T, N>& args) {
+  const detail::OnGpu gpu(x);
+  const TypedGpuKernels<T>& table = gpu->typed<T>();
   if constexpr (std::is_same_v<T, N>) {
-    table.residual_norm(args, rows);
+    table.residual_norm(args, x.size(0));
   } else if constexpr (std::is_same_v<N, float>) {
-    table.residual_norm_fp32(args, rows);
+    table.residual_norm_fp32(args, x.size(0));
   }
 }
 
@@ -139,7 +140,8 @@ void residual_norm_backward_on_gpu(const detail::NormBackward& norm,
                                    const AddDropoutBackwardArgs<T>& drop) {
   const int64_t rows = norm.x.size(0);
   detail::layer_norm_backward_on_gpu<N>(norm, [&](const LayerNormBackwardArgs<N>& args) {
-    const TypedGpuKernels<T>& table = gpu_kernels()->typed<T>();
+    const detail::OnGpu gpu(norm.x);
+    const TypedGpuKernels<T>& table = gpu->typed<T>();
     if constexpr (std::is_same_v<T, N>) {
       table.residual_norm_backward({args, drop}, rows);
     } else if constexpr (std::is_same_v<N, float>) {
@@ -191,7 +193,8 @@ struct FusedLinearResidualNorm : Function<FusedLinearResidualNorm> {
                                          width,
                                          static_cast<float>(block.epsilon)};
         if (!product.is_cpu()) {
-          return residual_norm_on_gpu<T, N>({add, normalise, detail::pointer<Bf16>(rounded)}, rows);
+          return residual_norm_on_gpu<T, N>(product,
+                                            {add, normalise, detail::pointer<Bf16>(rounded)});
         }
         const auto normalise_rows = kernels().typed<N>().layer_norm;
         detail::parallel_rows(rows, width, [&](int64_t begin, int64_t end) {

@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -200,7 +201,24 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
   c10::Stream getNewStream(c10::Device, int) const override { return stream(); }
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream(); }
 
+  // An event is the moment at which it was recorded.
+  void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
+    if (*event == nullptr) *event = new Moment;
+    *static_cast<Moment*>(*event) = std::chrono::steady_clock::now();
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Moment*>(event);
+  }
+  bool queryEvent(void*) const override { return true; }
+  void synchronizeEvent(void*) const override {}
+  double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {
+    const std::chrono::duration<double, std::milli> between =
+        *static_cast<Moment*>(second) - *static_cast<Moment*>(first);
+    return between.count();
+  }
+
  private:
+  using Moment = std::chrono::steady_clock::time_point;
   static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(kType, 0)); }
 };
 

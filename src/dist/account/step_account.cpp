@@ -1,6 +1,7 @@
 #include "dist/account/step_account.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -25,8 +26,18 @@ std::string_view short_name(std::string_view name) {
 
 }  // namespace
 
+void StepAccount::use(std::unique_ptr<DeviceClock> clock) {
+  device_ = std::move(clock);
+  last_mark_ = nullptr;
+}
+
 void StepAccount::enter(Phase phase, Time now) {
   const Phase before = phase_.load(std::memory_order_relaxed);
+  if (device_) {
+    DeviceClock::Mark mark = device_->mark();
+    if (is_of_step(before) && last_mark_) device_parts_.push_back({before, last_mark_, mark});
+    last_mark_ = std::move(mark);
+  }
   spent_[static_cast<std::size_t>(before)] += now - since_;
   if (computes(before) && now > since_) computing_.push_back({since_, now});
   if (before == Phase::kWait) waited_until_ = now;
@@ -67,6 +78,8 @@ void StepAccount::close() {
   const int64_t step = step_.load(std::memory_order_relaxed);
   if (is_open_)
     ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds_of(busy_)};
+  ended_parts_ = is_open_ ? std::exchange(device_parts_, {}) : std::vector<DevicePart>();
+  device_parts_.clear();
   is_open_ = false;
   spent_ = {};
   busy_ = {};
@@ -75,22 +88,63 @@ void StepAccount::close() {
   std::scoped_lock lock(mutex_);
   exchanges_.clear();
   stood_still_.clear();
+  ended_device_exchanges_ = std::exchange(device_exchanges_, {});
+}
+
+// What is still under way adds nothing.
+void StepAccount::add_device_times(const std::vector<DevicePart>& parts, RankTimes& out) const {
+  out.data = out.forward = out.backward = out.wait = out.optimizer = out.other = 0;
+  for (const DevicePart& part : parts) {
+    if (!device_->passed(part.end)) continue;
+    float& sum = part.phase == Phase::kData        ? out.data
+                 : part.phase == Phase::kForward   ? out.forward
+                 : part.phase == Phase::kBackward  ? out.backward
+                 : part.phase == Phase::kWait      ? out.wait
+                 : part.phase == Phase::kOptimizer ? out.optimizer
+                                                   : out.other;
+    sum += static_cast<float>(device_->seconds_between(part.begin, part.end));
+  }
+}
+
+const AccountedStep& StepAccount::ended() {
+  if (ended_parts_.empty()) return ended_;
+  const DevicePart& last = ended_parts_.back();
+  device_->seconds_between(last.begin, last.end);
+  RankTimes& times = ended_.times;
+  add_device_times(ended_parts_, times);
+  double exchanged = 0;
+  for (const std::function<double()>& seconds : ended_device_exchanges_) exchanged += seconds();
+  times.hidden = std::max(0.0F, static_cast<float>(exchanged) - times.wait);
+  ended_parts_.clear();
+  ended_device_exchanges_.clear();
+  return ended_;
 }
 
 RankTimes StepAccount::so_far() const {
   auto spent = [this](Phase phase) {
     return static_cast<float>(seconds_of(spent_[static_cast<std::size_t>(phase)]));
   };
-  return {.data = spent(Phase::kData),
-          .forward = spent(Phase::kForward),
-          .backward = spent(Phase::kBackward),
-          .wait = spent(Phase::kWait),
-          .optimizer = spent(Phase::kOptimizer),
-          .other = spent(Phase::kOther),
-          .hidden = static_cast<float>(hidden_seconds()),
-          .peers = 0,
-          .sent_bytes = static_cast<float>(sent_),
-          .received_bytes = static_cast<float>(received_)};
+  RankTimes out{.data = spent(Phase::kData),
+                .forward = spent(Phase::kForward),
+                .backward = spent(Phase::kBackward),
+                .wait = spent(Phase::kWait),
+                .optimizer = spent(Phase::kOptimizer),
+                .other = spent(Phase::kOther),
+                .hidden = static_cast<float>(hidden_seconds()),
+                .peers = 0,
+                .sent_bytes = static_cast<float>(sent_),
+                .received_bytes = static_cast<float>(received_)};
+  if (device_) {
+    add_device_times(device_parts_, out);
+    out.hidden = 0;
+  }
+  return out;
+}
+
+void StepAccount::device_exchange(std::function<double()> seconds) {
+  if (!device_ || !is_of_step(phase_.load(std::memory_order_relaxed))) return;
+  std::scoped_lock lock(mutex_);
+  device_exchanges_.push_back(std::move(seconds));
 }
 
 void StepAccount::exchange(std::string_view name, Time begin, Time end, int64_t bytes) {

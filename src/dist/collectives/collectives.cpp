@@ -83,6 +83,14 @@ OperationLabel::OperationLabel(std::string label, const torch::Tensor& tensor)
       interruptible(!tensor.is_cuda()),
       on_gpu(tensor.is_cuda()) {}
 
+double seconds_of_gpu(const c10d::Work& work) {
+  try {
+    return work.getDuration() / 1000.0;  // from milliseconds
+  } catch (const c10::Error&) {
+    return 0;
+  }
+}
+
 std::string Collectives::Issued::text() const {
   return sequence == 0 ? name : fmt::format("{} (operation {} of this rank)", name, sequence);
 }

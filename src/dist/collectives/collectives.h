@@ -45,7 +45,7 @@ struct OperationLabel {
   // Gloo's transfers between two ranks, which have no future.
   bool interruptible = true;
   bool of_some = false;  // for some ranks only: not counted, or other ranks would fall behind
-  bool on_gpu = false;   // runs on the GPU: the host does not know when it begins and ends
+  bool on_gpu = false;   // runs on the GPU, whose events tell how long it took
 
   OperationLabel(const char* name) : name(name) {}             // NOLINT: as a text
   OperationLabel(std::string name) : name(std::move(name)) {}  // NOLINT: as a text
@@ -60,6 +60,9 @@ struct OperationLabel {
     return std::move(*this);
   }
 };
+
+// Returns how long an operation of NCCL took that has ended; 0 where c10d does not tell.
+double seconds_of_gpu(const c10d::Work& work);
 
 class Collectives {
  public:
@@ -175,6 +178,7 @@ Completion Collectives::start(const OperationLabel& label, const Launch& launch)
     throw failure(issued.text(), error);
   }
   remember(work);
+  if (label.on_gpu) account().device_exchange([work] { return seconds_of_gpu(*work); });
   const auto begin = StepAccount::Clock::now();
   return [this, issued, work, label, begin] {
     guard(issued, [&] { label.interruptible ? wait_for(work) : void(work->wait()); });

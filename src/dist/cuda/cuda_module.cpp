@@ -17,7 +17,9 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
                                                     std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
+  auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
+  backend->enableCollectivesTiming();  // for the account of a step (dist/account/step_account.h)
+  return backend;
 }
 
 void choose_device(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }

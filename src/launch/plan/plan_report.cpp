@@ -24,8 +24,7 @@ std::string rate_text(double bytes_per_second) {
 
 std::string money(double cost) { return fmt::format("{:.2f}", cost); }
 
-// Whether parts of a step were measured while a GPU had yet to do the work
-// (report/answers/host_clock.h says what that means).
+// Whether gradients counted as ready while a GPU had yet to compute them.
 bool rests_on_host_clock(const PlanInputs& in) { return in.facts.device.starts_with("cuda"); }
 
 std::string inputs_text(const Plan& plan) {
@@ -46,10 +45,9 @@ std::string inputs_text(const Plan& plan) {
   }
   if (rests_on_host_clock(in)) {
     out +=
-        "Clock:          the host's, which is ahead of the GPU: a step is measured right, its "
-        "parts "
-        "are not, and\n                gradients count as ready when their kernels are queued, so "
-        "waits may be longer\n";
+        "Clock:          the host's, which is ahead of the GPU: steps are measured right, but "
+        "gradients count\n                as ready when their kernels are queued, so waits may be "
+        "longer\n";
   }
   return out;
 }

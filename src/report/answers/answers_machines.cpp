@@ -95,9 +95,9 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   out.facts["computing_share_of_step"] = busy;
   out.verdict = fmt::format(
       "{} {} of a step's time; {} it waited for others and the network, {} for data.",
-      computed_on_gpus(run) ? "By the host's clock rank 0 was queuing work for its GPU, or "
-                              "computing, for"
-                            : "Rank 0 was computing for",
+      phases_by_host_clock(run) ? "By the host's clock rank 0 was queuing work for its GPU, or "
+                                  "computing, for"
+                                : "Rank 0 was computing for",
       percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
       percent(t.mean > 0 ? t.data / t.mean : 0));
   if (t.data > 0.1 * t.mean) {
@@ -181,7 +181,7 @@ void judge_exchange(const Run& run, Answer& out, Findings& findings) {
   const double share = e.step > 0 ? (e.exposed + e.peers) / e.step : 0;
   const bool bound = e.exposed > kMuchWaiting * e.step;
   out.facts["wait_share"] = share;
-  if (computed_on_gpus(run)) {
+  if (phases_by_host_clock(run)) {
     const double most = most_waiting_share(run);
     out.facts["most_waiting_share"] = most;
     out.facts["bottleneck"] = false;
@@ -286,7 +286,7 @@ Answer answer_network(const Run& run, const ReportOptions& options, Findings& fi
         "All ranks ran on one machine and exchanged through its memory; no network was in use.");
   }
   add_interfaces(run, options, out, findings);
-  if (run.times && !computed_on_gpus(run)) add_choices(run, out);
+  if (run.times && !phases_by_host_clock(run)) add_choices(run, out);
   if (run.facts.value("comm.strategy", "every_step") != "every_step") {
     out.evidence.push_back(
         fmt::format("Ranks met every {} steps only ({}): waits at meetings were {} in all.",

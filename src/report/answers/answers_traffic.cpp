@@ -98,17 +98,17 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
       {"bytes", short_bytes(predicted), counted > 0 ? short_bytes(measured) : "-"});
   add_known_link(link, out);
   add_host_clock(run, out);
-  const bool gpus = computed_on_gpus(run);
+  const bool by_host = phases_by_host_clock(run);
   if (link.known()) {
     const double seconds =
         exchange_seconds(wire, hosts, {.bytes_per_second = link.bytes_per_second});
     out.facts["predicted_seconds"] = seconds;
     table.rows.push_back(
         {fmt::format("exchange at {}/s, {}", short_bytes(link.bytes_per_second), link.source),
-         milliseconds(seconds), run.times && !gpus ? exchange_text(*run.times) : "-"});
+         milliseconds(seconds), run.times && !by_host ? exchange_text(*run.times) : "-"});
   }
   table.rows.push_back(
-      {gpus ? "waiting, by the host's clock" : "waiting that computing does not hide", "-",
+      {by_host ? "waiting, by the host's clock" : "waiting that computing does not hide", "-",
        milliseconds(t.wait)});
   table.rows.push_back({"whole step", "-", milliseconds(t.mean)});
   out.tables.push_back(table);

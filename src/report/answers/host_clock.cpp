@@ -2,9 +2,17 @@
 
 namespace lockstep {
 
+namespace {
+
 bool computed_on_gpus(const Run& run) {
   const std::string& device = run.history.device;
   return (device.empty() ? run.facts.value("run.device") : device).starts_with("cuda");
+}
+
+}  // namespace
+
+bool phases_by_host_clock(const Run& run) {
+  return computed_on_gpus(run) && !run.history.device_clock;
 }
 
 double most_waiting_share(const Run& run) {
@@ -17,9 +25,12 @@ double most_waiting_share(const Run& run) {
 }
 
 void add_host_clock(const Run& run, Answer& out) {
-  const bool gpus = computed_on_gpus(run);
-  out.facts["phases_by_host_clock_ahead_of_gpus"] = gpus;
-  if (!gpus) return;
+  const bool by_host = phases_by_host_clock(run);
+  out.facts["phases_by_host_clock_ahead_of_gpus"] = by_host;
+  if (computed_on_gpus(run) && !by_host) {
+    out.evidence.emplace_back("Phases are by the GPUs' own clock.");
+  }
+  if (!by_host) return;
   out.evidence.emplace_back(
       "Phases are by the host's clock, and the host is ahead of its GPU: forward is handing "
       "kernels "

@@ -120,6 +120,7 @@ class HistoryReader {
           fmt::format("{} {}", with_commas(whole(*size, "step")), size->value("items", ""));
     }
     out_.device = word(line, "device");
+    out_.device_clock = word(line, "phase_clock") == "device";
     while (!out_.steps.empty() && out_.steps.back().step >= first) {
       out_.repeated_steps += 1;
       out_.repeated_seconds += out_.steps.back().seconds;

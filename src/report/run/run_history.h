@@ -72,9 +72,10 @@ struct RunHistory {
   std::vector<SlowRankRow> slow_ranks;         // of all attempts
   std::vector<InterventionRow> interventions;  // of the steps that count
   std::vector<AttemptRow> attempts;
-  int64_t total_steps = 0;  // as configured; 0: unknown
-  std::string step_size;    // of the newest attempt: "512 images"; empty: unknown
-  std::string device;       // of rank 0 at the newest start, "cpu" or "cuda:0"; empty: unknown
+  int64_t total_steps = 0;    // as configured; 0: unknown
+  std::string step_size;      // of the newest attempt: "512 images"; empty: unknown
+  std::string device;         // of rank 0 at the newest start, "cpu" or "cuda:0"; empty: unknown
+  bool device_clock = false;  // phases of its steps are by the device's clock, not by the host's
   int64_t repeated_steps = 0;
   double repeated_seconds = 0;                            // of steps that were done again
   double evaluation_seconds = 0, checkpoint_seconds = 0;  // of all attempts

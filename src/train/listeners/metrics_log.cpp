@@ -32,7 +32,8 @@ void MetricsLog::on_start(int64_t first_step, int64_t total_steps) {
                                  {"time", unix_seconds()},
                                  {"first_step", first_step},
                                  {"total_steps", total_steps},
-                                 {"device", device_}};
+                                 {"device", device_},
+                                 {"phase_clock", device_ == "cpu" ? "host" : "device"}};
   if (!step_size_.empty()) line["step_size"] = nlohmann::ordered_json::parse(step_size_);
   write(line.dump());
 }

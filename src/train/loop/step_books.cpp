@@ -165,6 +165,13 @@ StepRecord StepBooks::record(const StepBatch& batch, const StepPass& pass) const
   out.forward_seconds = after.forward - before.forward;
   out.backward_seconds = after.backward - before.backward;
   out.optimizer_seconds = after.optimizer - before.optimizer;
+  if (state_.world.progress().account().has_device_clock()) {
+    // The device has yet to do the update; the one before it was done within this step.
+    out.wait_seconds = after.wait - before.wait;
+    out.compute_seconds = std::max(0.0, seconds - out.wait_seconds);
+    out.optimizer_seconds =
+        std::max(0.0, out.compute_seconds - out.forward_seconds - out.backward_seconds);
+  }
   out.other_seconds = std::max(0.0, out.compute_seconds - out.forward_seconds -
                                         out.backward_seconds - out.optimizer_seconds);
   out.hidden_seconds = after.hidden - before.hidden;

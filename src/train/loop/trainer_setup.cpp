@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "dist/collectives/event_clock.h"
 #include "dist/collectives/fingerprint.h"
 #include "dist/liveness/heartbeat.h"
 #include "train/checkpoint/initial_weights.h"
@@ -113,6 +114,9 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   }
   context.device =
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
+  if (!context.device.is_cpu()) {
+    world_.progress().account().use(std::make_unique<EventClock>(context.device));
+  }
   const std::string precision = agree_on_precision(
       world_, config_.run, folder_, fresh ? std::nullopt : std::optional(checkpoint->holder),
       device_formats(context.device.is_cuda(), environment.local_rank));

@@ -78,6 +78,10 @@ class Placement : public ::testing::TestWithParam<bool> {
     const auto steps = metrics_of(run("here"), "step"), others = metrics_of(run("there"), "step");
     ASSERT_EQ(steps.size(), 24u);
     ASSERT_EQ(others.size(), 24u);
+    EXPECT_EQ(metrics_of(run("there"), "start").at(0).at("phase_clock"), "device");
+    for (const char* tag : {"time/forward_seconds", "time/backward_seconds"}) {
+      EXPECT_GT(others.back().at(tag).get<double>(), 0) << tag;
+    }
     for (std::size_t i = 0; i < steps.size(); ++i) {
       for (const char* tag : {"train/loss", "train/nll", "train/gradient_norm"}) {
         if (!steps[i].contains(tag)) continue;

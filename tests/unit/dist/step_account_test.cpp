@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,59 @@ TEST(StepAccount, PhasesAddUpToTheStep) {
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   EXPECT_NEAR(step.begin, now, 60);
+}
+
+// A device whose every mark comes 5 ms after the one before it, once the test lets it.
+class SlowDevice final : public DeviceClock {
+ public:
+  struct State {
+    int marks = 0, done = 0;  // marks that it has come to
+  };
+  explicit SlowDevice(State& state) : state_(state) {}
+
+  Mark mark() override { return std::make_shared<int>(state_.marks++); }
+  bool passed(const Mark& mark) const override { return number(mark) < state_.done; }
+  double seconds_between(const Mark& first, const Mark& second) const override {
+    state_.done = std::max(state_.done, number(second) + 1);
+    return 0.005 * (number(second) - number(first));
+  }
+
+ private:
+  static int number(const Mark& mark) { return *static_cast<const int*>(mark.get()); }
+  State& state_;
+};
+
+TEST(StepAccount, PhasesOfADeviceHaveTheDevicesTimes) {
+  StepAccount account;
+  SlowDevice::State device;
+  account.use(std::make_unique<SlowDevice>(device));
+  account.begin_step(7, after_ms(0));
+  account.enter(Phase::kForward, after_ms(1));   // mark 1
+  account.enter(Phase::kBackward, after_ms(2));  // 2
+  account.device_exchange([] { return 0.012; });
+  account.device_exchange([] { return 0.003; });
+  account.enter(Phase::kWait, after_ms(3));        // 3
+  account.enter(Phase::kOptimizer, after_ms(50));  // 4
+  EXPECT_EQ(account.so_far().backward, 0) << "the device has done nothing yet";
+  device.done = 4;  // marks 0 to 3
+  EXPECT_NEAR(account.so_far().forward, 0.005F, kExact);
+  EXPECT_NEAR(account.so_far().backward, 0.005F, kExact);
+  EXPECT_EQ(account.so_far().wait, 0) << "under way";
+  account.begin_step(8, after_ms(60));  // 5
+  EXPECT_EQ(device.done, 4) << "nobody waits before the figures are asked for";
+  const RankTimes times = account.ended().times;
+  EXPECT_EQ(device.done, 6);
+  EXPECT_EQ(account.ended().step, 7);
+  for (const float seconds : {times.forward, times.backward, times.wait, times.optimizer}) {
+    EXPECT_NEAR(seconds, 0.005F, kExact);
+  }
+  EXPECT_NEAR(times.hidden, 0.010F, kExact) << "of 15 ms of exchanges the step waited for 5";
+  // A step that takes no exchange, and an evaluation between the two, which belongs to none.
+  account.enter(Phase::kEvaluation, after_ms(70));
+  account.enter(Phase::kOther, after_ms(80));
+  account.begin_step(9, after_ms(90));
+  EXPECT_EQ(account.ended().times.hidden, 0);
+  EXPECT_EQ(account.ended().times.wait, 0);
 }
 
 TEST(StepAccount, EvaluationsAndCheckpointsBelongToNoStep) {

@@ -30,7 +30,7 @@ struct InventedRun {
   int killed_at = 0;  // resumed from the evaluation before; 0: never
   bool overfits = false, levels = true;
   double link = 125e6;  // as the interfaces say, bytes per second; 0: nothing
-  std::string device = "cpu";
+  std::string device = "cpu", phase_clock;
   std::string end = "steps";
 };
 
@@ -71,7 +71,8 @@ class ReportTest : public ::testing::Test {
     line({{"event", "start"},
           {"first_step", 1},
           {"total_steps", run.steps},
-          {"device", run.device}});
+          {"device", run.device},
+          {"phase_clock", run.phase_clock}});
     for (int step = 1; step <= run.steps; ++step) {
       add_step(run, step, time, out);
       if (step == run.warned_at) {
@@ -372,6 +373,19 @@ TEST(DoctorLinkSpeed, IsThatOfTheSlowestWay) {
   EXPECT_ERROR(doctor_link_speed(file), DataError, "no link was measured");
   write_file(file, "Hosts:");
   EXPECT_ERROR(doctor_link_speed(file), DataError, "is not what `lockstep doctor --json` prints");
+}
+
+TEST_F(ReportWithTimes, WithTheGpusOwnClockVerdictsRestOnIt) {
+  const auto bound = [](int64_t, int, RankTimes& t) { t.wait += 0.4F; };
+  const Json gpus = report_with(bound, {.device = "cuda:0", .phase_clock = "device"});
+  EXPECT_TRUE(findings_of(gpus).contains("network_bound"));
+  for (const char* id : {"processors", "network", "traffic"}) {
+    const Json answer = answer_of(gpus, id);
+    EXPECT_EQ(answer["facts"]["phases_by_host_clock_ahead_of_gpus"], false) << id;
+    EXPECT_NE(answer["evidence"].dump().find("Phases are by the GPUs' own clock"),
+              std::string::npos);
+  }
+  EXPECT_EQ(answer_of(gpus, "network")["facts"]["bottleneck"], true);
 }
 
 TEST_F(ReportWithTimes, WithGpusPhasesAreTheHostsAndNoVerdictRestsOnThem) {
