@@ -43,6 +43,21 @@ struct SlopeArgs {  // d_x = d_y * slope; rows are elements
   T* d_x;
 };
 
+// Attention over packed sentences. Rows of the forward pass and of the queries' backward pass are
+// (query token, head), those of the keys' backward pass (key token, head), heads next to each
+// other.
+template <class T>
+struct PackedAttentionArgs {
+  AttentionArgs<T> attention;
+  AttentionBackwardArgs<T> gradients;  // not of the forward pass
+  const int32_t* query_offsets;        // [sentences + 1]: where they begin among the query tokens
+  const int32_t* key_offsets;          // [sentences + 1], likewise
+  int64_t sentences, longest_key;
+  // Working memory. The queries' backward pass leaves in the two arrays what the keys' reads.
+  float* weights;   // [query tokens, heads, longest_key]
+  float* d_scores;  // the same; not of the forward pass
+};
+
 // A token or position outside its table, which the CPU refuses before it computes, makes a row of
 // NaN.
 struct CheckedEmbeddingArgs {
@@ -94,6 +109,9 @@ struct TypedGpuKernels {
   GpuKernel<ResidualNormArgs<T, float>> residual_norm_fp32;
   GpuKernel<ResidualNormBackwardArgs<T, T>> residual_norm_backward;
   GpuKernel<ResidualNormBackwardArgs<T, float>> residual_norm_fp32_backward;
+  GpuKernel<PackedAttentionArgs<T>> attention;
+  GpuKernel<PackedAttentionArgs<T>> attention_backward_queries;
+  GpuKernel<PackedAttentionArgs<T>> attention_backward_keys;
   GpuKernel<CrossEntropyArgs<T>> cross_entropy;  // a target outside the vocabulary: a loss of NaN
 };
 

@@ -18,6 +18,21 @@ constexpr int64_t kMostBlocks = 65535;
 
 void* (*current_stream)() = nullptr;
 
+template <bool kSum>
+__host__ __device__ float both(float a, float b) {
+  return kSum ? a + b : (a > b ? a : b);
+}
+
+template <bool kSum>
+__host__ __device__ float over_warp(float x) {
+#ifdef __CUDA_ARCH__
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    x = both<kSum>(x, __shfl_xor_sync(0xffffffffu, x, step));
+  }
+#endif
+  return x;
+}
+
 // All threads of a block. Sums are of the threads of a warp, then of the warps, always in one
 // order.
 class BlockTeam {
@@ -39,15 +54,12 @@ class BlockTeam {
   template <bool kSum>
   __host__ __device__ float over_all(float x) const {
 #ifdef __CUDA_ARCH__
-    const auto both = [](float a, float b) { return kSum ? a + b : (a > b ? a : b); };
-    for (int step = kWarp / 2; step > 0; step /= 2) {
-      x = both(x, __shfl_xor_sync(0xffffffffu, x, step));
-    }
+    x = over_warp<kSum>(x);
     __syncthreads();  // everyone has read what stood in the room before
     if (threadIdx.x % kWarp == 0) room_[threadIdx.x / kWarp] = x;
     __syncthreads();
     float all = room_[0];
-    for (int warp = 1; warp < kRowThreads / kWarp; ++warp) all = both(all, room_[warp]);
+    for (int warp = 1; warp < kRowThreads / kWarp; ++warp) all = both<kSum>(all, room_[warp]);
     return all;
 #else
     return x;
@@ -57,10 +69,40 @@ class BlockTeam {
   float* room_;
 };
 
+// The threads of a warp, of which a block has kRowThreads / kWarp.
+class WarpTeam {
+ public:
+  __host__ __device__ int64_t rank() const {
+#ifdef __CUDA_ARCH__
+    return threadIdx.x % kWarp;
+#else
+    return 0;
+#endif
+  }
+  __host__ __device__ int64_t size() const { return kWarp; }
+  __host__ __device__ float sum(float x) const { return over_warp<true>(x); }
+  __host__ __device__ float max(float x) const { return over_warp<false>(x); }
+  __host__ __device__ void sync() const {
+#ifdef __CUDA_ARCH__
+    __syncwarp();
+#endif
+  }
+};
+
+template <class Row>
+concept SmallTeam = Row::kSmallTeam;
+
 template <class Row, class Args>
 __global__ void __launch_bounds__(kRowThreads) run_rows(const Args args, const int64_t rows) {
   __shared__ float room[kRowThreads / kWarp];
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) Row{}(args, row, BlockTeam(room));
+}
+
+template <class Row, class Args>
+__global__ void __launch_bounds__(kRowThreads) run_small_rows(const Args args, const int64_t rows) {
+  const int64_t step = int64_t{gridDim.x} * (kRowThreads / kWarp);
+  int64_t row = int64_t{blockIdx.x} * (kRowThreads / kWarp) + threadIdx.x / kWarp;
+  for (; row < rows; row += step) Row{}(args, row, WarpTeam());
 }
 
 template <class Element, class Args>
@@ -89,7 +131,13 @@ struct CudaLaunch {
   template <class Row, class Args>
   static void row(const Args& args, int64_t rows) {
     if (rows == 0) return;
-    run_rows<Row><<<blocks_of(rows), kRowThreads, 0, stream()>>>(args, rows);
+    if constexpr (SmallTeam<Row>) {
+      constexpr int kRows = kRowThreads / kWarp;
+      const unsigned blocks = blocks_of((rows + kRows - 1) / kRows);
+      run_small_rows<Row><<<blocks, kRowThreads, 0, stream()>>>(args, rows);
+    } else {
+      run_rows<Row><<<blocks_of(rows), kRowThreads, 0, stream()>>>(args, rows);
+    }
     check_launch();
   }
   template <class Element, class Args>

@@ -62,10 +62,10 @@ torch::Tensor plain_attention(const AttentionInput& in, const AttentionOptions& 
   return pack_segments(mixed.transpose(1, 2).flatten(2), in.target);
 }
 
-// Whether libtorch's attention for GPUs computes this one. It wants heads whose rows are aligned,
-// and its dropout draws numbers of its own.
-bool takes_packed(const Numerics& numerics, const torch::Tensor& query,
-                  const AttentionOptions& options) {
+// Whether libtorch's attention for GPUs computes this one: it uses tensor cores, but wants heads
+// whose rows are aligned, and its dropout draws numbers of its own.
+bool takes_librarys(const Numerics& numerics, const torch::Tensor& query,
+                    const AttentionOptions& options) {
   return !query.is_cpu() && numerics.is_fused(FusedOperation::kAttention) &&
          !options.dropout.active() && query.size(1) / options.heads % 8 == 0;
 }
@@ -73,7 +73,7 @@ bool takes_packed(const Numerics& numerics, const torch::Tensor& query,
 // Computes attention over packed sentences on a GPU, without padding, by the kernels of xFormers
 // that libtorch has for all number formats and all GPUs (Rabe and Staats 2021; the flash kernels
 // know neither fp32 nor GPUs before Ampere). Autograd knows its backward pass.
-torch::Tensor packed_attention(const AttentionInput& in, const AttentionOptions& options) {
+torch::Tensor librarys_attention(const AttentionInput& in, const AttentionOptions& options) {
   const auto split = [&](const torch::Tensor& x) {  // [1, tokens, heads, width / heads]
     return x.view({1, x.size(0), options.heads, -1});
   };
@@ -84,12 +84,6 @@ torch::Tensor packed_attention(const AttentionInput& in, const AttentionOptions&
       in.target.offsets_there, in.source.offsets_there, in.target.longest, in.source.longest,
       /*dropout_p=*/0.0, options.causal ? kCausalFromTopLeft : kNoMask, backward));
   return out.view({in.query.size(0), in.query.size(1)});
-}
-
-torch::Tensor unfused_attention(const AttentionInput& in, const AttentionOptions& options,
-                                const Numerics& numerics) {
-  return takes_packed(numerics, in.query, options) ? packed_attention(in, options)
-                                                   : plain_attention(in, options);
 }
 
 // The parts of a row of x, [tokens, width] each: views, whose gradients are put side by side at
@@ -153,6 +147,27 @@ AttentionArgs<T> make_args(const Layout& in, const AttentionOptions& options,
   return args;
 }
 
+// The arguments of the kernels for GPUs, and the tensors that they point to besides.
+template <class T>
+struct GpuAttention {
+  GpuAttention(const AttentionArgs<T>& attention, const Layout& in, const Segments& target,
+               const Segments& source, bool backward)
+      : weights(torch::empty({target.tokens(), attention.heads, source.longest},
+                             in.query.options().dtype(at::kFloat))),
+        d_scores(backward ? torch::empty_like(weights) : torch::Tensor()),
+        args{attention,
+             {},
+             detail::pointer<int32_t>(target.offsets_there),
+             detail::pointer<int32_t>(source.offsets_there),
+             target.sentences(),
+             source.longest,
+             detail::pointer<float>(weights),
+             detail::pointer<float>(d_scores)} {}
+
+  torch::Tensor weights, d_scores;
+  PackedAttentionArgs<T> args;
+};
+
 // Returns out [target tokens, width] and log_sum fp32 [target tokens, heads].
 std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, const Segments& target,
                                                           const Segments& source,
@@ -166,6 +181,10 @@ std::pair<torch::Tensor, torch::Tensor> attention_forward(const Layout& in, cons
     AttentionArgs<T> args = make_args<T>(in, options, log_sum);
     args.out = detail::pointer<T>(out);
     args.out_stride = in.width;
+    if (!out.is_cpu()) {
+      const GpuAttention<T> gpu(args, in, target, source, false);
+      return detail::on_gpu(out)->typed<T>().attention(gpu.args, target.tokens() * options.heads);
+    }
     const auto kernel = kernels().typed<T>().attention;
     for_each_task(target, source, options.heads, [&](const AttentionTask& task) {
       kernel(args, task, scratch(source.longest, args.head_width));
@@ -194,6 +213,14 @@ void attention_backward(const BackwardInput& b, const Segments& target, const Se
     out.d_value = out.d_key + b.in.width;
     out.d_query_stride = b.gradients.query.size(1);
     out.d_key_stride = b.gradients.memory.size(1);
+    if (!b.d_out.is_cpu()) {
+      GpuAttention<T> gpu(args, b.in, target, source, true);
+      gpu.args.gradients = out;
+      const detail::OnGpu device(b.d_out);
+      device->typed<T>().attention_backward_queries(gpu.args, target.tokens() * options.heads);
+      device->typed<T>().attention_backward_keys(gpu.args, source.tokens() * options.heads);
+      return;
+    }
     const auto kernel = kernels().typed<T>().attention_backward;
     for_each_task(target, source, options.heads, [&](const AttentionTask& task) {
       kernel(args, out, task, scratch(source.longest, args.head_width));
@@ -204,10 +231,15 @@ void attention_backward(const BackwardInput& b, const Segments& target, const Se
 // These keep segments and options for autograd between forward and backward pass.
 void save_offsets(AutogradContext* ctx, const char* name, const Segments& segments) {
   ctx->saved_data[name] = torch::tensor(segments.offsets, torch::kInt32);
+  if (segments.offsets_there.defined()) {
+    ctx->saved_data[name + std::string(" there")] = segments.offsets_there;
+  }
 }
 Segments saved_offsets(AutogradContext* ctx, const char* name) {
   const torch::Tensor offsets = ctx->saved_data[name].toTensor();
   Segments segments;
+  const auto there = ctx->saved_data.find(name + std::string(" there"));
+  if (there != ctx->saved_data.end()) segments.offsets_there = there->second.toTensor();
   const int32_t* first = offsets.const_data_ptr<int32_t>();
   segments.offsets.assign(first, first + offsets.numel());
   for (std::size_t s = 1; s < segments.offsets.size(); ++s) {
@@ -280,8 +312,12 @@ struct FusedCrossAttention : Function<FusedCrossAttention> {
 };
 
 // Returns segments of one token per sentence.
-Segments single_tokens(int64_t sentences) {
+Segments single_tokens(int64_t sentences, torch::Device device) {
   Segments out;
+  if (!device.is_cpu()) {
+    out.offsets_there =
+        torch::arange(sentences + 1, torch::TensorOptions().dtype(torch::kInt32).device(device));
+  }
   out.offsets.resize(static_cast<std::size_t>(sentences) + 1);
   std::iota(out.offsets.begin(), out.offsets.end(), 0);
   out.longest = 1;
@@ -295,8 +331,9 @@ struct FusedFirstTokenAttention : Function<FusedFirstTokenAttention> {
     const int64_t width = qkv.size(1) / 3;
     const torch::Tensor rows = first_rows(segments, qkv.device());
     const torch::Tensor query = qkv.narrow(1, 0, width).index_select(0, rows);
-    auto [out, log_sum] = attention_forward({width, query, qkv, width},
-                                            single_tokens(segments.sentences()), segments, options);
+    auto [out, log_sum] =
+        attention_forward({width, query, qkv, width},
+                          single_tokens(segments.sentences(), qkv.device()), segments, options);
     ctx->save_for_backward({qkv, query, rows, log_sum});
     save_offsets(ctx, "source", segments);
     save_options(ctx, options);
@@ -313,7 +350,7 @@ struct FusedFirstTokenAttention : Function<FusedFirstTokenAttention> {
                         {width, d_query, d_qkv, width},
                         saved[3],
                         grads[0].contiguous()},
-                       single_tokens(source.sentences()), source, saved_options(ctx));
+                       single_tokens(source.sentences(), qkv.device()), source, saved_options(ctx));
     d_qkv.narrow(1, 0, width).zero_().index_copy_(0, saved[2], d_query);
     return {d_qkv, {}, {}};
   }
@@ -330,10 +367,13 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
   TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens(), "qkv ",
               qkv.sizes(), " for ", segments.tokens(), " tokens");
   check_heads(qkv.size(1) / 3, options.heads);
-  if (detail::runs_fused(numerics, FusedOperation::kAttention, qkv))
+  const bool librarys = takes_librarys(numerics, qkv.narrow(1, 0, qkv.size(1) / 3), options);
+  if (!librarys && detail::runs_fused(numerics, FusedOperation::kAttention, qkv)) {
     return FusedSelfAttention::apply(qkv, segments, options);
+  }
   const std::vector<torch::Tensor> parts = parts_of(qkv, 3);
-  return unfused_attention({parts[0], parts[1], parts[2], segments, segments}, options, numerics);
+  const AttentionInput in{parts[0], parts[1], parts[2], segments, segments};
+  return librarys ? librarys_attention(in, options) : plain_attention(in, options);
 }
 
 torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
@@ -350,9 +390,9 @@ torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& se
       qkv.narrow(1, 0, width).index_select(0, first_rows(segments, qkv.device()));
   const std::vector<int32_t> ones(static_cast<std::size_t>(segments.sentences()), 1);
   const Segments target = make_segments(ones, qkv.device());
-  return unfused_attention(
+  return plain_attention(
       {query, qkv.narrow(1, width, width), qkv.narrow(1, 2 * width, width), target, segments},
-      options, numerics);
+      options);
 }
 
 torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& memory,
@@ -366,11 +406,13 @@ torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& m
                   memory.scalar_type() == query.scalar_type(),
               "query ", query.sizes(), " and memory ", memory.sizes(), " do not match");
   check_heads(query.size(1), options.heads);
-  if (detail::runs_fused(numerics, FusedOperation::kAttention, query)) {
+  const bool librarys = takes_librarys(numerics, query, options);
+  if (!librarys && detail::runs_fused(numerics, FusedOperation::kAttention, query)) {
     return FusedCrossAttention::apply(query, memory, target, source, options);
   }
   const std::vector<torch::Tensor> parts = parts_of(memory, 2);
-  return unfused_attention({query, parts[0], parts[1], target, source}, options, numerics);
+  const AttentionInput in{query, parts[0], parts[1], target, source};
+  return librarys ? librarys_attention(in, options) : plain_attention(in, options);
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@ struct Alone {
   int64_t size() const { return 1; }
   float sum(float x) const { return x; }
   float max(float x) const { return x; }
+  void sync() const {}
 };
 
 // What the threads of a team have in common.
@@ -35,6 +36,7 @@ class Together {
   float max(float x) const {
     return over_all(x, [](float a, float b) { return a > b ? a : b; });
   }
+  void sync() const { room_->barrier.arrive_and_wait(); }
 
  private:
   template <class Both>

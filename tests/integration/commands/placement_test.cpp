@@ -202,7 +202,7 @@ TEST_P(Placement, KernelsRunWhenAsked) {
 TEST_P(Placement, OfTranslation) {
   ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
   write_tiny_config(folder_.path());
-  expect_equal_runs("decoding.beam_size=2");
+  expect_equal_runs("decoding.beam_size=2 model.attention_dropout=0.1");
   expect_equal_use("evaluate RUN --checkpoint newest");
   write_file(folder_.path() / "lines", "one two three\nfour\nnine eight seven six five\n");
   expect_equal_use(fmt::format("translate RUN --checkpoint newest --n-best 2 --input {}/lines",

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include "support/row_memory.h"
 
@@ -297,6 +299,128 @@ TYPED_TEST(RowKernels, ResidualNorm) {
     expect_equal_blocks<T, float>(s, this->dropout_of(s), this->there().residual_norm_fp32,
                                   this->there().residual_norm_fp32_backward);
   });
+}
+
+// Attention of sentences of these lengths to others or to themselves.
+template <class T>
+class AttentionCase {
+ public:
+  AttentionCase(std::vector<int32_t> queries, std::vector<int32_t> keys, bool causal, int64_t width)
+      : width_(width), causal_(causal), query_offsets_{0}, key_offsets_{0} {
+    for (const int32_t n : queries) query_offsets_.push_back(query_offsets_.back() + n);
+    for (const int32_t n : keys) key_offsets_.push_back(key_offsets_.back() + n);
+    longest_ = *std::max_element(keys.begin(), keys.end());
+    query_ = random_numbers<T>(query_tokens() * kHeads * width, 1);
+    memory_ = random_numbers<T>(key_tokens() * 2 * kHeads * width, 2);
+    d_out_ = random_numbers<T>(query_tokens() * kHeads * width, 3);
+  }
+  int64_t query_tokens() const { return query_offsets_.back(); }
+  int64_t key_tokens() const { return key_offsets_.back(); }
+
+  void expect_equal(const TypedGpuKernels<T>& there, const TypedKernels<T>& here,
+                    const DropoutRows& dropout) {
+    Results got(*this), want(*this);
+    run_there(there, dropout, got);
+    run_here(here, dropout, want);
+    expect_close(got.out, want.out, tolerance<T>() * 5);
+    expect_close(got.log_sum, want.log_sum, 1e-5f);
+    expect_close(got.d_query, want.d_query, tolerance<T>() * 20);
+    expect_close(got.d_memory, want.d_memory, tolerance<T>() * 20);
+  }
+
+ private:
+  static constexpr int64_t kHeads = 3;
+  struct Results {
+    explicit Results(const AttentionCase& of)
+        : out(zeros_of<T>(std::ssize(of.query_))),
+          d_query(random_numbers<T>(std::ssize(of.query_), 4)),  // which is written over
+          d_memory(random_numbers<T>(std::ssize(of.memory_), 5)),
+          log_sum(zeros_of<float>(of.query_tokens() * kHeads)) {}
+    Numbers<T> out, d_query, d_memory;
+    Numbers<float> log_sum;
+  };
+
+  AttentionArgs<T> args(const DropoutRows& dropout, Results& results) const {
+    const int64_t all = kHeads * width_;
+    return {query_.data(),
+            memory_.data(),
+            memory_.data() + all,
+            all,
+            2 * all,
+            kHeads,
+            width_,
+            causal_,
+            dropout,
+            results.log_sum.data(),
+            results.out.data(),
+            all};
+  }
+  AttentionBackwardArgs<T> backward(Results& results) const {
+    const int64_t all = kHeads * width_;
+    return {d_out_.data(),
+            all,
+            results.d_query.data(),
+            results.d_memory.data(),
+            results.d_memory.data() + all,
+            all,
+            2 * all};
+  }
+
+  void run_there(const TypedGpuKernels<T>& there, const DropoutRows& dropout, Results& results) {
+    const int64_t rows = query_tokens() * kHeads;
+    auto weights = zeros_of<float>(rows * longest_), d_scores = weights;
+    const PackedAttentionArgs<T> all{args(dropout, results),
+                                     backward(results),
+                                     query_offsets_.data(),
+                                     key_offsets_.data(),
+                                     std::ssize(query_offsets_) - 1,
+                                     longest_,
+                                     weights.data(),
+                                     d_scores.data()};
+    there.attention(all, rows);
+    there.attention_backward_queries(all, rows);
+    there.attention_backward_keys(all, key_tokens() * kHeads);
+  }
+
+  void run_here(const TypedKernels<T>& here, const DropoutRows& dropout, Results& results) {
+    const auto floats = static_cast<std::size_t>(cpu().attention_scratch(longest_, width_));
+    std::vector<float> memory(floats + 16);
+    void* room = memory.data();
+    std::size_t bytes = memory.size() * sizeof(float);
+    auto* scratch = static_cast<float*>(std::align(64, floats * sizeof(float), room, bytes));
+    for (std::size_t s = 0; s + 1 < query_offsets_.size(); ++s) {
+      for (int64_t head = 0; head < kHeads; ++head) {
+        const AttentionTask task{query_offsets_[s], query_offsets_[s + 1], key_offsets_[s],
+                                 key_offsets_[s + 1], head};
+        here.attention(args(dropout, results), task, scratch);
+        here.attention_backward(args(dropout, results), backward(results), task, scratch);
+      }
+    }
+  }
+
+  int64_t width_;
+  bool causal_;
+  Numbers<int32_t> query_offsets_, key_offsets_;
+  int64_t longest_;
+  Numbers<T> query_, memory_, d_out_;
+};
+
+TYPED_TEST(RowKernels, Attention) {
+  using T = TypeParam;
+  const std::vector<int32_t> few = {1, 3, 9}, others = {4, 1, 37};
+  for (const int team : {1, 3}) {
+    team_size() = team;
+    for (const int64_t width : {1, 5, 16}) {
+      for (const double dropout : {0.0, 0.3}) {
+        SCOPED_TRACE(::testing::Message()
+                     << "width " << width << ", dropout " << dropout << ", team " << team);
+        AttentionCase<T> cross(few, others, false, width), self(others, others, true, width);
+        cross.expect_equal(this->there(), this->here(), this->dropout_of({13, 1, dropout}));
+        self.expect_equal(this->there(), this->here(), this->dropout_of({42, 1, dropout}));
+      }
+    }
+  }
+  team_size() = 1;
 }
 
 TYPED_TEST(RowKernels, CrossEntropy) {
