@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   const DeviceTraffic t = device_traffic();
   std::fprintf(stderr,
                "test device: %ld copies in, %ld out, %ld waits, %ld bytes in, %ld out, "
-               "%ld kernels, %ld attentions\n",
-               t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out, t.kernels,
-               t.attentions);
+               "%ld kernels, %ld attentions, %ld stream waits\n",
+               t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out, t.kernels, t.attentions,
+               t.stream_waits);
   return exit_code;
 }

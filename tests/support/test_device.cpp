@@ -28,6 +28,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "dist/collectives/cuda.h"
@@ -193,13 +194,20 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   c10::Device getDeviceFromPtr(void*) const override { return {kType, 0}; }
 };
 
-// One device with one stream, on which everything is done when it is called for.
+// One device, whose streams do everything when it is called for.
+std::atomic<int64_t> stream_waits;
+
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
   c10::Device exchangeDevice(c10::Device) const override { return {kType, 0}; }
   c10::Device getDevice() const override { return {kType, 0}; }
-  c10::Stream getStream(c10::Device) const noexcept override { return stream(); }
-  c10::Stream getNewStream(c10::Device, int) const override { return stream(); }
-  c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream(); }
+  c10::Stream getStream(c10::Device) const noexcept override { return current(); }
+  c10::Stream getNewStream(c10::Device, int) const override {
+    return c10::Stream(c10::Stream::UNSAFE, c10::Device(kType, 0), 1);
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
+    return std::exchange(current(), stream);
+  }
+  void block(void*, const c10::Stream&) const override { stream_waits += 1; }
 
   // An event is the moment at which it was recorded.
   void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
@@ -219,7 +227,10 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
 
  private:
   using Moment = std::chrono::steady_clock::time_point;
-  static c10::Stream stream() { return c10::Stream(c10::Stream::DEFAULT, c10::Device(kType, 0)); }
+  static c10::Stream& current() {
+    static thread_local c10::Stream one(c10::Stream::DEFAULT, c10::Device(kType, 0));
+    return one;
+  }
 };
 
 std::atomic<int64_t> copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions;
@@ -487,7 +498,7 @@ void add_test_device() {
 }
 
 DeviceTraffic device_traffic() {
-  return {copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions};
+  return {copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions, stream_waits};
 }
 
 }  // namespace lockstep

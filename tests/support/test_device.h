@@ -4,8 +4,8 @@
 // so results are those of the plain operations on a CPU, bit by bit where no layout differs. The
 // kernels that lockstep has for GPUs run as well, row by row (host_rows.h).
 //
-// In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, and a stream on
-// which everything is done at once.
+// In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, events, and
+// streams on which everything is done at once.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ void add_test_device();
 struct DeviceTraffic {
   int64_t copies_in = 0, copies_out = 0, waits = 0;
   int64_t bytes_in = 0, bytes_out = 0;
-  int64_t kernels = 0;     // of lockstep that ran there
-  int64_t attentions = 0;  // forward passes of libtorch's attention for packed sentences
+  int64_t kernels = 0;       // of lockstep that ran there
+  int64_t attentions = 0;    // forward passes of libtorch's attention for packed sentences
+  int64_t stream_waits = 0;  // of a stream for an event of another
 };
 DeviceTraffic device_traffic();
 

@@ -67,6 +67,7 @@ std::optional<StepBatch> StepBooks::fetch(const StepInputs& inputs) {
   progress.enter(Phase::kData);
   const auto begin = std::chrono::steady_clock::now();
   std::optional<StepBatch> batch = inputs.next_batch();
+  if (batch) batch->uploads.await();
   data_seconds_ = seconds_since(begin);
   wish_ = inputs.wish();
   progress.enter(Phase::kOther);

@@ -40,13 +40,15 @@ StepBatch StepMaker::next() {
                 .targets = task_.targets_in_step(epoch_, step_in_epoch_),
                 .ends_epoch = step_in_epoch_ + 1 == steps};
   const StepParts parts(shares_.at({epoch_, step_in_epoch_}));
-  for (int64_t part : own_parts(parts)) {
-    auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
-    while (left_ && left_->load()) ::pause();  // until the process ends
-    if (!batch) continue;
-    batch->part = part;
-    out.micro_batches.push_back(std::move(batch));
-  }
+  out.uploads = uploads_.collect(task_.parameters().values().device(), [&] {
+    for (int64_t part : own_parts(parts)) {
+      auto batch = task_.make_batch({epoch_, step_in_epoch_, part, parts});
+      while (left_ && left_->load()) ::pause();  // until the process ends
+      if (!batch) continue;
+      batch->part = part;
+      out.micro_batches.push_back(std::move(batch));
+    }
+  });
   ++step_in_epoch_;
   world_.progress().account().background("batch", begin, StepAccount::Clock::now());
   return out;

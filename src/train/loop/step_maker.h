@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dist/collectives/world.h"
+#include "nn/upload.h"
 #include "tasks/task.h"
 #include "train/checkpoint/run_position.h"
 #include "train/parts/share_timeline.h"
@@ -19,6 +20,7 @@ struct StepBatch {
   int64_t targets = 0;                                // of the whole step, over all ranks
   bool ends_epoch = false;                            // the step is the last of its epoch
   std::vector<std::unique_ptr<Batch>> micro_batches;  // of this rank, without empty ones
+  Uploads uploads;                                    // of these, to be awaited before their use
 };
 
 class StepMaker {
@@ -42,6 +44,7 @@ class StepMaker {
   int64_t epoch_, step_in_epoch_;  // of the step that next() makes
   std::shared_ptr<const std::atomic<bool>> left_;
   bool neighbours_;
+  UploadStream uploads_;
 };
 
 }  // namespace lockstep

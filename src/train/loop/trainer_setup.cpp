@@ -115,6 +115,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   context.device =
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
   if (!context.device.is_cpu()) {
+    at::globalContext().setBenchmarkCuDNN(true);  // takes the fastest convolution for each shape
     world_.progress().account().use(std::make_unique<EventClock>(context.device));
   }
   const std::string precision = agree_on_precision(

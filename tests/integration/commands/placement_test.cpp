@@ -197,6 +197,8 @@ TEST_P(Placement, KernelsRunWhenAsked) {
   if (on_gpu()) GTEST_SKIP() << "nobody counts there";
   EXPECT_EQ(count_of("kernels", r) > 150, GetParam()) << r.errors;
   EXPECT_EQ(count_of("attentions", r) >= 30, GetParam()) << r.errors;
+  // Batches come on a stream of their own; each step's is awaited once.
+  EXPECT_EQ(count_of("stream waits", r), 10) << r.errors;
 }
 
 TEST_P(Placement, OfTranslation) {
