@@ -18,6 +18,7 @@
 #include <c10/util/Backtrace.h>
 #include <sys/mman.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <atomic>
 #include <bit>
@@ -32,12 +33,14 @@
 #include <vector>
 
 #include "dist/collectives/cuda.h"
+#include "dist/collectives/gloo_backend.h"
 #include "support/host_rows.h"
 
 namespace lockstep {
 namespace {
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+constexpr int kDevices = 2;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
 
 // Memory that is mapped twice: at closed addresses, which tensors have, and at open ones a fixed
@@ -114,6 +117,14 @@ class Arena {
   std::map<char*, std::size_t> sizes_;
 };
 
+// Each rank of a host has a device of its own, with its memory in the rank's process.
+c10::DeviceIndex own_index() {
+  static const char* const rank = std::getenv("LOCAL_RANK");
+  static const auto index = static_cast<c10::DeviceIndex>(rank == nullptr ? 0 : std::atoi(rank));
+  return index;
+}
+c10::Device own_device() { return {kType, own_index()}; }
+
 Arena& arena() {
   static Arena* const made = new Arena;  // outlives every tensor
   return *made;
@@ -123,7 +134,7 @@ class DeviceAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     void* block = arena().take(bytes);
-    return {block, block, &give_back, c10::Device(kType, 0)};
+    return {block, block, &give_back, own_device()};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -181,28 +192,28 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return 1; }
-  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  c10::DeviceIndex getCurrentDevice() const override { return own_index(); }
   void setCurrentDevice(c10::DeviceIndex) const override {}
-  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return 0; }
-  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return own_index(); }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return own_index(); }
   bool isPinnedPtr(const void* data) const override { return PinnedAllocator::holds(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override {
     static PinnedAllocator one;
     return &one;
   }
-  c10::Device getDeviceFromPtr(void*) const override { return {kType, 0}; }
+  c10::Device getDeviceFromPtr(void*) const override { return own_device(); }
 };
 
 // One device, whose streams do everything when it is called for.
 std::atomic<int64_t> stream_waits;
 
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
-  c10::Device exchangeDevice(c10::Device) const override { return {kType, 0}; }
-  c10::Device getDevice() const override { return {kType, 0}; }
+  c10::Device exchangeDevice(c10::Device) const override { return own_device(); }
+  c10::Device getDevice() const override { return own_device(); }
   c10::Stream getStream(c10::Device) const noexcept override { return current(); }
   c10::Stream getNewStream(c10::Device, int) const override {
-    return c10::Stream(c10::Stream::UNSAFE, c10::Device(kType, 0), 1);
+    return c10::Stream(c10::Stream::UNSAFE, own_device(), 1);
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     return std::exchange(current(), stream);
@@ -228,7 +239,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<kType> {
  private:
   using Moment = std::chrono::steady_clock::time_point;
   static c10::Stream& current() {
-    static thread_local c10::Stream one(c10::Stream::DEFAULT, c10::Device(kType, 0));
+    static thread_local c10::Stream one(c10::Stream::DEFAULT, own_device());
     return one;
   }
 };
@@ -306,7 +317,7 @@ c10::Scalar local_scalar(const at::Tensor& self) {
 // A copy on the device of what an operation made on the CPU.
 at::Tensor on_device(const at::Tensor& made) {
   if (!made.defined()) return made;
-  at::Tensor out = at::empty_like(made, made.options().device(c10::Device(kType, 0)));
+  at::Tensor out = at::empty_like(made, made.options().device(own_device()));
   open_view(out).copy_(made);
   return out;
 }
@@ -462,6 +473,81 @@ void on_the_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) 
   --within_operation;
 }
 
+// In place of NCCL: Gloo, on copies of what is on the device. An operation has ended when it
+// returns.
+class DeviceBackend final : public c10d::Backend {
+ public:
+  DeviceBackend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                std::chrono::milliseconds timeout)
+      : c10d::Backend(rank, size),
+        gloo_(make_gloo_backend(store, rank, size, {.address = "127.0.0.1"}, timeout)) {}
+
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override {
+    return on_copy(tensors, [&](auto& copies) { return gloo_->allreduce(copies, options); });
+  }
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    return on_copy(tensors, [&](auto& copies) { return gloo_->broadcast(copies, options); });
+  }
+  void abort() override {}
+
+ private:
+  class Ended final : public c10d::Work {
+   public:
+    Ended(float milliseconds, std::exception_ptr error) : milliseconds_(milliseconds) {
+      finish(std::move(error));
+    }
+    bool wait(std::chrono::milliseconds) override { return true; }
+    float getDuration() const override { return milliseconds_; }
+
+   private:
+    float milliseconds_;
+  };
+
+  template <class Operation>
+  c10::intrusive_ptr<c10d::Work> on_copy(const std::vector<at::Tensor>& tensors,
+                                         const Operation& operation) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<at::Tensor> copies;
+    for (const at::Tensor& t : tensors) copies.push_back(open_view(t).clone());
+    operation(copies)->wait();
+    for (std::size_t i = 0; i < tensors.size(); ++i) open_view(tensors[i]).copy_(copies[i]);
+    const std::chrono::duration<float, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    return c10::make_intrusive<Ended>(taken.count(), error_of_this());
+  }
+
+  // With LOCKSTEP_TEST_DEVICE_FAILS=N the N-th operation of the last rank fails: as with NCCL it
+  // ends all the same, with what it has.
+  std::exception_ptr error_of_this() {
+    static const char* const failing = std::getenv("LOCKSTEP_TEST_DEVICE_FAILS");
+    ++operations_;
+    if (failing == nullptr || getRank() + 1 != getSize()) return nullptr;
+    if (operations_ != std::atoi(failing)) return nullptr;
+    return std::make_exception_ptr(std::runtime_error("the link of the device is down"));
+  }
+
+  c10::intrusive_ptr<c10d::Backend> gloo_;
+  int operations_ = 0;
+};
+
+const CudaFunctions* device_functions() {
+  static constexpr CudaFunctions functions{
+      .torch_version = TORCH_VERSION,
+      .cuda_version = 13000,
+      .make_nccl_backend =
+          [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+             std::chrono::milliseconds timeout) -> c10::intrusive_ptr<c10d::Backend> {
+        return c10::make_intrusive<DeviceBackend>(store, rank, size, timeout);
+      },
+      .choose_device = [](int) {},
+      .kernels = []() -> const GpuKernels* {
+        static const GpuKernels kernels = detail::gpu_rows::make_gpu_kernels<DeviceLaunch>();
+        return &kernels;
+      }};
+  return &functions;
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
@@ -492,9 +578,7 @@ void add_test_device() {
   c10::register_privateuse1_backend("testdevice");
   c10::SetAllocator(kType, &device_allocator());
   at::RegisterPrivateUse1HooksInterface(new Hooks);
-  use_as_gpus(kType, 1);
-  static const GpuKernels kernels = detail::gpu_rows::make_gpu_kernels<DeviceLaunch>();
-  use_gpu_kernels(&kernels);
+  use_as_gpus(kType, kDevices, device_functions());
 }
 
 DeviceTraffic device_traffic() {

@@ -187,7 +187,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   options.stall_seconds = config.comm.stall_seconds;
   torch::Device device =
       choose_device(config.run.device, environment.local_rank, environment.local_size);
-  options.device = device.is_cuda() ? "cuda" : "cpu";
+  options.device = device.is_cpu() ? "cpu" : "cuda";
   World world(environment, options);
   require_machines(world, arguments.expected_hosts);
   if (!arguments.benchmark()) folder.make();  // this machine may not see rank 0's

@@ -80,8 +80,8 @@ OperationLabel::OperationLabel(std::string label, const torch::Tensor& tensor)
       numel(tensor.numel()),
       type(name_of(tensor.scalar_type())),
       bytes(static_cast<int64_t>(tensor.nbytes())),
-      interruptible(!tensor.is_cuda()),
-      on_gpu(tensor.is_cuda()) {}
+      interruptible(tensor.is_cpu()),
+      on_gpu(!tensor.is_cpu()) {}
 
 double seconds_of_gpu(const c10d::Work& work) {
   try {
@@ -304,8 +304,8 @@ void Collectives::leave_unfinished() {
 
 c10d::Backend& Collectives::backend_for(const torch::Tensor& tensor) const {
   TORCH_CHECK(tensor.is_contiguous(), "collective operations need contiguous tensors");
-  TORCH_CHECK(!tensor.is_cuda() || nccl_, "a World for the CPU got a CUDA tensor");
-  return tensor.is_cuda() ? *nccl_ : *gloo_;
+  TORCH_CHECK(tensor.is_cpu() || nccl_, "a World for the CPU got a tensor of a GPU");
+  return tensor.is_cpu() ? *gloo_ : *nccl_;
 }
 
 Collectives::Issued Collectives::count_operation(const OperationLabel& label) {
@@ -321,6 +321,25 @@ void Collectives::remember(const WorkPointer& work) {
   std::scoped_lock lock(mutex_);
   std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });
   started_.push_back(work);
+}
+
+void Collectives::keep_for_check(const Issued& issued, const WorkPointer& work) {
+  std::scoped_lock lock(mutex_);
+  on_gpu_.emplace_back(issued, work);
+}
+
+void Collectives::check_gpu_operations() {
+  std::vector<std::pair<Issued, WorkPointer>> ended;
+  {
+    std::scoped_lock lock(mutex_);
+    ended.swap(on_gpu_);
+  }
+  for (const auto& [issued, work] : ended) {
+    guard(issued, [&] {
+      if (heartbeat_.verdict()) throw std::runtime_error("another rank has failed");
+      if (const std::exception_ptr error = work->exception()) std::rethrow_exception(error);
+    });
+  }
 }
 
 // Makes the neighbours learn of a failure now, not when somebody calls the completion.

@@ -18,6 +18,7 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -102,6 +103,11 @@ class Collectives {
   torch::Tensor all_gather(const std::string& name, torch::Tensor mine);
   std::vector<std::string> all_gather_strings(const std::string& mine);
 
+  // Throws MachineError when an operation on the GPU failed that was started since the last call.
+  // The host must have waited for the GPU: an operation of NCCL that fails ends with whatever it
+  // has.
+  void check_gpu_operations();
+
   Operation last_operation() const;
 
   // Adds what this rank sent and received through c10d, which does not count it.
@@ -116,6 +122,7 @@ class Collectives {
   template <typename Work>
   auto guard(const Issued& issued, const Work& work);
   Issued count_operation(const OperationLabel& label);
+  void keep_for_check(const Issued& issued, const WorkPointer& work);
   MachineError failure(const std::string& what, const std::exception& exception);
   void open_heartbeat(std::chrono::milliseconds timeout);
   void wait_for(const WorkPointer& work);
@@ -151,8 +158,9 @@ class Collectives {
   std::shared_ptr<Interruption> interruption_ = std::make_shared<Interruption>();
   std::atomic<bool> failed_ = false;
   int exceptions_at_start_ = std::uncaught_exceptions();
-  std::mutex mutex_;                       // guards what follows
-  std::vector<WorkPointer> started_;       // may or may not have finished
+  std::mutex mutex_;                                    // guards what follows
+  std::vector<WorkPointer> started_;                    // may or may not have finished
+  std::vector<std::pair<Issued, WorkPointer>> on_gpu_;  // for check_gpu_operations()
   std::unique_ptr<OperationQueue> queue_;  // exists with local_; last: uses all the others
 };
 
@@ -178,7 +186,10 @@ Completion Collectives::start(const OperationLabel& label, const Launch& launch)
     throw failure(issued.text(), error);
   }
   remember(work);
-  if (label.on_gpu) account().device_exchange([work] { return seconds_of_gpu(*work); });
+  if (label.on_gpu) {
+    keep_for_check(issued, work);
+    account().device_exchange([work] { return seconds_of_gpu(*work); });
+  }
   const auto begin = StepAccount::Clock::now();
   return [this, issued, work, label, begin] {
     guard(issued, [&] { label.interruptible ? wait_for(work) : void(work->wait()); });

@@ -64,6 +64,7 @@ Gpus look_for_gpus() {
 struct StandIn {
   c10::DeviceType type = c10::DeviceType::CUDA;
   int count = 0;
+  const CudaFunctions* functions = nullptr;
 };
 StandIn& stand_in() {
   static StandIn one;
@@ -78,6 +79,7 @@ const Gpus& gpus() {
 }  // namespace
 
 const CudaFunctions* cuda_functions() {
+  if (stand_in().functions != nullptr) return stand_in().functions;
   using Function = const CudaFunctions* (*)();
   if (module().function == nullptr) return nullptr;
   return reinterpret_cast<Function>(module().function)();
@@ -123,7 +125,10 @@ std::string why_unsuited(const GpuModel& gpu, int driver, int cuda) {
 
 c10::DeviceType gpu_type() { return stand_in().type; }
 
-void use_as_gpus(c10::DeviceType type, int count) { stand_in() = {type, count}; }
+void use_as_gpus(c10::DeviceType type, int count, const CudaFunctions* functions) {
+  stand_in() = {type, count, functions};
+  use_gpu_kernels(functions->kernels());
+}
 
 int usable_gpus() { return gpus().count; }
 

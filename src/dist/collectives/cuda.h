@@ -59,9 +59,10 @@ std::string why_unsuited(const GpuModel& gpu, int driver, int cuda);
 int usable_gpus();
 
 // The type of the devices that usable_gpus() counts: CUDA's, unless a test put a device of its own
-// in their place, of which there are `count` in this process. Call use_as_gpus() before all others.
+// in their place, of which there are `count` on this host, with `functions` for those of the
+// module. Call use_as_gpus() before all others.
 c10::DeviceType gpu_type();
-void use_as_gpus(c10::DeviceType type, int count);
+void use_as_gpus(c10::DeviceType type, int count, const CudaFunctions* functions);
 
 // Returns why usable_gpus() is 0, as a clause: "no NVIDIA driver (libcuda.so.1)"; empty when it is
 // not 0.

@@ -269,6 +269,10 @@ std::vector<int> World::all_equal(std::span<const uint64_t> values) {
   return differing;
 }
 
+void World::check_gpu_operations() {
+  if (collectives_) collectives_->check_gpu_operations();
+}
+
 Operation World::last_operation() const {
   return collectives_ ? collectives_->last_operation() : Operation{};
 }

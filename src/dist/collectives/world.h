@@ -118,6 +118,10 @@ class World {
   // `values` has the same length on every rank.
   std::vector<int> all_equal(std::span<const uint64_t> values);
 
+  // Throws MachineError when an operation on GPUs failed that was started since the last call;
+  // other operations tell when they are waited for. Call it when the host has waited for its GPU.
+  void check_gpu_operations();
+
   // Returns the operation that was started last, for reports on a hang or a failure.
   Operation last_operation() const;
 

@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <torch/version.h>
 
+#include <cstdlib>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "dist/collectives/cuda.h"
@@ -15,6 +17,9 @@ namespace {
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                     int rank, int size,
                                                     std::chrono::milliseconds timeout) {
+  // An operation that fails or takes too long is ended, so that the GPU goes on and the loop finds
+  // it (World::check_gpu_operations); by default c10d's watchdog ends the process.
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2", /*overwrite=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);

@@ -143,6 +143,7 @@ void reduce(TrainingState& state, const StepBooks& books, int64_t step, StepPass
                 .gradient_norm = euclidean_norm(gradients) / factor,
                 .gradients = gradients,
                 .gradient_factor = factor};
+  state.world.check_gpu_operations();  // the norm was waited for
 }
 
 // Returns whether some rank's memory did not suffice; then nothing of the pass is left.

@@ -52,7 +52,7 @@ class Placement : public ::testing::TestWithParam<bool> {
   }
 
   std::string train(const std::string& name, const std::string& words) const {
-    return fmt::format("train {}/tiny.toml run.folder={} {}", folder_.path().string(),
+    return fmt::format("{}train {}/tiny.toml run.folder={} {}", launched_, folder_.path().string(),
                        run(name).string(), words);
   }
 
@@ -179,6 +179,7 @@ class Placement : public ::testing::TestWithParam<bool> {
   void expect_equal_images(const std::string& words, double later);
 
   TemporaryFolder folder_;
+  std::string launched_;  // words before those of training
 };
 
 // The other tests mean something because of this: 139 is a segmentation fault.
@@ -238,6 +239,34 @@ TEST_P(Placement, OfTextsWithValues) {
   write_tiny_text_config(folder_.path());
   expect_equal_runs("'evaluation.metrics=[\"mse\"]'");
   expect_equal_use("evaluate RUN --checkpoint newest --split validation");
+}
+
+// Ranks with a device each; in place of NCCL, Gloo on copies.
+TEST_P(Placement, OfTwoRanks) {
+  if (on_gpu()) GTEST_SKIP() << "needs two GPUs";
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  launched_ = "launch -n 2 -- ";
+  expect_equal_runs("training.shard_optimizer=true comm.bucket_megabytes=0.05");
+}
+
+// NCCL's operations end when they fail, and the host learns of it later: no step may be taken with
+// what they left.
+TEST_P(Placement, AnOperationThatFailsOnADeviceEndsTheStep) {
+  if (on_gpu()) GTEST_SKIP() << "a test of the test device";
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  launched_ = "launch -n 2 -- ";
+  const ProgramResult r = run_program(
+      LOCKSTEP_ON_TEST_DEVICE, train("run", words_there() + "training.steps=20 checkpoint.every=1"),
+      "OMP_NUM_THREADS=1 LOCKSTEP_TEST_DEVICE_FAILS=12");
+  EXPECT_EQ(r.exit_code, 4) << r.errors;
+  EXPECT_NE(r.errors.find("the link of the device is down"), std::string::npos) << r.errors;
+  EXPECT_NE(r.errors.find("rank 1"), std::string::npos) << r.errors;
+  EXPECT_NE(r.errors.find("gradient bucket"), std::string::npos) << r.errors;
+  const auto steps = metrics_of(run("run"), "step"), saved = metrics_of(run("run"), "checkpoint");
+  EXPECT_LT(steps.size(), 20u);
+  EXPECT_LE(saved.size(), steps.size()) << "the step that failed was not kept";
 }
 
 // Micro-batches and a 16-bit copy of the weights; products of other layouts round in another order.
