@@ -13,39 +13,13 @@
 #include <cmath>
 
 #include "gpu/gpu_kernels.h"
-
-#define LOCKSTEP_ISA gpu_rows
-#include "kernels/scalar_math.h"
+#include "gpu/row_attention.h"
+#include "gpu/row_math.h"
+#include "gpu/row_updates.h"
 
 namespace lockstep {
 namespace detail {
 namespace gpu_rows {
-
-// What dropout and a row's scale make of the columns of one row.
-class RowFactors {
- public:
-  LOCKSTEP_ANYWHERE RowFactors(const DropoutRows& dropout, int64_t row, float row_scale = 1)
-      : RowFactors(dropout, row, 1, 0, row_scale) {}
-
-  // Of row `part` of `parts` rows that share the key of `row`.
-  LOCKSTEP_ANYWHERE RowFactors(const DropoutRows& dropout, int64_t row, int64_t parts, int64_t part,
-                               float row_scale = 1)
-      : bits_(dropout.threshold == 0 ? 0 : row_bits(dropout.key, dropout.rows[row] * parts + part)),
-        threshold_(dropout.threshold),
-        kept_((dropout.threshold == 0 ? 1.0f : dropout.scale) * row_scale) {}
-
-  LOCKSTEP_ANYWHERE float of(int64_t column) const {
-    if (threshold_ == 0) return kept_;
-    const uint32_t word = random_word(bits_, column / 2);
-    const uint32_t half = column % 2 == 0 ? word & 0xffffu : word >> 16;
-    return half >= threshold_ ? kept_ : 0.0f;
-  }
-
- private:
-  uint64_t bits_;
-  uint32_t threshold_;
-  float kept_;
-};
 
 LOCKSTEP_ANYWHERE inline float scale_of_row(const float* scales, int64_t row) {
   return scales == nullptr ? 1.0f : scales[row];
@@ -262,149 +236,6 @@ struct CrossEntropy {
   }
 };
 
-// Where a row of attention lies.
-struct AttentionPlace {
-  // Of a query or a key token, which `offsets` divide into sentences.
-  template <class T>
-  LOCKSTEP_ANYWHERE AttentionPlace(const PackedAttentionArgs<T>& p, const int32_t* offsets,
-                                   int64_t row)
-      : token(row / p.attention.heads), head(row % p.attention.heads) {
-    int64_t low = 0, high = p.sentences;  // the last sentence that begins at or before the token
-    while (high - low > 1) {
-      const int64_t middle = (low + high) / 2;
-      (offsets[middle] <= token ? low : high) = middle;
-    }
-    position = token - offsets[low];
-    first_query = p.query_offsets[low];
-    queries = p.query_offsets[low + 1] - first_query;
-    first_key = p.key_offsets[low];
-    keys = p.key_offsets[low + 1] - first_key;
-  }
-
-  int64_t token, head, position;  // in its sentence
-  int64_t first_query, queries, first_key, keys;
-};
-
-template <class T>
-LOCKSTEP_ANYWHERE inline int64_t seen_keys(const PackedAttentionArgs<T>& p,
-                                           const AttentionPlace& at) {
-  return p.attention.causal && at.position + 1 < at.keys ? at.position + 1 : at.keys;
-}
-
-template <class T>
-LOCKSTEP_ANYWHERE inline float dot(const T* a, const T* b, int64_t width) {
-  float sum = 0;
-  for (int64_t j = 0; j < width; ++j) sum += to_float(a[j]) * to_float(b[j]);
-  return sum;
-}
-
-LOCKSTEP_ANYWHERE inline float score_scale(int64_t width) {
-  return 1.0f / sqrtf(static_cast<float>(width));
-}
-
-struct AttentionForward {
-  static constexpr bool kSmallTeam = true;
-  template <class T, class Team>
-  LOCKSTEP_ANYWHERE void operator()(const PackedAttentionArgs<T>& p, int64_t row,
-                                    const Team& team) const {
-    const AttentionArgs<T>& a = p.attention;
-    const AttentionPlace at(p, p.query_offsets, row);
-    const int64_t width = a.head_width, column = at.head * width, keys = seen_keys(p, at);
-    const T* query = a.query + at.token * a.query_stride + column;
-    const int64_t first = at.first_key * a.key_stride + column;
-    float* weights = p.weights + row * p.longest_key;
-    float largest = -INFINITY, sum = 0;
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      weights[k] = dot(query, a.key + first + k * a.key_stride, width) * score_scale(width);
-      largest = weights[k] > largest ? weights[k] : largest;
-    }
-    largest = team.max(largest);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      weights[k] = exponential(weights[k] - largest);
-      sum += weights[k];
-    }
-    sum = team.sum(sum);
-    const RowFactors factors(a.dropout, at.token, a.heads, at.head, 1.0f / sum);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) weights[k] *= factors.of(k);
-    team.sync();
-    T* out = a.out + at.token * a.out_stride + column;
-    for (int64_t j = team.rank(); j < width; j += team.size()) {
-      float mixed = 0;
-      for (int64_t k = 0; k < keys; ++k) {
-        mixed += weights[k] * to_float(a.value[first + k * a.key_stride + j]);
-      }
-      out[j] = from_float<T>(mixed);
-    }
-    if (team.rank() == 0) a.log_sum[row] = largest + logf(sum);
-  }
-};
-
-// With p the weights before dropout, f its factors and g = f * d_out V^T:
-// d_scores = p * (g - sum(p * g)), of which the queries' gradients are products with the keys.
-// Leaves f * p and the scaled d_scores for those of the keys and values.
-struct AttentionBackwardQueries {
-  static constexpr bool kSmallTeam = true;
-  template <class T, class Team>
-  LOCKSTEP_ANYWHERE void operator()(const PackedAttentionArgs<T>& p, int64_t row,
-                                    const Team& team) const {
-    const AttentionArgs<T>& a = p.attention;
-    const AttentionBackwardArgs<T>& b = p.gradients;
-    const AttentionPlace at(p, p.query_offsets, row);
-    const int64_t width = a.head_width, column = at.head * width, keys = seen_keys(p, at);
-    const T* query = a.query + at.token * a.query_stride + column;
-    const T* d_out = b.d_out + at.token * b.d_out_stride + column;
-    const int64_t first = at.first_key * a.key_stride + column;
-    float* weights = p.weights + row * p.longest_key;
-    float* d_scores = p.d_scores + row * p.longest_key;
-    const RowFactors factors(a.dropout, at.token, a.heads, at.head);
-    const float scale = score_scale(width), log_sum = a.log_sum[row];
-    float sum = 0;
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      const int64_t key = first + k * a.key_stride;
-      weights[k] = exponential(dot(query, a.key + key, width) * scale - log_sum);
-      d_scores[k] = dot(d_out, a.value + key, width) * factors.of(k);
-      sum += weights[k] * d_scores[k];
-    }
-    sum = team.sum(sum);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      d_scores[k] = weights[k] * (d_scores[k] - sum) * scale;
-      weights[k] *= factors.of(k);
-    }
-    team.sync();
-    T* d_query = b.d_query + at.token * b.d_query_stride + column;
-    for (int64_t j = team.rank(); j < width; j += team.size()) {
-      float d = 0;
-      for (int64_t k = 0; k < keys; ++k) {
-        d += d_scores[k] * to_float(a.key[first + k * a.key_stride + j]);
-      }
-      d_query[j] = from_float<T>(d);
-    }
-  }
-};
-
-struct AttentionBackwardKeys {
-  static constexpr bool kSmallTeam = true;
-  template <class T, class Team>
-  LOCKSTEP_ANYWHERE void operator()(const PackedAttentionArgs<T>& p, int64_t row,
-                                    const Team& team) const {
-    const AttentionArgs<T>& a = p.attention;
-    const AttentionBackwardArgs<T>& b = p.gradients;
-    const AttentionPlace at(p, p.key_offsets, row);
-    const int64_t column = at.head * a.head_width, own = at.token * b.d_key_stride + column;
-    for (int64_t j = team.rank(); j < a.head_width; j += team.size()) {
-      float d_key = 0, d_value = 0;
-      for (int64_t i = a.causal ? at.position : 0; i < at.queries; ++i) {
-        const int64_t token = at.first_query + i;
-        const int64_t weight = (token * a.heads + at.head) * p.longest_key + at.position;
-        d_key += p.d_scores[weight] * to_float(a.query[token * a.query_stride + column + j]);
-        d_value += p.weights[weight] * to_float(b.d_out[token * b.d_out_stride + column + j]);
-      }
-      b.d_key[own + j] = from_float<T>(d_key);
-      b.d_value[own + j] = from_float<T>(d_value);
-    }
-  }
-};
-
 struct Embedding {
   template <class Team>
   LOCKSTEP_ANYWHERE void operator()(const CheckedEmbeddingArgs& checked, int64_t row,
@@ -440,74 +271,6 @@ struct EmbeddingBackward {
         sum += a.d_out[row * a.width + j] * (a.scale * RowFactors(a.dropout, row).of(j));
       }
       a.d_table[token * a.width + j] = sum;
-    }
-  }
-};
-
-LOCKSTEP_ANYWHERE inline float updated_gradient(const UpdateArgs& u, int64_t i) {
-  return u.gradient[i] * u.gradient_scale + u.l2_decay * u.value[i];
-}
-
-LOCKSTEP_ANYWHERE inline void move_average_of(const UpdateArgs& u, int64_t i) {
-  if (u.average != nullptr) u.average[i] += u.average_rate * (u.value[i] - u.average[i]);
-}
-
-LOCKSTEP_ANYWHERE inline void set_value(const UpdateArgs& u, int64_t i, float value) {
-  u.value[i] = value;
-  u.gradient[i] = 0;
-  if (u.bf16 != nullptr) u.bf16[i] = to_bf16(value);
-  if (u.fp16 != nullptr) u.fp16[i] = to_fp16(value);
-  move_average_of(u, i);
-}
-
-LOCKSTEP_ANYWHERE inline void adam_element(const AdamArgs& a, int64_t i) {
-  const float g = updated_gradient(a.update, i);
-  const float m = a.m[i] + a.rate1 * (g - a.m[i]);
-  const float v = a.beta2 * a.v[i] + a.rate2 * (g * g);
-  a.m[i] = m;
-  a.v[i] = v;
-  const float denominator = sqrtf(v) * a.second_scale + a.epsilon;
-  set_value(a.update, i, a.update.value[i] * a.update.shrink - a.step_size * (m / denominator));
-}
-
-struct AdamElement {
-  LOCKSTEP_ANYWHERE void operator()(const AdamRangeArgs& a, int64_t i) const {
-    adam_element(a.adam, a.begin + i);
-  }
-};
-
-struct MomentumElement {
-  LOCKSTEP_ANYWHERE void operator()(const MomentumRangeArgs& range, int64_t element) const {
-    const MomentumArgs& a = range.momentum;
-    const int64_t i = range.begin + element;
-    const float g = updated_gradient(a.update, i);
-    float step = g;
-    if (a.m != nullptr) {
-      const float m = a.decay * a.m[i] + a.share * g;
-      a.m[i] = m;
-      step = a.from_gradient * g + a.from_m * m;
-    }
-    set_value(a.update, i, a.update.value[i] * a.update.shrink - a.lr * step);
-  }
-};
-
-struct LazyAdamRow {
-  template <class Team>
-  LOCKSTEP_ANYWHERE void operator()(const LazyAdamArgs& a, int64_t row, const Team& team) const {
-    const int64_t first = (a.first_row + row) * a.width;  // of the table
-    float used = 0;                                       // a NaN is not zero
-    for (int64_t j = team.rank(); j < a.width; j += team.size()) {
-      if (!(a.gradient[first + j] == 0)) used = 1;
-    }
-    used = team.max(used);
-    for (int64_t j = team.rank(); j < a.width; j += team.size()) {
-      const int64_t i = first + j + a.shift;
-      if (i < a.begin || i >= a.end) continue;
-      if (used > 0) {
-        adam_element(a.adam, i);
-      } else {
-        move_average_of(a.adam.update, i);
-      }
     }
   }
 };

@@ -1,6 +1,6 @@
 // Defines the arithmetic on single numbers that kernels of CPUs and of GPUs share. Everything is in
 // a namespace LOCKSTEP_ISA, the instruction set's on CPUs (kernels/isa_math.h says why) and
-// gpu_rows for GPUs (gpu/row_kernels.h). CUDA's compiler makes each function for both sides.
+// gpu_rows for GPUs (gpu/row_math.h). CUDA's compiler makes each function for both sides.
 #pragma once
 
 #include <cstdint>

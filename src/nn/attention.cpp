@@ -1,96 +1,15 @@
 #include "nn/attention.h"
 
-#include <ATen/ops/_efficient_attention_forward.h>
-
 #include <atomic>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 
 #include "nn/fused.h"
+#include "nn/library_attention.h"
 #include "nn/plain.h"
 
 namespace lockstep {
 namespace {
-
-// The input of one attention: views, with the same number of sentences on both sides.
-struct AttentionInput {
-  torch::Tensor query;       // [target tokens, width]
-  torch::Tensor key, value;  // [source tokens, width]
-  const Segments& target;
-  const Segments& source;
-};
-
-// [tokens, width] -> [sentences, heads, longest, width / heads]
-torch::Tensor split_heads(const torch::Tensor& x, const Segments& segments, int64_t heads) {
-  torch::Tensor padded = pad_segments(x, segments);
-  return padded.view({padded.size(0), padded.size(1), heads, -1}).transpose(1, 2);
-}
-
-// Returns bool [sentences, heads, target longest, source longest]: the weights that dropout keeps.
-torch::Tensor attention_dropout_mask(const AttentionInput& in, const AttentionOptions& options) {
-  torch::Tensor head = torch::arange(options.heads, options.dropout.rows.options());
-  Dropout dropout = options.dropout;
-  dropout.rows = (dropout.rows.unsqueeze(1) * options.heads + head).flatten();
-  torch::Tensor mask = dropout_mask(dropout, in.source.longest);
-  return pad_segments(mask.view({in.target.tokens(), options.heads, -1}), in.target)
-      .transpose(1, 2);
-}
-
-torch::Tensor plain_attention(const AttentionInput& in, const AttentionOptions& options) {
-  torch::Tensor q = split_heads(in.query, in.target, options.heads);
-  torch::Tensor k = split_heads(in.key, in.source, options.heads);
-  torch::Tensor v = split_heads(in.value, in.source, options.heads);
-  // Every query sees at least one key: each sentence has a token, and padding comes after it.
-  torch::Tensor visible = segment_mask(in.source, q.device()).unsqueeze(1).unsqueeze(1);
-  if (options.causal) {
-    visible = visible & torch::ones({q.size(2), k.size(2)}, visible.options()).tril();
-  }
-  torch::Tensor mixed;
-  if (options.dropout.active()) {
-    // scaled_dot_product_attention would draw its own mask, so the product is spelled out here.
-    torch::Tensor scores =
-        q.matmul(k.transpose(-2, -1)).to(torch::kFloat) / std::sqrt(static_cast<double>(q.size(3)));
-    scores = scores.masked_fill(visible.logical_not(), -std::numeric_limits<float>::infinity());
-    torch::Tensor weights = scores.softmax(-1) * attention_dropout_mask(in, options) *
-                            detail::dropout_scale(options.dropout.p);
-    mixed = weights.to(v.scalar_type()).matmul(v);
-  } else {
-    mixed = at::scaled_dot_product_attention(q, k, v, visible);
-  }
-  return pack_segments(mixed.transpose(1, 2).flatten(2), in.target);
-}
-
-// Whether libtorch's attention for GPUs computes this one: it uses tensor cores, but wants heads
-// whose rows are aligned, and its dropout draws numbers of its own.
-bool takes_librarys(const Numerics& numerics, const torch::Tensor& query,
-                    const AttentionOptions& options) {
-  return !query.is_cpu() && numerics.is_fused(FusedOperation::kAttention) &&
-         !options.dropout.active() && query.size(1) / options.heads % 8 == 0;
-}
-
-// Computes attention over packed sentences on a GPU, without padding, by the kernels of xFormers
-// that libtorch has for all number formats and all GPUs (Rabe and Staats 2021; the flash kernels
-// know neither fp32 nor GPUs before Ampere). Autograd knows its backward pass.
-torch::Tensor librarys_attention(const AttentionInput& in, const AttentionOptions& options) {
-  const auto split = [&](const torch::Tensor& x) {  // [1, tokens, heads, width / heads]
-    return x.view({1, x.size(0), options.heads, -1});
-  };
-  constexpr int64_t kNoMask = 0, kCausalFromTopLeft = 1;
-  const bool backward = at::GradMode::is_enabled() && in.query.requires_grad();
-  const torch::Tensor out = std::get<0>(at::_efficient_attention_forward(
-      split(in.query), split(in.key), split(in.value), /*bias=*/std::nullopt,
-      in.target.offsets_there, in.source.offsets_there, in.target.longest, in.source.longest,
-      /*dropout_p=*/0.0, options.causal ? kCausalFromTopLeft : kNoMask, backward));
-  return out.view({in.query.size(0), in.query.size(1)});
-}
-
-// The parts of a row of x, [tokens, width] each: views, whose gradients are put side by side at
-// once.
-std::vector<torch::Tensor> parts_of(const torch::Tensor& x, int64_t count) {
-  return x.view({x.size(0), count, x.size(1) / count}).unbind(1);
-}
 
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
@@ -367,13 +286,14 @@ torch::Tensor self_attention(const torch::Tensor& qkv, const Segments& segments,
   TORCH_CHECK(qkv.dim() == 2 && qkv.size(1) % 3 == 0 && qkv.size(0) == segments.tokens(), "qkv ",
               qkv.sizes(), " for ", segments.tokens(), " tokens");
   check_heads(qkv.size(1) / 3, options.heads);
-  const bool librarys = takes_librarys(numerics, qkv.narrow(1, 0, qkv.size(1) / 3), options);
+  const bool librarys =
+      detail::takes_librarys(numerics, qkv.narrow(1, 0, qkv.size(1) / 3), options);
   if (!librarys && detail::runs_fused(numerics, FusedOperation::kAttention, qkv)) {
     return FusedSelfAttention::apply(qkv, segments, options);
   }
-  const std::vector<torch::Tensor> parts = parts_of(qkv, 3);
-  const AttentionInput in{parts[0], parts[1], parts[2], segments, segments};
-  return librarys ? librarys_attention(in, options) : plain_attention(in, options);
+  const std::vector<torch::Tensor> parts = detail::parts_of(qkv, 3);
+  const detail::AttentionInput in{parts[0], parts[1], parts[2], segments, segments};
+  return librarys ? detail::librarys_attention(in, options) : detail::plain_attention(in, options);
 }
 
 torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& segments,
@@ -390,7 +310,7 @@ torch::Tensor first_token_attention(const torch::Tensor& qkv, const Segments& se
       qkv.narrow(1, 0, width).index_select(0, first_rows(segments, qkv.device()));
   const std::vector<int32_t> ones(static_cast<std::size_t>(segments.sentences()), 1);
   const Segments target = make_segments(ones, qkv.device());
-  return plain_attention(
+  return detail::plain_attention(
       {query, qkv.narrow(1, width, width), qkv.narrow(1, 2 * width, width), target, segments},
       options);
 }
@@ -406,13 +326,13 @@ torch::Tensor cross_attention(const torch::Tensor& query, const torch::Tensor& m
                   memory.scalar_type() == query.scalar_type(),
               "query ", query.sizes(), " and memory ", memory.sizes(), " do not match");
   check_heads(query.size(1), options.heads);
-  const bool librarys = takes_librarys(numerics, query, options);
+  const bool librarys = detail::takes_librarys(numerics, query, options);
   if (!librarys && detail::runs_fused(numerics, FusedOperation::kAttention, query)) {
     return FusedCrossAttention::apply(query, memory, target, source, options);
   }
-  const std::vector<torch::Tensor> parts = parts_of(memory, 2);
-  const AttentionInput in{query, parts[0], parts[1], target, source};
-  return librarys ? librarys_attention(in, options) : plain_attention(in, options);
+  const std::vector<torch::Tensor> parts = detail::parts_of(memory, 2);
+  const detail::AttentionInput in{query, parts[0], parts[1], target, source};
+  return librarys ? detail::librarys_attention(in, options) : detail::plain_attention(in, options);
 }
 
 }  // namespace lockstep

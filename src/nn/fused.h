@@ -124,6 +124,9 @@ struct LinearTensors {
 };
 LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute);
 
+// TORCH_CHECK fails unless x is [tokens, in] in the compute type.
+void check_linear(const torch::Tensor& x, const Linear& layer, const Numerics& numerics);
+
 // Returns x W^T + b, dense; b [out] in the same type, or undefined.
 torch::Tensor product_with_bias(const torch::Tensor& x, const torch::Tensor& weight,
                                 const torch::Tensor& bias);

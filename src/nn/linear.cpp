@@ -63,6 +63,13 @@ void add_column_sums(torch::Tensor gradient, const torch::Tensor& x) {
   });
 }
 
+void check_linear(const torch::Tensor& x, const Linear& layer, const Numerics& numerics) {
+  TORCH_CHECK(
+      x.dim() == 2 && x.size(1) == layer.weight->shape[1] && x.scalar_type() == numerics.compute,
+      "linear: x is ", x.scalar_type(), " ", x.sizes(), ", expected ", numerics.compute,
+      " [tokens, ", layer.weight->shape[1], "]");
+}
+
 LinearTensors linear_tensors(const Linear& layer, at::ScalarType compute) {
   LinearTensors out{layer.weight->as(compute), {}};
   if (layer.bias) out.used_bias = layer.bias->as(compute);
@@ -133,10 +140,7 @@ struct FusedLinear : Function<FusedLinear> {
 }  // namespace
 
 torch::Tensor linear(const torch::Tensor& x, const Linear& layer, const Numerics& numerics) {
-  TORCH_CHECK(
-      x.dim() == 2 && x.size(1) == layer.weight->shape[1] && x.scalar_type() == numerics.compute,
-      "linear: x is ", x.scalar_type(), " ", x.sizes(), ", expected ", numerics.compute,
-      " [tokens, ", layer.weight->shape[1], "]");
+  detail::check_linear(x, layer, numerics);
   if (!detail::runs_fused(numerics, FusedOperation::kLinear, x)) {
     return plain_linear(x, layer, numerics.compute);
   }
