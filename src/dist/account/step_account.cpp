@@ -36,6 +36,7 @@ void StepAccount::enter(Phase phase, Time now) {
   if (device_) {
     DeviceClock::Mark mark = device_->mark();
     if (is_of_step(before) && last_mark_) device_parts_.push_back({before, last_mark_, mark});
+    if (phase == Phase::kForward && !first_forward_) first_forward_ = mark;
     last_mark_ = std::move(mark);
   }
   spent_[static_cast<std::size_t>(before)] += now - since_;
@@ -80,6 +81,7 @@ void StepAccount::close() {
     ended_ = {.step = step, .begin = begin_, .times = so_far(), .busy = seconds_of(busy_)};
   ended_parts_ = is_open_ ? std::exchange(device_parts_, {}) : std::vector<DevicePart>();
   device_parts_.clear();
+  first_forward_ = nullptr;
   is_open_ = false;
   spent_ = {};
   busy_ = {};
@@ -104,6 +106,10 @@ void StepAccount::add_device_times(const std::vector<DevicePart>& parts, RankTim
                                                    : out.other;
     sum += static_cast<float>(device_->seconds_between(part.begin, part.end));
   }
+}
+
+double StepAccount::seconds_of_device_until(const DeviceClock::Mark& mark) const {
+  return first_forward_ ? device_->seconds_between(first_forward_, mark) : 0;
 }
 
 const AccountedStep& StepAccount::ended() {

@@ -44,6 +44,11 @@ class StepAccount {
   // the rank's own thread.
   void use(std::unique_ptr<DeviceClock> clock);
   bool has_device_clock() const { return device_ != nullptr; }
+  // Of a device: the end of the work that the calling thread has handed over, and the device's
+  // seconds from the beginning of this step's first forward pass to such a mark, for which it
+  // waits. Any thread may mark.
+  DeviceClock::Mark device_mark() { return device_->mark(); }
+  double seconds_of_device_until(const DeviceClock::Mark& mark) const;
 
   // The rank is in `phase` from `now` on. Call the functions up to so_far() from
   // the rank's own thread.
@@ -98,8 +103,8 @@ class StepAccount {
   int64_t seen_sent_ = 0, seen_received_ = 0;  // values of moved_ when the phase began
   int64_t sent_ = 0, received_ = 0;            // in this step
   AccountedStep ended_;
-  std::unique_ptr<DeviceClock> device_;  // null: the rank's thread does the work itself
-  DeviceClock::Mark last_mark_;
+  std::unique_ptr<DeviceClock> device_;          // null: the rank's thread does the work itself
+  DeviceClock::Mark last_mark_, first_forward_;  // the second of this step; null: not there yet
   std::vector<DevicePart> device_parts_, ended_parts_;  // of this step, of the one that ended
   std::vector<std::function<double()>> ended_device_exchanges_;
   mutable std::mutex mutex_;  // guards what follows

@@ -24,9 +24,6 @@ std::string rate_text(double bytes_per_second) {
 
 std::string money(double cost) { return fmt::format("{:.2f}", cost); }
 
-// Whether gradients counted as ready while a GPU had yet to compute them.
-bool rests_on_host_clock(const PlanInputs& in) { return in.facts.device.starts_with("cuda"); }
-
 std::string inputs_text(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   const RunMeasurement& m = in.facts;
@@ -42,12 +39,6 @@ std::string inputs_text(const Plan& plan) {
     out += fmt::format("Network:        {}{}, {:.3f} ms a message; {}\n",
                        in.link_at_least ? "at least " : "", rate_text(in.link.bytes_per_second),
                        in.link.latency_seconds * 1e3, in.link_source);
-  }
-  if (rests_on_host_clock(in)) {
-    out +=
-        "Clock:          the host's, which is ahead of the GPU: steps are measured right, but "
-        "gradients count\n                as ready when their kernels are queued, so waits may be "
-        "longer\n";
   }
   return out;
 }
@@ -166,7 +157,6 @@ Json to_json(const Plan& plan) {
               {"ranks", static_cast<int>(in.hosts.size()) * in.ranks_per_host},
               {"ranks_per_host", in.ranks_per_host},
               {"compute", in.compute_source},
-              {"parts_by_host_clock_ahead_of_gpus", rests_on_host_clock(in)},
               {"network",
                {{"source", in.link_source},
                 {"latency_seconds", in.link.latency_seconds},

@@ -25,6 +25,10 @@ void BucketObserver::on_step(const StepRecord& record) {
   const double computing = record.seconds - record.data_seconds;
   std::vector<MeasuredBucket>& step = steps_.emplace_back();
   for (const BucketClock::Entry& entry : clock_.buckets) {
+    if (entry.mark) {
+      step.push_back({entry.bytes, clock_.account->seconds_of_device_until(entry.mark)});
+      continue;
+    }
     double before_now = std::chrono::duration<double>(now - entry.ready).count();
     step.push_back({entry.bytes, std::max(0.0, computing - before_now)});
   }

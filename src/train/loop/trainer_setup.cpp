@@ -116,7 +116,9 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
       choose_device(config_.run.device, environment.local_rank, environment.local_size);
   if (!context.device.is_cpu()) {
     at::globalContext().setBenchmarkCuDNN(true);  // takes the fastest convolution for each shape
-    world_.progress().account().use(std::make_unique<EventClock>(context.device));
+    StepAccount& account = world_.progress().account();
+    account.use(std::make_unique<EventClock>(context.device));
+    if (options_.bucket_clock != nullptr) options_.bucket_clock->account = &account;
   }
   const std::string precision = agree_on_precision(
       world_, config_.run, folder_, fresh ? std::nullopt : std::optional(checkpoint->holder),

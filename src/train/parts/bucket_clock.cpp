@@ -12,8 +12,9 @@ class TimedHook final : public CommHook {
 
   Completion start(const GradientBucket& bucket) override {
     if (bucket.index == 0) clock_.buckets.clear();  // a new or repeated step
-    clock_.buckets.push_back(
-        {static_cast<int64_t>(bucket.gradients.nbytes()), std::chrono::steady_clock::now()});
+    clock_.buckets.push_back({static_cast<int64_t>(bucket.gradients.nbytes()),
+                              std::chrono::steady_clock::now(),
+                              clock_.account != nullptr ? clock_.account->device_mark() : nullptr});
     return next_->start(bucket);
   }
   std::vector<HookArray> state() override { return next_->state(); }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "dist/account/step_account.h"
 #include "dist/gradients/comm_hooks.h"
 
 namespace lockstep {
@@ -17,8 +18,10 @@ struct BucketClock {
   struct Entry {
     int64_t bytes = 0;  // of fp32 gradients
     std::chrono::steady_clock::time_point ready;
+    DeviceClock::Mark mark;  // on a device: when it had computed the bucket
   };
-  std::vector<Entry> buckets;  // in the order in which they start
+  std::vector<Entry> buckets;      // in the order in which they start
+  StepAccount* account = nullptr;  // set where a device computes; outlives this
 };
 
 // Returns a hook around `next` that records when each bucket starts; `clock` must outlive it.

@@ -277,6 +277,13 @@ TEST_P(Placement, OfTranslationInBf16) {
                     GetParam() ? 3e-3 : 1e-3);
 }
 
+// With loss scaling, as on GPUs before Ampere.
+TEST_P(Placement, OfTranslationInFp16) {
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  expect_equal_runs("run.precision=fp16 model.attention_dropout=0.1", 2e-2, 3e-3);
+}
+
 // A network of ReLUs makes a jump where rounding decides on which side of 0 a number lies.
 TEST_P(Placement, OfImagesByResNet) {
   expect_equal_images("model.name=resnet18 optimizer.lr=1e-5", 2e-2);

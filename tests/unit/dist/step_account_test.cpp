@@ -84,6 +84,7 @@ TEST(StepAccount, PhasesOfADeviceHaveTheDevicesTimes) {
   EXPECT_NEAR(account.so_far().forward, 0.005F, kExact);
   EXPECT_NEAR(account.so_far().backward, 0.005F, kExact);
   EXPECT_EQ(account.so_far().wait, 0) << "under way";
+  EXPECT_NEAR(account.seconds_of_device_until(std::make_shared<int>(3)), 0.010, kExact);
   account.begin_step(8, after_ms(60));  // 5
   EXPECT_EQ(device.done, 4) << "nobody waits before the figures are asked for";
   const RankTimes times = account.ended().times;

@@ -64,17 +64,6 @@ TEST(Plan, SaysWhenAHostFewerWouldBeFaster) {
   EXPECT_NE(plan.advice.find("1 host would be faster than 2"), std::string::npos) << plan.advice;
 }
 
-TEST(Plan, SaysWhatRestsOnTheHostsClock) {
-  PlanInputs in = usual_inputs(117e6);
-  in.facts.device = "cpu";
-  EXPECT_EQ(plan_report(make_plan(in)).find("Clock:"), std::string::npos);
-  in.facts.device = "cuda:0";
-  const Plan plan = make_plan(in);
-  EXPECT_NE(plan_report(plan).find("Clock:          the host's, which is ahead of the GPU"),
-            std::string::npos);
-  EXPECT_EQ(to_json(plan).at("parts_by_host_clock_ahead_of_gpus"), true);
-}
-
 TEST(Plan, SaysWhereABandwidthIsTheLeastThatItCanBe) {
   PlanInputs in = usual_inputs(117e6);
   EXPECT_EQ(plan_report(make_plan(in)).find("at least"), std::string::npos);
