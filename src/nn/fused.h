@@ -147,8 +147,8 @@ struct NoRows {
   void operator()(int64_t, int64_t) const {}
 };
 
-inline constexpr int64_t kNormBlock =
-    64;  // rows whose gradients of weight and bias are summed first
+// Rows whose gradients of weight and bias are summed before those of others are added.
+inline constexpr int64_t kNormBlock = 64;
 
 // Room for the sums of all blocks, [2, blocks, width], and the arguments that write them there.
 template <class T>
