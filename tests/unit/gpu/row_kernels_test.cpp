@@ -368,7 +368,9 @@ class AttentionCase {
 
   void run_there(const TypedGpuKernels<T>& there, const DropoutRows& dropout, Results& results) {
     const int64_t rows = query_tokens() * kHeads;
-    auto weights = zeros_of<float>(rows * longest_), d_scores = weights;
+    auto weights = zeros_of<float>(rows * longest_);  // working memory, with anything in it
+    std::fill(weights.begin(), weights.end(), std::numeric_limits<float>::quiet_NaN());
+    auto d_scores = weights;
     const PackedAttentionArgs<T> all{args(dropout, results),
                                      backward(results),
                                      query_offsets_.data(),
