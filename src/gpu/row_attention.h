@@ -51,39 +51,60 @@ LOCKSTEP_ANYWHERE inline float score_scale(int64_t width) {
   return 1.0f / sqrtf(static_cast<float>(width));
 }
 
+// One head of a query, and what it sees.
+template <class T>
+struct QueryRow {
+  LOCKSTEP_ANYWHERE QueryRow(const PackedAttentionArgs<T>& p, int64_t row)
+      : at(p, p.query_offsets, row),
+        width(p.attention.head_width),
+        column(at.head * width),
+        keys(seen_keys(p, at)),
+        first(at.first_key * p.attention.key_stride + column),
+        query(p.attention.query + at.token * p.attention.query_stride + column),
+        weights(p.weights + row * p.longest_key) {}
+
+  AttentionPlace at;
+  int64_t width, column, keys;
+  int64_t first;  // where this head of the first key, and of its value, begins
+  const T* query;
+  float* weights;  // [keys]
+};
+
+// out [width] = the sum of the rows from `rows` on, each times its weight.
+template <class T, class Team>
+LOCKSTEP_ANYWHERE inline void mix_rows(const QueryRow<T>& q, const float* weights, const T* rows,
+                                       int64_t stride, T* out, const Team& team) {
+  for (int64_t j = team.rank(); j < q.width; j += team.size()) {
+    float mixed = 0;
+    for (int64_t k = 0; k < q.keys; ++k) mixed += weights[k] * to_float(rows[k * stride + j]);
+    out[j] = from_float<T>(mixed);
+  }
+}
+
 struct AttentionForward {
   static constexpr bool kSmallTeam = true;
   template <class T, class Team>
   LOCKSTEP_ANYWHERE void operator()(const PackedAttentionArgs<T>& p, int64_t row,
                                     const Team& team) const {
     const AttentionArgs<T>& a = p.attention;
-    const AttentionPlace at(p, p.query_offsets, row);
-    const int64_t width = a.head_width, column = at.head * width, keys = seen_keys(p, at);
-    const T* query = a.query + at.token * a.query_stride + column;
-    const int64_t first = at.first_key * a.key_stride + column;
-    float* weights = p.weights + row * p.longest_key;
+    const QueryRow<T> q(p, row);
     float largest = -INFINITY, sum = 0;
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      weights[k] = dot(query, a.key + first + k * a.key_stride, width) * score_scale(width);
-      largest = weights[k] > largest ? weights[k] : largest;
+    for (int64_t k = team.rank(); k < q.keys; k += team.size()) {
+      const T* key = a.key + q.first + k * a.key_stride;
+      q.weights[k] = dot(q.query, key, q.width) * score_scale(q.width);
+      largest = q.weights[k] > largest ? q.weights[k] : largest;
     }
     largest = team.max(largest);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      weights[k] = exponential(weights[k] - largest);
-      sum += weights[k];
+    for (int64_t k = team.rank(); k < q.keys; k += team.size()) {
+      q.weights[k] = exponential(q.weights[k] - largest);
+      sum += q.weights[k];
     }
     sum = team.sum(sum);
-    const RowFactors factors(a.dropout, at.token, a.heads, at.head, 1.0f / sum);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) weights[k] *= factors.of(k);
+    const RowFactors factors(a.dropout, q.at.token, a.heads, q.at.head, 1.0f / sum);
+    for (int64_t k = team.rank(); k < q.keys; k += team.size()) q.weights[k] *= factors.of(k);
     team.sync();
-    T* out = a.out + at.token * a.out_stride + column;
-    for (int64_t j = team.rank(); j < width; j += team.size()) {
-      float mixed = 0;
-      for (int64_t k = 0; k < keys; ++k) {
-        mixed += weights[k] * to_float(a.value[first + k * a.key_stride + j]);
-      }
-      out[j] = from_float<T>(mixed);
-    }
+    mix_rows(q, q.weights, a.value + q.first, a.key_stride,
+             a.out + q.at.token * a.out_stride + q.column, team);
     if (team.rank() == 0) a.log_sum[row] = largest + logf(sum);
   }
 };
@@ -98,36 +119,26 @@ struct AttentionBackwardQueries {
                                     const Team& team) const {
     const AttentionArgs<T>& a = p.attention;
     const AttentionBackwardArgs<T>& b = p.gradients;
-    const AttentionPlace at(p, p.query_offsets, row);
-    const int64_t width = a.head_width, column = at.head * width, keys = seen_keys(p, at);
-    const T* query = a.query + at.token * a.query_stride + column;
-    const T* d_out = b.d_out + at.token * b.d_out_stride + column;
-    const int64_t first = at.first_key * a.key_stride + column;
-    float* weights = p.weights + row * p.longest_key;
+    const QueryRow<T> q(p, row);
+    const T* d_out = b.d_out + q.at.token * b.d_out_stride + q.column;
     float* d_scores = p.d_scores + row * p.longest_key;
-    const RowFactors factors(a.dropout, at.token, a.heads, at.head);
-    const float scale = score_scale(width), log_sum = a.log_sum[row];
+    const RowFactors factors(a.dropout, q.at.token, a.heads, q.at.head);
+    const float scale = score_scale(q.width), log_sum = a.log_sum[row];
     float sum = 0;
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      const int64_t key = first + k * a.key_stride;
-      weights[k] = exponential(dot(query, a.key + key, width) * scale - log_sum);
-      d_scores[k] = dot(d_out, a.value + key, width) * factors.of(k);
-      sum += weights[k] * d_scores[k];
+    for (int64_t k = team.rank(); k < q.keys; k += team.size()) {
+      const int64_t key = q.first + k * a.key_stride;
+      q.weights[k] = exponential(dot(q.query, a.key + key, q.width) * scale - log_sum);
+      d_scores[k] = dot(d_out, a.value + key, q.width) * factors.of(k);
+      sum += q.weights[k] * d_scores[k];
     }
     sum = team.sum(sum);
-    for (int64_t k = team.rank(); k < keys; k += team.size()) {
-      d_scores[k] = weights[k] * (d_scores[k] - sum) * scale;
-      weights[k] *= factors.of(k);
+    for (int64_t k = team.rank(); k < q.keys; k += team.size()) {
+      d_scores[k] = q.weights[k] * (d_scores[k] - sum) * scale;
+      q.weights[k] *= factors.of(k);
     }
     team.sync();
-    T* d_query = b.d_query + at.token * b.d_query_stride + column;
-    for (int64_t j = team.rank(); j < width; j += team.size()) {
-      float d = 0;
-      for (int64_t k = 0; k < keys; ++k) {
-        d += d_scores[k] * to_float(a.key[first + k * a.key_stride + j]);
-      }
-      d_query[j] = from_float<T>(d);
-    }
+    mix_rows(q, d_scores, a.key + q.first, a.key_stride,
+             b.d_query + q.at.token * b.d_query_stride + q.column, team);
   }
 };
 
