@@ -1,14 +1,11 @@
-// lockstep COMMAND ARGUMENTS: finds the command, and turns what it throws into a message and an
-// exit code (docs/errors.md).
+// lockstep COMMAND ARGUMENTS: finds the command and runs it.
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "commands/catalogue/catalogue.h"
+#include "commands/catalogue/exit_code.h"
 #include "train/config/run_folder.h"
 
 namespace {
@@ -47,27 +44,8 @@ int leave(int exit_code) {
   return exit_code;
 }
 
-int report(const Error& error) {
-  end_progress();
-  fmt::print(stderr, "error: {}\n", error.describe());
-  return error.exit_code();
-}
-
-int run_and_report(const Arguments& words) {
-  try {
-    return run(words);
-  } catch (const Error& error) {
-    return report(error);
-  } catch (const std::filesystem::filesystem_error& error) {  // which names the file
-    return report(MachineError("{}", error.what()));
-  } catch (const std::exception& error) {
-    end_progress();
-    fmt::print(stderr, "internal error: {}\nthis is a bug of lockstep; please report it\n",
-               error.what());
-    return kExitInternal;
-  }
-}
-
 }  // namespace
 
-int main(int argc, char** argv) { return leave(run_and_report({argv + 1, argv + argc})); }
+int main(int argc, char** argv) {
+  return leave(exit_code_of([&] { return run({argv + 1, argv + argc}); }));
+}

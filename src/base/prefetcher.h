@@ -14,12 +14,18 @@
 namespace lockstep {
 
 // Owns a thread that calls `make` repeatedly and keeps at most `depth` items ready. The destructor
-// stops the thread after the current item. An exception of `make` is thrown by next() in its turn.
+// stops the thread after the current item. An exception of `make` is thrown by next() in its turn;
+// but where `may_pass` says of one that it may be for what lies ready, or is in use by the caller,
+// `make` is first called once more when nothing lies ready and the caller waits.
 template <typename Item>
 class Prefetcher {
  public:
-  explicit Prefetcher(std::function<Item()> make, std::size_t depth = 4)
-      : make_(std::move(make)), depth_(depth), thread_([this] { run(); }) {}
+  explicit Prefetcher(std::function<Item()> make, std::size_t depth = 4,
+                      std::function<bool(const std::exception&)> may_pass = nullptr)
+      : make_(std::move(make)),
+        depth_(depth),
+        may_pass_(std::move(may_pass)),
+        thread_([this] { run(); }) {}
 
   ~Prefetcher() {
     {
@@ -41,9 +47,12 @@ class Prefetcher {
     constexpr std::chrono::milliseconds kLook{100};
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return !items_.empty() || failure_; };
+    waited_for_ = true;
+    changed_.notify_all();
     while (!changed_.wait_for(lock, kLook, ready)) {
       if (gives_up()) return std::nullopt;
     }
+    waited_for_ = false;
     if (items_.empty()) std::rethrow_exception(failure_);
     Item item = std::move(items_.front());
     items_.pop_front();
@@ -60,7 +69,7 @@ class Prefetcher {
         if (stopping_) return;
       }
       try {
-        Item item = make_();
+        Item item = make();
         std::lock_guard lock(mutex_);
         items_.push_back(std::move(item));
       } catch (...) {
@@ -73,13 +82,26 @@ class Prefetcher {
     }
   }
 
+  Item make() {
+    try {
+      return make_();
+    } catch (const std::exception& error) {
+      if (!may_pass_ || !may_pass_(error)) throw;
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || (waited_for_ && items_.empty()); });
+      if (stopping_) throw;
+    }
+    return make_();
+  }
+
   std::function<Item()> make_;
   std::size_t depth_;
+  std::function<bool(const std::exception&)> may_pass_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> items_;
   std::exception_ptr failure_;
-  bool stopping_ = false;
+  bool stopping_ = false, waited_for_ = false;
   std::thread thread_;  // last member, because it uses all those above
 };
 

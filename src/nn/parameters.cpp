@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "base/text.h"
+#include "nn/device_memory.h"
+
 namespace lockstep {
 
 ParameterRef Parameters::add(std::string name, std::vector<int64_t> shape,
@@ -63,9 +66,16 @@ void Parameters::allocate(torch::Device device, at::ScalarType compute, uint64_t
     torch::Tensor view = initial.narrow(0, p.offset, p.numel).view(p.shape);
     initializers_[i](view, generator);
   }
-  values_ = initial.to(device);
-  gradients_ = torch::zeros_like(values_);
-  if (low) low_ = values_.to(compute);
+  try {
+    values_ = initial.to(device);
+    gradients_ = torch::zeros_like(values_);
+    if (low) low_ = values_.to(compute);
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
+    throw lack_of_memory(error, device,
+                         fmt::format("{} weights and their gradients", with_commas(count())),
+                         total_ * (low ? 10 : 8));
+  }
   for (const std::shared_ptr<Parameter>& p : owned_) {
     auto slice = [&](const torch::Tensor& flat) {
       return flat.narrow(0, p->offset, p->numel).view(p->shape).variable_data();

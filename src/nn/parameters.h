@@ -61,7 +61,7 @@ class Parameters {
 
   // Allocates the arrays on `device`, initialises every weight from `seed` (equal on every rank)
   // and sets gradients to zero. If `compute` has 16 bits, also makes a copy of the weights in that
-  // type. Call once, after the last add.
+  // type. Call once, after the last add. Throws MachineError where the device has not the memory.
   void allocate(torch::Device device, at::ScalarType compute, uint64_t seed);
 
   // Flat arrays [total]; padding between parameters stays zero in all of them.

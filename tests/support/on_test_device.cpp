@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands/catalogue/catalogue.h"
+#include "commands/catalogue/exit_code.h"
 #include "support/test_device.h"
 
 int main(int argc, char** argv) {
@@ -15,18 +16,14 @@ int main(int argc, char** argv) {
     const auto there = torch::ones({1}, torch::Device(c10::DeviceType::PrivateUse1, 0));
     return static_cast<int>(*there.const_data_ptr<float>());
   }
-  int exit_code = 0;
-  try {
-    exit_code = commands().get(argv[1])({argv + 2, argv + argc});
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.describe().c_str());
-    exit_code = error.exit_code();
-  }
+  const int exit_code = exit_code_of([&] {
+    return commands().get(argv[1])({argv + 2, argv + argc});
+  });
   const DeviceTraffic t = device_traffic();
   std::fprintf(stderr,
                "test device: %ld copies in, %ld out, %ld waits, %ld bytes in, %ld out, "
-               "%ld kernels, %ld attentions, %ld stream waits\n",
+               "%ld kernels, %ld attentions, %ld stream waits, %ld bytes at most\n",
                t.copies_in, t.copies_out, t.waits, t.bytes_in, t.bytes_out, t.kernels, t.attentions,
-               t.stream_waits);
+               t.stream_waits, t.most_bytes);
   return exit_code;
 }

@@ -13,6 +13,7 @@
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Backtrace.h>
@@ -27,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -130,24 +132,87 @@ Arena& arena() {
   return *made;
 }
 
-class DeviceAllocator final : public c10::Allocator {
+// What tensors have, as the caching allocator of a GPU counts it, up to LOCKSTEP_TEST_DEVICE_BYTES.
+class DeviceAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    void* block = arena().take(bytes);
-    return {block, block, &give_back, own_device()};
+    {
+      std::scoped_lock lock(mutex_);
+      const int64_t size = rounded(bytes);
+      TORCH_CHECK_WITH(OutOfMemoryError, in_use_ + size <= capacity_,
+                       "test device out of memory. Tried to allocate ", size, " bytes; of ",
+                       capacity_, " are ", capacity_ - in_use_,
+                       " free. Of the allocated memory nothing is known.");
+      in_use_ += size;
+      peak_ = std::max(peak_, in_use_);
+      most_ = std::max(most_, in_use_);
+    }
+    auto* const block = new Block{arena().take(bytes), bytes};
+    return {block->memory, block, &give_back, own_device()};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     std::memcpy(arena().open(to), arena().open(from), bytes);
   }
 
+  int64_t most_bytes() {
+    std::scoped_lock lock(mutex_);
+    return most_;
+  }
+
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+    std::scoped_lock lock(mutex_);
+    c10::CachingDeviceAllocator::DeviceStats out;
+    auto& tensors =
+        out.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+    tensors.current = in_use_;
+    tensors.peak = peak_;
+    return out;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {
+    std::scoped_lock lock(mutex_);
+    peak_ = in_use_;
+  }
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
+    std::scoped_lock lock(mutex_);
+    return {static_cast<std::size_t>(capacity_ - in_use_), static_cast<std::size_t>(capacity_)};
+  }
+
  private:
-  static void give_back(void* block) { arena().give_back(block); }
+  struct Block {
+    void* memory;
+    std::size_t bytes;
+  };
+
+  static int64_t rounded(std::size_t bytes) {
+    return static_cast<int64_t>((bytes + 511) / 512 * 512);
+  }
+  static int64_t capacity() {
+    const char* const told = std::getenv("LOCKSTEP_TEST_DEVICE_BYTES");
+    return told == nullptr ? int64_t{4} << 30 : std::atoll(told);
+  }
+  static void give_back(void* given);
+
+  std::mutex mutex_;
+  const int64_t capacity_ = capacity();
+  int64_t in_use_ = 0, peak_ = 0, most_ = 0;
 };
 
 DeviceAllocator& device_allocator() {
-  static DeviceAllocator one;
-  return one;
+  static auto* const one = new DeviceAllocator;  // outlives every tensor
+  return *one;
+}
+
+void DeviceAllocator::give_back(void* given) {
+  const std::unique_ptr<Block> block(static_cast<Block*>(given));
+  arena().give_back(block->memory);
+  DeviceAllocator& own = device_allocator();
+  std::scoped_lock lock(own.mutex_);
+  own.in_use_ -= rounded(block->bytes);
 }
 
 // Host memory that knows to be pinned.
@@ -582,7 +647,9 @@ void add_test_device() {
 }
 
 DeviceTraffic device_traffic() {
-  return {copies_in, copies_out, waits, bytes_in, bytes_out, kernels_run, attentions, stream_waits};
+  return {copies_in,  copies_out,   waits,
+          bytes_in,   bytes_out,    kernels_run,
+          attentions, stream_waits, device_allocator().most_bytes()};
 }
 
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 // so results are those of the plain operations on a CPU, bit by bit where no layout differs. The
 // kernels that lockstep has for GPUs run as well, row by row (host_rows.h).
 //
+// It has 4 GiB, or LOCKSTEP_TEST_DEVICE_BYTES, and refuses more as a GPU does.
+//
 // In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, events, and
 // streams on which everything is done at once.
 #pragma once
@@ -25,6 +27,7 @@ struct DeviceTraffic {
   int64_t kernels = 0;       // of lockstep that ran there
   int64_t attentions = 0;    // forward passes of libtorch's attention for packed sentences
   int64_t stream_waits = 0;  // of a stream for an event of another
+  int64_t most_bytes = 0;    // that tensors had there at once
 };
 DeviceTraffic device_traffic();
 

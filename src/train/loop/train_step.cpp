@@ -8,18 +8,13 @@
 #include "base/log.h"
 #include "dist/account/progress.h"
 #include "kernels/cpu_allocator.h"
+#include "nn/device_memory.h"
 #include "optim/larc.h"
 #include "train/parts/tree_sum.h"
 
 namespace lockstep {
 
 namespace {
-
-bool is_lack_of_memory(const std::exception& error) {
-  return dynamic_cast<const TensorMemoryError*>(&error) != nullptr ||
-         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-}
 
 // Returns whether a step that a rank cannot finish can be taken again in smaller parts: the ranks
 // must exchange nothing within their passes, nor keep what they exchanged.
@@ -91,7 +86,7 @@ void compute(TrainingState& state, const std::vector<std::unique_ptr<Batch>>& mi
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error) || !can_begin_again(state, step)) throw;
       log_warning("step {}: not enough memory for {} items at a time: {}", step, micro_batch->items,
-                  error.what());
+                  allocator_text(error));
       pass.own = {.out_of_memory = 1};
       break;
     }

@@ -75,6 +75,7 @@ class Trainer {
   void open_folder();
   std::optional<SharedCheckpoint> choose_checkpoint();
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
+  void make_state(const TaskContext& context);
   void start_observers();
   void find_place();
   void tell_step_size(const std::optional<BatchSize>& before, int64_t steps_in_epoch);

@@ -9,6 +9,7 @@
 #include "dist/collectives/event_clock.h"
 #include "dist/collectives/fingerprint.h"
 #include "dist/liveness/heartbeat.h"
+#include "nn/device_memory.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/config/hyper_fields.h"
 #include "train/config/precision.h"
@@ -143,12 +144,36 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_);
   }
-  state_ = std::make_unique<TrainingState>(config_, task_, world_, context.numerics,
-                                           options_.bucket_clock);
+  make_state(context);
   log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}",
            with_commas(task_.parameters().count()), config_.task_name, precision, world_.size(),
            world_.size() == 1 ? "" : "s", at::get_num_threads(),
            at::get_num_threads() == 1 ? "" : "s", context.device.str());
+}
+
+// The weights have their memory already, as a rule the smaller part of what training takes.
+void Trainer::make_state(const TaskContext& context) {
+  try {
+    state_ = std::make_unique<TrainingState>(config_, task_, world_, context.numerics,
+                                             options_.bucket_clock);
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
+    const bool sharded = config_.training.shard_optimizer;
+    const auto bytes = [&](int64_t sharers) {
+      return bytes_of_update(task_.parameters(), *config_.optimizer,
+                             config_.training.average_decay > 0, sharers);
+    };
+    MachineError out =
+        lack_of_memory(error, context.device, "weights, gradients and optimizer of a training",
+                       bytes(sharded ? world_.size() : 1));
+    std::string advice = "a device with more memory, a smaller model";
+    if (world_.size() > 1 && !sharded) {
+      advice += fmt::format(", or training.shard_optimizer = true ({} a rank)",
+                            short_bytes(static_cast<double>(bytes(world_.size()))));
+    }
+    out.set_advice(advice);
+    throw out;
+  }
 }
 
 // Makes this machine's run folder. Rank 0's exists already (commands/runs/train.cpp).
@@ -285,7 +310,7 @@ void Trainer::start_batches() {
   StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_,
                   config_.training.any_ranks());
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); },
-                                                     kStepsPrefetched);
+                                                     kStepsPrefetched, is_lack_of_memory);
 }
 
 }  // namespace lockstep

@@ -1,73 +1,33 @@
 #include "train/parts/memory_fit.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "base/control_group.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "kernels/cpu_allocator.h"
+#include "nn/device_memory.h"
 #include "train/parts/agreement.h"
 
 namespace lockstep {
 
 namespace {
 
-// The memory of tensors on one device.
-class DeviceMemory {
- public:
-  explicit DeviceMemory(torch::Device device) : device_(device) {}
-
-  void reset_peak() const {
-    if (device_.is_cpu()) return reset_peak_bytes();
-    c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
-  }
-  // Returns free memory to the system, so that trials of different sizes do not add up.
-  void give_back() const {
-    if (device_.is_cpu()) return give_back_free_pages();
-    c10::getDeviceAllocator(device_.type())->emptyCache();
-  }
-  int64_t peak() const {
-    return device_.is_cpu() ? allocator_statistics().peak_bytes : stat().peak;
-  }
-  int64_t in_use() const {
-    return device_.is_cpu() ? allocator_statistics().bytes_in_use : stat().current;
-  }
-  // Returns what other processes leave free; on the CPU, plus what this one holds unused.
-  int64_t available() const {
-    if (!device_.is_cpu()) {
-      auto* allocator = c10::getDeviceAllocator(device_.type());
-      return static_cast<int64_t>(allocator->getMemoryInfo(device_.index()).first);
-    }
-    AllocatorStatistics own = allocator_statistics();
-    return system_available() + own.bytes_held - own.bytes_in_use;
-  }
-
- private:
-  c10::CachingAllocator::Stat stat() const {
-    auto stats = c10::getDeviceAllocator(device_.type())->getDeviceStats(device_.index());
-    return stats
-        .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
-  }
-  static int64_t system_available() {
-    const UsableMemory memory = usable_memory();
-    if (memory.free > 0) return memory.free;
-    throw MachineError("/proc/meminfo does not tell MemAvailable; set training.fit_megabytes");
-  }
-
-  torch::Device device_;
-};
-
-// Runs one forward and backward pass as training does; returns the peak memory.
+// Runs one forward and backward pass as training does; returns the peak memory, or more than there
+// is where the device has not enough.
 int64_t probe(Task& task, GradientReducer& reducer, const DeviceMemory& memory,
               const Batch& batch) {
   memory.reset_peak();
   reducer.prepare(false);
-  task.loss(batch, 1).loss.backward();
-  int64_t peak = memory.peak();
+  int64_t peak = 0;
+  try {
+    task.loss(batch, 1).loss.backward();
+    peak = memory.peak();
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
+    log_debug("a trial step is too large: {}", allocator_text(error));
+    peak = memory.peak() + memory.available();
+  }
   memory.give_back();
   return peak;
 }
@@ -161,9 +121,9 @@ MemoryFit fit_to_memory(Task& task, World& world, GradientReducer& reducer,
 
   together(world, [&] {
     if (load > 0) return;
-    MachineError error("training.fit_memory: the smallest trial step needs {}, a rank may take {}",
-                       short_bytes(static_cast<double>(smallest_peak)),
-                       short_bytes(static_cast<double>(allowed)));
+    MachineError error(
+        "training.fit_memory: the smallest trial step needs {} at least, a rank may take {}",
+        short_bytes(static_cast<double>(smallest_peak)), short_bytes(static_cast<double>(allowed)));
     error.set_advice("more training.fit_megabytes, fewer ranks a machine, a smaller model");
     throw error;
   });

@@ -64,4 +64,9 @@ class WeightUpdate {
   std::unique_ptr<Optimizer> optimizer_;
 };
 
+// Returns the bytes that weights, gradients, average and optimizer take on a rank, where `sharers`
+// ranks share the optimizer's arrays. It allocates nothing.
+int64_t bytes_of_update(const Parameters& parameters, const OptimizerConfig& config, bool average,
+                        int64_t sharers);
+
 }  // namespace lockstep

@@ -269,6 +269,77 @@ TEST_P(Placement, AnOperationThatFailsOnADeviceEndsTheStep) {
   EXPECT_LE(saved.size(), steps.size()) << "the step that failed was not kept";
 }
 
+// A device that is full: the step is taken again in smaller parts, or they are chosen before the
+// first, and what fits no way is an error that says what would.
+TEST_P(Placement, ADeviceWhoseMemoryIsSmall) {
+  if (on_gpu()) GTEST_SKIP() << "a test of the test device";
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  const auto trained_in = [&](int64_t bytes, const std::string& name, const std::string& words) {
+    return run_program(
+        LOCKSTEP_ON_TEST_DEVICE,
+        train(name,
+              words_there() + "batch.tokens=1024 training.steps=6 evaluation.every=3 " + words),
+        fmt::format("OMP_NUM_THREADS=1 LOCKSTEP_TEST_DEVICE_BYTES={}", bytes));
+  };
+  constexpr int64_t kEnough = int64_t{1} << 30;
+  const ProgramResult whole = trained_in(kEnough, "whole", "");
+  const ProgramResult parts = trained_in(kEnough, "parts", "batch.accumulate=8");
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  ASSERT_EQ(parts.exit_code, 0) << parts.errors;
+  const int64_t most = count_of("bytes at most", whole), least = count_of("bytes at most", parts);
+  ASSERT_LT(least, most * 2 / 3);
+  const auto expect_same_losses = [&](const std::string& name) {
+    const auto steps = metrics_of(run("whole"), "step"), others = metrics_of(run(name), "step");
+    ASSERT_EQ(others.size(), steps.size()) << name;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const auto want = steps[i].at("train/loss").get<double>();
+      EXPECT_NEAR(others[i].at("train/loss").get<double>(), want, 1e-4 * want) << name;
+    }
+  };
+  const ProgramResult divided = trained_in((most + least) / 2, "divided", "");
+  ASSERT_EQ(divided.exit_code, 0) << divided.errors;
+  EXPECT_NE(divided.errors.find("ran out of memory"), std::string::npos) << divided.errors;
+  expect_same_losses("divided");
+  const ProgramResult fitted = trained_in((most + least) / 2, "fitted", "training.fit_memory=true");
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.errors;
+  EXPECT_EQ(fitted.errors.find("ran out of memory"), std::string::npos) << fitted.errors;
+  expect_same_losses("fitted");
+  EXPECT_LT(count_of("bytes at most", fitted), most);
+
+  std::smatch weights;
+  const std::regex counted("([0-9,]+) weights");
+  ASSERT_TRUE(std::regex_search(whole.errors, weights, counted)) << whole.errors;
+  std::string digits = weights[1].str();
+  std::erase(digits, ',');
+  const int64_t count = std::stol(digits);
+  const auto expect_refused = [&](int64_t bytes, const std::string& says) {
+    const ProgramResult r = trained_in(bytes, fmt::format("of{}", bytes), "");
+    EXPECT_EQ(r.exit_code, 4) << r.errors;
+    EXPECT_NE(r.errors.find(says), std::string::npos) << r.errors;
+    EXPECT_NE(r.errors.find("because: test device out of memory. Tried to allocate"),
+              std::string::npos)
+        << r.errors;
+    EXPECT_EQ(r.errors.find("Of the allocated memory"), std::string::npos) << r.errors;
+  };
+  expect_refused(count * 6, fmt::format("has not the memory for {} weights and their gradients",
+                                        weights[1].str()));
+  expect_refused(count * 10,
+                 "has not the memory for weights, gradients and optimizer of a training");
+  expect_refused(count * 18, "error: not enough memory");  // not even for the data of a step
+  const ProgramResult unfit = trained_in(count * 18, "unfit", "training.fit_memory=true");
+  EXPECT_EQ(unfit.exit_code, 4) << unfit.errors;
+  EXPECT_NE(unfit.errors.find("the smallest trial step needs"), std::string::npos) << unfit.errors;
+
+  // What is not a training has its batches from the configuration.
+  const ProgramResult used =
+      run_program(LOCKSTEP_ON_TEST_DEVICE,
+                  fmt::format("evaluate {} --checkpoint newest", run("whole").string()),
+                  fmt::format("OMP_NUM_THREADS=1 LOCKSTEP_TEST_DEVICE_BYTES={}", count * 10));
+  EXPECT_EQ(used.exit_code, 4) << used.errors;
+  EXPECT_NE(used.errors.find("error: not enough memory"), std::string::npos) << used.errors;
+}
+
 // Micro-batches and a 16-bit copy of the weights; products of other layouts round in another order.
 TEST_P(Placement, OfTranslationInBf16) {
   ASSERT_EQ(make_tiny_corpus(folder_.path()), "");

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "base/prefetcher.h"
 #include "base/random.h"
@@ -144,6 +148,37 @@ TEST(Prefetcher, GivesItemsInOrderAndPassesOnFailures) {
   EXPECT_EQ(items.next(), 1);
   EXPECT_EQ(items.next(), 2);
   EXPECT_THROW(items.next(), std::runtime_error);
+}
+
+// As with a device that the present step fills: there is room for what comes when it has ended.
+TEST(Prefetcher, TriesOnceMoreWhatMayPassWhenNothingElseIsLeft) {
+  std::atomic<int> room = 2, tries = 0;
+  int made = 0;
+  const auto make = [&] {
+    ++tries;
+    if (room == 0) throw std::length_error("no room");
+    --room;
+    return made++;
+  };
+  const auto may_pass = [](const std::exception& error) {
+    return dynamic_cast<const std::length_error*>(&error) != nullptr;
+  };
+  Prefetcher<int> items(make, 4, may_pass);
+  EXPECT_EQ(items.next(), 0);
+  while (tries < 3) std::this_thread::yield();  // the third finds no room
+  EXPECT_EQ(items.next(), 1);
+  EXPECT_EQ(tries, 3);
+  room = 1;
+  EXPECT_EQ(items.next(), 2);
+  EXPECT_THROW(items.next(), std::length_error);  // nothing is left, and there is no room
+  EXPECT_EQ(made, 3);
+}
+
+TEST(Prefetcher, StopsWhenItsOwnerGoesThatNeverWaitsAgain) {
+  std::atomic<int> tries = 0;
+  Prefetcher<int> items([&]() -> int { throw std::length_error(std::to_string(++tries)); }, 4,
+                        [](const std::exception&) { return true; });
+  while (tries == 0) std::this_thread::yield();
 }
 
 TEST(Prefetcher, StopsWhenItsOwnerGoes) {
