@@ -4,6 +4,7 @@
 // question about a GPU fails) or "hangs" (it takes 6 s to answer).
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,7 +21,7 @@ bool is(const char* mode) {
 // Returns which of the two GPUs it is: 0 or 1.
 unsigned long index_of(Device device) { return reinterpret_cast<unsigned long>(device) - 1; }
 
-unsigned long long questions[2];  // about the energy, by GPU
+std::atomic<unsigned long long> questions[2];  // about the energy, by GPU
 
 template <typename Value>
 int say(Value* out, Value value) {

@@ -42,7 +42,6 @@ namespace lockstep {
 namespace {
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
-constexpr int kDevices = 2;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
 
 // Memory that is mapped twice: at closed addresses, which tensors have, and at open ones a fixed
@@ -119,10 +118,21 @@ class Arena {
   std::map<char*, std::size_t> sizes_;
 };
 
-// Each rank of a host has a device of its own, with its memory in the rank's process.
+int number_of(const char* variable, int otherwise) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? otherwise : std::atoi(value);
+}
+
+// Of a host.
+int devices() {
+  static const int count = number_of("LOCKSTEP_TEST_DEVICES", 2);
+  return count;
+}
+
+// Each rank of a host has a device of its own, or a part of one, with its memory in the rank's
+// process.
 c10::DeviceIndex own_index() {
-  static const char* const rank = std::getenv("LOCAL_RANK");
-  static const auto index = static_cast<c10::DeviceIndex>(rank == nullptr ? 0 : std::atoi(rank));
+  static const auto index = static_cast<c10::DeviceIndex>(number_of("LOCAL_RANK", 0) % devices());
   return index;
 }
 c10::Device own_device() { return {kType, own_index()}; }
@@ -257,7 +267,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  c10::DeviceIndex deviceCount() const override { return devices(); }
   c10::DeviceIndex getCurrentDevice() const override { return own_index(); }
   void setCurrentDevice(c10::DeviceIndex) const override {}
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return own_index(); }
@@ -643,7 +653,7 @@ void add_test_device() {
   c10::register_privateuse1_backend("testdevice");
   c10::SetAllocator(kType, &device_allocator());
   at::RegisterPrivateUse1HooksInterface(new Hooks);
-  use_as_gpus(kType, kDevices, device_functions());
+  use_as_gpus(kType, devices(), device_functions());
 }
 
 DeviceTraffic device_traffic() {

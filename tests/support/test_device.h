@@ -4,7 +4,7 @@
 // so results are those of the plain operations on a CPU, bit by bit where no layout differs. The
 // kernels that lockstep has for GPUs run as well, row by row (host_rows.h).
 //
-// It has 4 GiB, or LOCKSTEP_TEST_DEVICE_BYTES, and refuses more as a GPU does.
+// A host has two, or LOCKSTEP_TEST_DEVICES. Each has 4 GiB, or LOCKSTEP_TEST_DEVICE_BYTES, and refuses more as a GPU does.
 //
 // In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, events, and
 // streams on which everything is done at once.

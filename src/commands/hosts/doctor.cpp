@@ -55,6 +55,7 @@ DoctorNeeds read_needs(std::vector<std::string> words, const std::string& folder
   RunConfig config = read_run_config(needs.config, settings);
   needs.run_folder = config.run.folder;
   needs.device = config.run.device;
+  needs.shares_gpus = config.comm.shares_gpus();
   needs.precision = config.run.precision;
   needs.corpus = ConfigSource::from_text(config.to_toml(), "config").name_at("data.corpus", "");
   measure_needs(config, needs);

@@ -147,7 +147,7 @@ struct RunFacts {
 RunFacts add_run(const LaunchArguments& a, const Arguments& command, Launch& launch) {
   std::optional<RunConfig> config = config_of_train({command.begin() + 1, command.end()});
   if (!config) return {};
-  launch.needs_gpus = config->run.device == "cuda";
+  launch.needs_gpus = config->run.device == "cuda" && !config->comm.shares_gpus();
   if (!config->run.folder.empty()) {
     std::filesystem::path folder = config->run.folder;
     // With --push the hosts' folders are not this one; what the launcher notes lies here.

@@ -187,8 +187,9 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   options.lost_seconds = config.comm.lost_seconds;
   options.stall_seconds = config.comm.stall_seconds;
   torch::Device device =
-      choose_device(config.run.device, environment.local_rank, environment.local_size);
+      choose_device(config, environment.local_rank, environment.local_size);
   options.device = device.is_cpu() ? "cpu" : "cuda";
+  options.through_host = config.comm.shares_gpus();
   World world(environment, options);
   require_machines(world, arguments.expected_hosts);
   if (!arguments.benchmark()) folder.make();  // this machine may not see rank 0's

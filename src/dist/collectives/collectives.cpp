@@ -113,7 +113,8 @@ void Collectives::connect(const WorldOptions& options) {
     gloo_ = make_gloo_backend(keys, rank, size, endpoint, connect_timeout);
     if (options.device == "cuda") {
       const CudaFunctions& cuda = *cuda_functions();  // World checked that the module is there
-      cuda.choose_device(environment_.local_rank);
+      cuda.choose_device(environment_.local_rank % usable_gpus());
+      if (options.through_host) return;
       auto cuda_keys = c10::make_intrusive<c10d::PrefixStore>("nccl", store_);
       nccl_ = cuda.make_nccl_backend(cuda_keys, rank, size, options.timeout);
     }

@@ -81,6 +81,8 @@ class Collectives {
   const std::vector<std::vector<int>>& machine_ranks() const { return machines_.ranks; }
   c10d::Backend& gloo() const { return *gloo_; }
   c10d::Backend& backend_for(const torch::Tensor& tensor) const;
+  // Returns whether the tensor is on a GPU and is exchanged as a copy on the host.
+  bool needs_copy(const torch::Tensor& tensor) const { return !nccl_ && !tensor.is_cpu(); }
 
   // Each of these counts and names one operation. They and their completions throw MachineError
   // with the heartbeat's verdict on who is at fault, if there is one. The verdict also ends what
@@ -145,7 +147,7 @@ class Collectives {
   std::string who_;  // "rank 2 of 4"
   c10::intrusive_ptr<c10d::Store> store_;
   int store_rounds_ = 0;            // gathers through it
-  BackendPointer gloo_, nccl_;      // nccl: only for the device "cuda"
+  BackendPointer gloo_, nccl_;      // nccl: only for the device "cuda", not through_host
   std::vector<int64_t> gathering_;  // of all_gather_as_sum()
   Machines machines_;
   std::unique_ptr<LocalGroup> local_;  // null for a rank alone on its machine

@@ -115,6 +115,14 @@ Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::s
                                        Reach reach) {
   if (!collectives_ || reach == Reach::kAlone) return [] {};
   Collectives& c = *collectives_;
+  if (c.needs_copy(tensor)) {
+    torch::Tensor host = tensor.cpu();
+    Completion summed = start_all_reduce_sum(host, label, reach);
+    return [host, tensor, summed = std::move(summed)] {
+      summed();
+      torch::Tensor(tensor).copy_(host);
+    };
+  }
   if (reach == Reach::kMachine && c.shared() == nullptr) {
     LocalGroup* group = c.neighbours();
     if (group == nullptr) return [] {};
@@ -177,6 +185,12 @@ void World::broadcast(const torch::Tensor& tensor, int root) {
   TORCH_CHECK(root >= 0 && root < size(), "no rank ", root);
   if (!collectives_) return;
   Collectives& c = *collectives_;
+  if (c.needs_copy(tensor)) {
+    const torch::Tensor host = tensor.cpu();
+    broadcast(host, root);
+    torch::Tensor(tensor).copy_(host);
+    return;
+  }
   if (LocalGroup* group = c.shared(); group != nullptr && tensor.is_cpu()) {
     std::span<std::byte> bytes = bytes_of(tensor);
     c.run({"broadcast", tensor}, [&] { group->broadcast(bytes, root); });
@@ -224,6 +238,12 @@ void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t
               "cuts must ascend from 0 to the length of a flat tensor, one slice a rank");
   if (!collectives_) return;
   Collectives& c = *collectives_;
+  if (c.needs_copy(flat)) {
+    const torch::Tensor host = flat.cpu();
+    all_gather_slices(host, cuts);
+    torch::Tensor(flat).copy_(host);
+    return;
+  }
   if (LocalGroup* group = c.shared(); group != nullptr && flat.is_cpu()) {
     std::byte* data = bytes_of(flat).data();
     std::vector<int64_t> bytes;

@@ -37,6 +37,9 @@ struct WorldOptions {
   std::chrono::seconds timeout{1800};  // of one operation; longer than the slowest checkpoint
   std::chrono::seconds connect_timeout{300};  // for all ranks to appear and connect
   std::string device = "cpu";                 // where gradients live: "cpu" or "cuda"
+  // GPU tensors are exchanged as copies in host memory, like those of CPUs, and not by NCCL, which
+  // refuses ranks that share a GPU.
+  bool through_host = false;
   // Ranks of one machine exchange CPU tensors through shared memory instead of the network.
   bool shared_memory = true;
   int streams = 4;      // TCP connections between two machines: a long path needs several windows

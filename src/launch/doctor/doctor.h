@@ -31,6 +31,7 @@ struct DoctorNeeds {
   int64_t memory_bytes = 0;
   int64_t disk_bytes = 0;          // of all checkpoints that are kept and the one being written
   std::string device = "auto";     // run.device
+  bool shares_gpus = false;        // comm.gpu_exchange
   std::string precision = "auto";  // run.precision
 
   bool wants_gpu() const { return device == "cuda"; }

@@ -196,7 +196,8 @@ class HostChecks : public detail::Findings {
     for (const HostReport* host : answering_) {
       const std::size_t gpus = host->facts.at("gpus").size();
       const auto ranks = static_cast<std::size_t>(host->ranks);
-      if (gpus < ranks && ((gpus > 0 && needs_.device != "cpu") || needs_.wants_gpu())) {
+      const std::size_t wanted = needs_.shares_gpus ? 1 : ranks;
+      if (gpus < wanted && ((gpus > 0 && needs_.device != "cpu") || needs_.wants_gpu())) {
         add(Judgement::kFail, "gpus", host->name, fmt::format("{} GPUs for {} ranks", gpus, ranks),
             "a GPU for each rank", "fewer ranks there (-n auto), or run.device=cpu");
       }

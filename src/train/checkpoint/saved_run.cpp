@@ -16,7 +16,7 @@ namespace {
 // Returns device, numerics and folder for a task that is opened to be used.
 TaskContext context_of(RunConfig& config, const fs::path& folder, const SavedRunOptions& options) {
   TaskContext context;
-  context.device = choose_device(config.run.device, options.local_rank, options.local_size);
+  context.device = choose_device(config, options.local_rank, options.local_size);
   settle_precision(config.run, context.device.is_cuda(), options.local_rank);
   context.numerics = choose_numerics(config.run);
   context.seed = static_cast<uint64_t>(config.run.seed);

@@ -196,6 +196,8 @@ void CommSection::describe(Fields& f) {
     "ranks of one machine exchange through shared memory instead of the network");
   f("streams", &streams, AtLeast{1},
     "TCP connections between two machines; long ways are filled by several");
+  f("gpu_exchange", &gpu_exchange, OneOf{{"nccl", "host"}},
+    "host: the exchange of CPUs, on copies of what is on the GPU, so that ranks can share a GPU");
   local.describe(f);
   f.section("powersgd", hooks.powersgd, "the hook powersgd");  // last: it is a table of its own
 }
@@ -263,17 +265,20 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
   return read_run_config(std::move(source));
 }
 
-torch::Device choose_device(const std::string& name, int local_rank, int local_size) {
+torch::Device choose_device(const RunConfig& config, int local_rank, int local_size) {
+  const std::string& name = config.run.device;
   if (name == "cpu") return torch::kCPU;
   const int gpus = usable_gpus();
-  if (gpus >= local_size) return torch::Device(gpu_type(), static_cast<int8_t>(local_rank));
+  if (gpus >= local_size || (gpus > 0 && config.comm.shares_gpus())) {
+    return torch::Device(gpu_type(), static_cast<int8_t>(local_rank % gpus));
+  }
   if (name == "auto" && gpus == 0) return torch::kCPU;
   MachineError error("run.device = {}: {} rank{} on this host but {} usable GPU{}", name,
                      local_size, local_size == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
   if (gpus == 0) error.set_cause(why_no_gpu());
   error.set_advice(gpus == 0 ? "run.device=cpu"
-                             : "a rank a GPU, as lockstep launch -n auto starts them, or "
-                               "run.device=cpu");
+                             : "a rank a GPU, as lockstep launch -n auto starts them, "
+                               "comm.gpu_exchange=host, or run.device=cpu");
   throw error;
 }
 

@@ -116,6 +116,8 @@ struct CommSection {
   double stall_seconds = 15;
   bool shared_memory = true;
   int64_t streams = 4;
+  std::string gpu_exchange = "nccl";
+  bool shares_gpus() const { return gpu_exchange == "host"; }
   void describe(Fields& f);
 };
 
@@ -153,7 +155,7 @@ RunConfig read_run_config(const fs::path& path, const std::vector<std::string>& 
 
 // Returns cuda when asked for or, with auto, when there is a GPU for this rank. Throws MachineError
 // when a GPU is asked for and absent, or when this host has GPUs, but fewer than ranks.
-torch::Device choose_device(const std::string& name, int local_rank, int local_size);
+torch::Device choose_device(const RunConfig& config, int local_rank, int local_size);
 
 // Returns kFloat, kBFloat16 or kHalf, and the kernels to use. REQUIRES a resolved precision
 // (train/config/precision.h), not "auto".

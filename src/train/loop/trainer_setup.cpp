@@ -114,7 +114,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
     context.evaluated_metrics = config_.evaluation.metrics;
   }
   context.device =
-      choose_device(config_.run.device, environment.local_rank, environment.local_size);
+      choose_device(config_, environment.local_rank, environment.local_size);
   if (!context.device.is_cpu()) {
     at::globalContext().setBenchmarkCuDNN(true);  // takes the fastest convolution for each shape
     StepAccount& account = world_.progress().account();

@@ -39,7 +39,7 @@ class Placement : public ::testing::TestWithParam<bool> {
   }
   ProgramResult there(const std::string& words) const {
     return on_gpu() ? here(words)
-                    : run_program(LOCKSTEP_ON_TEST_DEVICE, words, "OMP_NUM_THREADS=1");
+                    : run_program(LOCKSTEP_ON_TEST_DEVICE, words, "OMP_NUM_THREADS=1 " + devices_);
   }
 
   // With LOCKSTEP_ON_GPU (the tests labelled gpu) a real one takes the place of the test device.
@@ -180,6 +180,7 @@ class Placement : public ::testing::TestWithParam<bool> {
 
   TemporaryFolder folder_;
   std::string launched_;  // words before those of training
+  std::string devices_;   // variables of the test device
 };
 
 // The other tests mean something because of this: 139 is a segmentation fault.
@@ -248,6 +249,22 @@ TEST_P(Placement, OfTwoRanks) {
   write_tiny_config(folder_.path());
   launched_ = "launch -n 2 -- ";
   expect_equal_runs("training.shard_optimizer=true comm.bucket_megabytes=0.05");
+}
+
+// NCCL refuses ranks that share a GPU; their sums are the CPUs', over shared memory.
+TEST_P(Placement, OfTwoRanksThatShareADevice) {
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  launched_ = "launch -n 2 -- ";
+  devices_ = "LOCKSTEP_TEST_DEVICES=1";
+  const ProgramResult refused = there(train("refused", words_there()));
+  if (!on_gpu()) {
+    EXPECT_EQ(refused.exit_code, 4) << refused.errors;
+    EXPECT_NE(refused.errors.find("2 ranks on this host but 1 usable GPU"), std::string::npos)
+        << refused.errors;
+  }
+  expect_equal_runs(
+      "comm.gpu_exchange=host training.shard_optimizer=true comm.bucket_megabytes=0.05");
 }
 
 // NCCL's operations end when they fail, and the host learns of it later: no step may be taken with
