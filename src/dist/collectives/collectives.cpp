@@ -208,7 +208,6 @@ Collectives::~Collectives() {
   store_.reset();  // last: NCCL may still read it
 }
 
-// Waits for the others to finish; returns false when one of them does not.
 bool Collectives::say_farewell() {
   if (queue_ && !queue_->drain(kFarewell)) return false;
   c10d::BarrierOptions options;

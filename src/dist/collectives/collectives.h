@@ -72,6 +72,10 @@ class Collectives {
   ~Collectives();  // like ~World()
   void connect(const WorldOptions& options);
 
+  // Waits some seconds for the others to finish their operations; returns false when one of them
+  // does not.
+  bool say_farewell();
+
   // Returns the group of all ranks when they are on one machine, else null.
   LocalGroup* shared() const { return machines_.one() ? local_.get() : nullptr; }
   // Returns the group of this rank's machine, or null when the rank is alone
@@ -138,7 +142,6 @@ class Collectives {
                                                 std::chrono::milliseconds timeout);
   void join_machine(const WorldOptions& options);
   void connect_machines(const WorldOptions& options, const std::string& address);
-  bool say_farewell();
   void give_up();
   void leave_unfinished();
 

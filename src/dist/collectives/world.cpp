@@ -289,6 +289,10 @@ std::vector<int> World::all_equal(std::span<const uint64_t> values) {
   return differing;
 }
 
+void World::say_farewell() {
+  if (collectives_) collectives_->say_farewell();
+}
+
 void World::check_gpu_operations() {
   if (collectives_) collectives_->check_gpu_operations();
 }

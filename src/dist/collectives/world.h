@@ -74,6 +74,9 @@ class World {
   // 0's port in use, missing ranks by number, no route) and ConfigError (an impossible
   // environment or device).
   World(const LaunchEnvironment& environment, const WorldOptions& options);
+  // For an end that all ranks have agreed on, before a rank throws: waits up to a few seconds until
+  // all have come to this. Collective; the last operation.
+  void say_farewell();
   // After a clean run, waits up to a few seconds for the others to finish their operations. After a
   // failure, or during stack unwinding, waits for nothing: operations still running are left to the
   // end of the process, which the others notice.

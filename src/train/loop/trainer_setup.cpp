@@ -78,29 +78,6 @@ int64_t parts_of_each(int64_t shards, int ranks) {
       shards, ranks);
 }
 
-// Throws ConfigError where sums of parts would not be those of one rank: neighbours must be added
-// on their machine first, by kernels of the CPU, with equal threads.
-void check_any_ranks(World& world, torch::Device device) {
-  const std::string key = "training.reproducible = \"any-ranks\"";
-  if (!device.is_cpu()) {
-    throw ConfigError("{}: only on CPUs; products and sums of GPUs have an order of their own",
-                      key);
-  }
-  const auto threads = static_cast<uint64_t>(at::get_num_threads());
-  if (!world.all_equal(std::span(&threads, 1)).empty()) {
-    ConfigError error("{}: ranks have different numbers of threads, here {}", key, threads);
-    error.set_advice("the same OMP_NUM_THREADS for all");
-    throw error;
-  }
-  const std::vector<std::vector<int>>& machines = world.machines();
-  for (const std::vector<int>& ranks : machines) {
-    const bool even = ranks.size() == machines.front().size();
-    if (even && ranks.back() - ranks.front() + 1 == std::ssize(ranks)) continue;
-    throw ConfigError("{}: machines need as many ranks each, with numbers that follow each other",
-                      key);
-  }
-}
-
 }  // namespace
 
 void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {

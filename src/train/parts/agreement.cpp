@@ -1,8 +1,10 @@
 #include "train/parts/agreement.h"
 
+#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +23,14 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
     return i < lines.size() ? std::string(trim(lines[i])) : "nothing";
   };
   return {line(left), line(right)};
+}
+
+// Throws what all ranks have found alike. A rank that left before the others have come to it would
+// be the failure that they name instead.
+template <typename Found>
+[[noreturn]] void throw_alike(World& world, const Found& error) {
+  world.say_farewell();
+  throw error;
 }
 
 }  // namespace
@@ -44,9 +54,9 @@ void together(World& world, const std::function<void()>& work) {
   if (mine) said = fmt::format("{}\n{}: {}", mine->exit_code(), rank_and_host(world), mine->what());
   for (const std::string& text : world.all_gather_strings(said)) {
     if (text.empty()) continue;
-    if (mine) throw *mine;
+    if (mine) throw_alike(world, *mine);
     std::size_t line_end = text.find('\n');
-    throw Error(std::stoi(text.substr(0, line_end)), text.substr(line_end + 1));
+    throw_alike(world, Error(std::stoi(text.substr(0, line_end)), text.substr(line_end + 1)));
   }
 }
 
@@ -60,7 +70,31 @@ void check_same_text(World& world, const std::string& what, const std::string& t
     ConfigError error("{} of {} is not that of {}", what, names[rank], names[0]);
     error.set_cause(fmt::format("{} has: {}; {} has: {}", names[rank], other, names[0], first));
     error.set_advice("bring the same files to all hosts, or share one folder");
-    throw error;
+    throw_alike(world, error);
+  }
+}
+
+void check_any_ranks(World& world, torch::Device device) {
+  const std::string key = "training.reproducible = \"any-ranks\"";
+  if (!device.is_cpu()) {
+    throw_alike(
+        world,
+        ConfigError("{}: only on CPUs; products and sums of GPUs have an order of their own", key));
+  }
+  const auto threads = static_cast<uint64_t>(at::get_num_threads());
+  if (!world.all_equal(std::span(&threads, 1)).empty()) {
+    ConfigError error("{}: ranks have different numbers of threads, here {}", key, threads);
+    error.set_advice("the same OMP_NUM_THREADS for all");
+    throw_alike(world, error);
+  }
+  const std::vector<std::vector<int>>& machines = world.machines();
+  for (const std::vector<int>& ranks : machines) {
+    const bool even = ranks.size() == machines.front().size();
+    if (even && ranks.back() - ranks.front() + 1 == std::ssize(ranks)) continue;
+    throw_alike(
+        world,
+        ConfigError("{}: machines need as many ranks each, with numbers that follow each other",
+                    key));
   }
 }
 

@@ -21,4 +21,9 @@ void together(World& world, const std::function<void()>& work);
 // anywhere, naming the first rank that differs, its host, and the first line that does. Collective.
 void check_same_text(World& world, const std::string& what, const std::string& text);
 
+// With training.reproducible = "any-ranks": throws ConfigError where sums of parts would not be
+// those of one rank. Neighbours must be added on their machine first, by kernels of the CPU, with
+// equal threads. Collective.
+void check_any_ranks(World& world, torch::Device device);
+
 }  // namespace lockstep
