@@ -451,7 +451,12 @@ struct DeviceLaunch {
  private:
   template <class Kernel>
   static void run(const Kernel& kernel) {
-    ++kernels_run;
+    static const int breaks = number_of("LOCKSTEP_TEST_DEVICE_BREAKS", 0);
+    if (++kernels_run == breaks) {
+      throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
+                                  "CUDA error: an illegal memory access was encountered\n"
+                                  "For debugging consider passing CUDA_LAUNCH_BLOCKING=1");
+    }
     arena().begin_kernel();
     kernel();
     arena().end_kernel();

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "nn/device_memory.h"
+#include "nn/device_error.h"
 
 namespace lockstep {
 
@@ -27,7 +27,7 @@ int exit_code_of(const std::function<int()>& work) {
   } catch (const std::filesystem::filesystem_error& error) {  // which names the file
     return report(MachineError("{}", error.what()));
   } catch (const std::exception& error) {
-    if (is_lack_of_memory(error)) return report(lack_of_memory(error));
+    if (const auto failed = device_error(error)) return report(*failed);
     end_progress();
     fmt::print(stderr, "internal error: {}\nthis is a bug of lockstep; please report it\n",
                error.what());

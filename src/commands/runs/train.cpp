@@ -15,7 +15,7 @@
 #include "dist/collectives/job_checks.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/peer_error.h"
-#include "nn/device_memory.h"
+#include "nn/device_error.h"
 #include "train/config/run_lock.h"
 #include "train/listeners/benchmark.h"
 #include "train/loop/trainer.h"
@@ -211,12 +211,9 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   } catch (const std::exception& exception) {  // NCCL's error when it is interrupted
     auto verdict = world.heartbeat().verdict();
     if (verdict) throw verdict_error(*verdict, who, plain_text_of(exception));
-    if (is_lack_of_memory(exception)) {
-      const MachineError error = lack_of_memory(exception);
-      world.heartbeat().report_failure(error.describe());
-      throw error;
-    }
-    world.heartbeat().report_failure(exception.what());
+    const auto failed = device_error(exception);
+    world.heartbeat().report_failure(failed ? failed->describe() : exception.what());
+    if (failed) throw *failed;
     throw;
   }
 }

@@ -357,6 +357,29 @@ TEST_P(Placement, ADeviceWhoseMemoryIsSmall) {
   EXPECT_NE(used.errors.find("error: not enough memory"), std::string::npos) << used.errors;
 }
 
+// What fails is the machine, so the job goes on from its newest checkpoint.
+TEST_P(Placement, ADeviceThatFailsIsAFailureOfTheMachine) {
+  if (on_gpu()) GTEST_SKIP() << "a test of the test device";
+  ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
+  write_tiny_config(folder_.path());
+  const std::string words = words_there() + "training.steps=12 checkpoint.every=1";
+  devices_ = fmt::format("LOCKSTEP_TEST_DEVICE_BREAKS={}", GetParam() ? 120 : 8);
+  const ProgramResult once = there(train("once", words));
+  EXPECT_EQ(once.exit_code, 4) << once.errors;
+  EXPECT_NE(
+      once.errors.find("error: a GPU failed\n  because: CUDA error: an illegal memory access was "
+                       "encountered\n  try: start again"),
+      std::string::npos)
+      << once.errors;
+  EXPECT_EQ(once.errors.find("CUDA_LAUNCH_BLOCKING"), std::string::npos) << once.errors;
+  launched_ = "launch -n 2 --restarts 1 -- ";
+  const ProgramResult again = there(train("again", words));
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_NE(again.errors.find("an illegal memory access was encountered"), std::string::npos)
+      << again.errors;
+  EXPECT_EQ(metrics_of(run("again"), "step").size(), 12u);
+}
+
 // Micro-batches and a 16-bit copy of the weights; products of other layouts round in another order.
 TEST_P(Placement, OfTranslationInBf16) {
   ASSERT_EQ(make_tiny_corpus(folder_.path()), "");
