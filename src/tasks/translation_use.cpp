@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -135,18 +136,18 @@ std::vector<std::string> Translation::translate_until_stopped(
   // One thread decodes each group, so that the number of threads does not affect either what is
   // decoded together.
   std::vector<std::vector<std::string>> decoded(mine.size());
-  auto decode_group = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !request.is_stopped(); ++i) {
+  std::atomic<std::size_t> next = 0;  // groups differ in time, so each thread takes the next one
+  auto decode_groups = [&](int64_t, int64_t) {
+    for (std::size_t i; (i = next++) < mine.size() && !request.is_stopped();) {
       std::vector<std::vector<int32_t>> group;
       for (std::size_t s : groups[mine[i]]) group.push_back(sources[s]);
       for (const auto& best : with->decode(group)) decoded[i].push_back(with->text(best.front()));
     }
   };
-  auto count = static_cast<int64_t>(mine.size());
   if (model_->device().is_cpu()) {
-    at::parallel_for(0, count, 1, decode_group);
+    at::parallel_for(0, at::get_num_threads(), 1, decode_groups);
   } else {
-    decode_group(0, count);
+    decode_groups(0, 1);
   }
   nlohmann::json found = nlohmann::json::array();  // [[place, translation], ...]
   for (std::size_t i = 0; i < mine.size(); ++i) {
