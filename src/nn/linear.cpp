@@ -13,8 +13,8 @@ namespace detail {
 
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_weight_gradient", {});
-  if (!x.is_cpu()) {  // in 16 bits the product is rounded once, as below
-    x.scalar_type() == at::kFloat ? gradient.addmm_(d_y.t(), x) : gradient.add_(at::mm(d_y.t(), x));
+  if (!x.is_cpu()) {  // sums of 16-bit factors go to fp32 at once, without a rounding and a pass
+    at::addmm_out(gradient, gradient, d_y.t(), x, at::kFloat);
     return;
   }
   if (takes_own_weight_gradient(x, gradient) && d_y.is_contiguous()) {

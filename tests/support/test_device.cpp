@@ -611,6 +611,16 @@ class DeviceBackend final : public c10d::Backend {
   int operations_ = 0;
 };
 
+// That of CUDA alone, for factors of 16 bits whose sums are fp32.
+at::Tensor& addmm_into(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
+                       at::ScalarType type, const at::Scalar& beta, const at::Scalar& alpha,
+                       at::Tensor& out) {
+  TORCH_CHECK(type == out.scalar_type() && type == self.scalar_type(), "addmm of other types");
+  open_view(out).copy_(
+      at::addmm(open_view(self), open_view(a).to(type), open_view(b).to(type), beta, alpha));
+  return out;
+}
+
 const CudaFunctions* device_functions() {
   static constexpr CudaFunctions functions{
       .torch_version = TORCH_VERSION,
@@ -644,6 +654,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", &reshape_alias);
   library.impl("unfold", &unfold);
   library.impl("native_batch_norm", &batch_norm);
+  library.impl("addmm.dtype_out", &addmm_into);
   library.impl("_efficient_attention_forward", &attention);
   library.impl("_efficient_attention_backward", &attention_backward);
   library.impl("convolution_overrideable", &convolution);
