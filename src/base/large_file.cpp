@@ -10,8 +10,6 @@
 #include <new>
 #include <utility>
 
-#include "base/error.h"
-
 namespace lockstep {
 
 namespace {
@@ -45,10 +43,7 @@ int write_all(int file, bool direct, const std::byte* data, std::size_t size) {
 
 void LargeFile::FreePages::operator()(std::byte* pages) const { std::free(pages); }
 
-LargeFile::LargeFile(const fs::path& path) : path_(path), temporary_(path) {
-  temporary_ += ".tmp";
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) fail("created", errno);
+LargeFile::LargeFile(const fs::path& path) : file_(path) {
   for (Block* block : {&filling_, &full_}) {
     block->reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBlock)));
     if (!*block) throw std::bad_alloc();
@@ -56,14 +51,7 @@ LargeFile::LargeFile(const fs::path& path) : path_(path), temporary_(path) {
 }
 
 LargeFile::~LargeFile() {
-  if (file_ < 0) return;
   if (writing_.valid()) writing_.wait();
-  ::close(file_);
-  ::unlink(temporary_.c_str());
-}
-
-void LargeFile::fail(const char* what, int cause) const {
-  throw MachineError("{}: cannot be {}: {}", path_.string(), what, std::strerror(cause));
 }
 
 void LargeFile::write(const void* data, std::size_t size) {
@@ -81,7 +69,7 @@ void LargeFile::write(const void* data, std::size_t size) {
 // Waits for the block that is being written.
 void LargeFile::wait() {
   const int problem = writing_.valid() ? writing_.get() : 0;
-  if (problem != 0) fail("written", problem);
+  if (problem != 0) file_.fail("written", problem);
 }
 
 // Hands what is filled to the disk, and takes its digest meanwhile. Only the last block is not
@@ -90,10 +78,11 @@ void LargeFile::flush() {
   wait();
   const bool whole = filled_ == kBlock;
   // A short file, or the end of a long one, is not worth the way around the cache.
-  if (whole != direct_) direct_ = set_direct(file_, whole) && whole;
+  if (whole != direct_) direct_ = set_direct(file_.descriptor(), whole) && whole;
   std::swap(filling_, full_);
   const std::size_t size = std::exchange(filled_, 0);
-  writing_ = std::async(std::launch::async, write_all, file_, direct_, full_.get(), size);
+  writing_ =
+      std::async(std::launch::async, write_all, file_.descriptor(), direct_, full_.get(), size);
   digest_.update(full_.get(), size);
   bytes_ += static_cast<int64_t>(size);
 }
@@ -101,17 +90,7 @@ void LargeFile::flush() {
 WrittenFile LargeFile::finish() {
   flush();
   wait();
-  if (::fsync(file_) != 0) fail("written", errno);
-  if (::close(std::exchange(file_, -1)) != 0) {
-    const int cause = errno;
-    ::unlink(temporary_.c_str());
-    fail("written", cause);
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int cause = errno;
-    ::unlink(temporary_.c_str());
-    fail("renamed into place", cause);
-  }
+  file_.take_place();
   return {bytes_, digest_.hex()};
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/digest.h"
-#include "base/file.h"
+#include "base/file_aside.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ class LargeFile {
  public:
   // Throws MachineError when the temporary file cannot be created.
   explicit LargeFile(const fs::path& path);
-  ~LargeFile();  // removes the temporary file unless finish() was called
+  ~LargeFile();
   LargeFile(const LargeFile&) = delete;
   LargeFile& operator=(const LargeFile&) = delete;
 
@@ -38,11 +38,9 @@ class LargeFile {
 
   void flush();
   void wait();
-  [[noreturn]] void fail(const char* what, int cause) const;
 
-  fs::path path_, temporary_;
-  int file_ = -1;
-  bool direct_ = false;  // file_ has O_DIRECT
+  FileAside file_;       // removed unless finish() was called
+  bool direct_ = false;  // it has O_DIRECT
   int64_t bytes_ = 0;    // handed to the disk
   Digest digest_ = Digest::sha256();
   Block filling_, full_;  // one is filled while the other is written

@@ -3,57 +3,56 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <string>
-
-#include "base/error.h"
 
 namespace lockstep {
 
-OutputFile::OutputFile(const fs::path& path) : path_(path), temporary_(path) {
-  temporary_ += ".tmp";
-  file_ = std::fopen(temporary_.c_str(), "wbe");
-  if (file_ == nullptr) fail("created");
-  std::setvbuf(file_, nullptr, _IOFBF, 1 << 18);
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{1} << 18;
+
+// Calls write(data, size), which does as write(2) does, until all is written; returns errno, or 0.
+template <typename Write>
+int write_all(const char* data, std::size_t size, const Write& write) {
+  while (size > 0) {
+    const ssize_t done = write(data, size);
+    if (done < 0 && errno != EINTR) return errno;
+    if (done <= 0) continue;
+    data += done;
+    size -= static_cast<std::size_t>(done);
+  }
+  return 0;
 }
 
-OutputFile::~OutputFile() {
-  if (file_ == nullptr) return;
-  std::fclose(file_);
-  ::unlink(temporary_.c_str());
-}
-
-void OutputFile::fail(const char* what) {
-  std::string reason = std::strerror(errno);
-  throw MachineError("{}: cannot be {}: {}", path_.string(), what, reason);
-}
+}  // namespace
 
 void OutputFile::write(const void* data, std::size_t size) {
-  if (size > 0 && std::fwrite(data, 1, size, file_) != size) fail("written");
+  if (waiting_.size() + size > kBuffer) flush();
+  waiting_.append(static_cast<const char*>(data), size);
+  if (waiting_.size() > kBuffer) flush();
+}
+
+void OutputFile::flush() {
+  const int failed = write_all(
+      waiting_.data(), waiting_.size(),
+      [&](const char* data, std::size_t size) { return ::write(file_.descriptor(), data, size); });
+  if (failed != 0) file_.fail("written", failed);
+  waiting_.clear();
 }
 
 void OutputFile::rewrite(int64_t offset, const void* data, std::size_t size) {
-  if (std::fseek(file_, offset, SEEK_SET) != 0) fail("written");
-  write(data, size);
-  if (std::fseek(file_, 0, SEEK_END) != 0) fail("written");
+  flush();
+  const int failed =
+      write_all(static_cast<const char*>(data), size, [&](const char* from, std::size_t left) {
+        const ssize_t done = ::pwrite(file_.descriptor(), from, left, offset);
+        if (done > 0) offset += done;
+        return done;
+      });
+  if (failed != 0) file_.fail("written", failed);
 }
 
 void OutputFile::finish() {
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("written");
-  if (std::fclose(file_) != 0) {
-    const int cause = errno;
-    file_ = nullptr;
-    ::unlink(temporary_.c_str());
-    errno = cause;
-    fail("written");
-  }
-  file_ = nullptr;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int cause = errno;
-    ::unlink(temporary_.c_str());
-    errno = cause;
-    fail("renamed into place");
-  }
+  flush();
+  file_.take_place();
 }
 
 }  // namespace lockstep

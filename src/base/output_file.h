@@ -3,20 +3,17 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
+#include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/file_aside.h"
 
 namespace lockstep {
 
 class OutputFile {
  public:
   // Throws MachineError when the temporary file cannot be created.
-  explicit OutputFile(const fs::path& path);
-  ~OutputFile();  // removes the temporary file unless finish() was called
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  explicit OutputFile(const fs::path& path) : file_(path) {}
 
   void write(const void* data, std::size_t size);  // throws MachineError, e.g. for a full disk
   void write(std::string_view text) { write(text.data(), text.size()); }
@@ -25,10 +22,10 @@ class OutputFile {
   void finish();  // syncs and renames the file; write nothing afterwards
 
  private:
-  [[noreturn]] void fail(const char* what);
+  void flush();
 
-  fs::path path_, temporary_;
-  std::FILE* file_ = nullptr;
+  FileAside file_;  // removed unless finish() was called
+  std::string waiting_;
 };
 
 }  // namespace lockstep
