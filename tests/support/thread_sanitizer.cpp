@@ -49,6 +49,8 @@ __attribute__((visibility("default"))) const char* __tsan_default_suppressions()
   return
       // An operation's object is freed by who lets go of it last, by counts in libtorch.
       "race:^c10d::\n"
+      // So are the queues between the threads of its backward passes.
+      "race:^torch::autograd::\n"
       // ICU makes each table once, by locks of its own.
       "race:^icu_\n";
 }

@@ -96,7 +96,7 @@ std::optional<StepBatch> Trainer::next_batch() {
   std::optional<StepBatch> batch = batches_->next_unless([&] { return !waits && stop_asked(); });
   if (!batch) {
     waiting_batches_ = batches_.release();
-    *left_ = true;
+    leave_->take();
   }
   return batch;
 }

@@ -133,7 +133,7 @@ class Trainer {
   std::unique_ptr<StepSharing> sharing_;
   std::unique_ptr<Prefetcher<StepBatch>> batches_;
   Prefetcher<StepBatch>* waiting_batches_ = nullptr;  // never deleted (waits_for_data())
-  std::shared_ptr<std::atomic<bool>> left_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<Leave> leave_ = std::make_shared<Leave>();
 };
 
 }  // namespace lockstep

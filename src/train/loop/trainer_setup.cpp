@@ -90,8 +90,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
     context.evaluated_split = config_.evaluation.split;
     context.evaluated_metrics = config_.evaluation.metrics;
   }
-  context.device =
-      choose_device(config_, environment.local_rank, environment.local_size);
+  context.device = choose_device(config_, environment.local_rank, environment.local_size);
   if (!context.device.is_cpu()) {
     at::globalContext().setBenchmarkCuDNN(true);  // takes the fastest convolution for each shape
     StepAccount& account = world_.progress().account();
@@ -284,7 +283,7 @@ void Trainer::divide_steps(int holder) {
 // Begins with the batch that follows the run's position.
 void Trainer::start_batches() {
   batches_.reset();  // its thread ends before another one makes batches
-  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), left_,
+  StepMaker maker(task_, world_, state_->position, sharing_->timeline(), leave_,
                   config_.training.any_ranks());
   batches_ = std::make_unique<Prefetcher<StepBatch>>([maker]() mutable { return maker.next(); },
                                                      kStepsPrefetched, is_lack_of_memory);

@@ -242,6 +242,15 @@ TEST_P(Placement, OfTextsWithValues) {
   expect_equal_use("evaluate RUN --checkpoint newest --split validation");
 }
 
+TEST_P(Placement, OfPretendedWork) {
+  write_file(folder_.path() / "tiny.toml",
+             read_file(fs::path(LOCKSTEP_SOURCE) / "configs/pretend.toml"));
+  expect_equal_runs(
+      "pretend.step_milliseconds=1 pretend.evaluation_milliseconds=1 model.parameters=20000 "
+      "batch.accumulate=2");
+  expect_equal_use("evaluate RUN --checkpoint newest");
+}
+
 // Ranks with a device each; in place of NCCL, Gloo on copies.
 TEST_P(Placement, OfTwoRanks) {
   if (on_gpu()) GTEST_SKIP() << "needs two GPUs";
