@@ -27,16 +27,23 @@ int write_all(const char* data, std::size_t size, const Write& write) {
 
 void OutputFile::write(const void* data, std::size_t size) {
   if (waiting_.size() + size > kBuffer) flush();
-  waiting_.append(static_cast<const char*>(data), size);
-  if (waiting_.size() > kBuffer) flush();
+  if (size > kBuffer) {
+    put(static_cast<const char*>(data), size);
+  } else {
+    waiting_.append(static_cast<const char*>(data), size);
+  }
 }
 
 void OutputFile::flush() {
-  const int failed = write_all(
-      waiting_.data(), waiting_.size(),
-      [&](const char* data, std::size_t size) { return ::write(file_.descriptor(), data, size); });
-  if (failed != 0) file_.fail("written", failed);
+  put(waiting_.data(), waiting_.size());
   waiting_.clear();
+}
+
+void OutputFile::put(const char* data, std::size_t size) {
+  const int failed = write_all(data, size, [&](const char* from, std::size_t left) {
+    return ::write(file_.descriptor(), from, left);
+  });
+  if (failed != 0) file_.fail("written", failed);
 }
 
 void OutputFile::rewrite(int64_t offset, const void* data, std::size_t size) {

@@ -23,6 +23,7 @@ class OutputFile {
 
  private:
   void flush();
+  void put(const char* data, std::size_t size);
 
   FileAside file_;  // removed unless finish() was called
   std::string waiting_;
