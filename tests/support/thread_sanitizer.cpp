@@ -51,6 +51,8 @@ __attribute__((visibility("default"))) const char* __tsan_default_suppressions()
       "race:^c10d::\n"
       // So are the queues between the threads of its backward passes.
       "race:^torch::autograd::\n"
+      // oneDNN keeps what it compiled under locks of its own.
+      "race:^dnnl::\n"
       // ICU makes each table once, by locks of its own.
       "race:^icu_\n";
 }
