@@ -206,6 +206,8 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   try {
     return train_in(world, config, folder, arguments, home);
   } catch (const Error& error) {
+    // All ranks find this in the same sums; none is to be the failure that the others name.
+    if (error.exit_code() == kExitDiverged) world.say_farewell();
     world.heartbeat().report_failure(error.describe());
     throw;
   } catch (const std::exception& exception) {  // NCCL's error when it is interrupted
