@@ -131,15 +131,15 @@ void Collectives::connect(const WorldOptions& options) {
 }
 
 void Collectives::open_heartbeat(std::chrono::milliseconds timeout) {
-  const char* kKey = "heartbeat";
+  const char* key = "heartbeat";
   LocalAddress local = local_address_towards(environment_.master_address);
   try {
     if (environment_.rank == 0) {
       std::string meeting = heartbeat_.open(local.address, environment_.shared_secret());
-      store_->set(kKey, std::vector<uint8_t>(meeting.begin(), meeting.end()));
+      store_->set(key, std::vector<uint8_t>(meeting.begin(), meeting.end()));
     } else {
-      store_->wait({kKey}, timeout);
-      std::vector<uint8_t> meeting = store_->get(kKey);
+      store_->wait({key}, timeout);
+      std::vector<uint8_t> meeting = store_->get(key);
       heartbeat_.join({meeting.begin(), meeting.end()}, environment_.shared_secret());
     }
   } catch (const Error&) {
@@ -292,10 +292,11 @@ void Collectives::check_gpu_operations() {
     std::scoped_lock lock(mutex_);
     ended.swap(on_gpu_);
   }
-  for (const auto& [issued, work] : ended) {
-    guard(issued, [&] {
+  for (const auto& operation : ended) {
+    guard(operation.first, [&] {
       if (heartbeat_.verdict()) throw std::runtime_error("another rank has failed");
-      if (const std::exception_ptr error = work->exception()) std::rethrow_exception(error);
+      const std::exception_ptr error = operation.second->exception();
+      if (error) std::rethrow_exception(error);
     });
   }
 }

@@ -120,7 +120,7 @@ Completion World::start_all_reduce_sum(const torch::Tensor& tensor, const std::s
     Completion summed = start_all_reduce_sum(host, label, reach);
     return [host, tensor, summed = std::move(summed)] {
       summed();
-      torch::Tensor(tensor).copy_(host);
+      tensor.copy_(host);
     };
   }
   if (reach == Reach::kMachine && c.shared() == nullptr) {
@@ -188,7 +188,7 @@ void World::broadcast(const torch::Tensor& tensor, int root) {
   if (c.needs_copy(tensor)) {
     const torch::Tensor host = tensor.cpu();
     broadcast(host, root);
-    torch::Tensor(tensor).copy_(host);
+    tensor.copy_(host);
     return;
   }
   if (LocalGroup* group = c.shared(); group != nullptr && tensor.is_cpu()) {
@@ -225,10 +225,7 @@ void World::transfer(const torch::Tensor& tensor, int from, int to) {
   })();
   const auto moved = static_cast<int64_t>(host.nbytes());
   rank() == from ? c.count_moved(moved, 0) : c.count_moved(0, moved);
-  if (rank() == to && !host.is_same(tensor)) {
-    torch::Tensor out = tensor;
-    out.copy_(host);
-  }
+  if (rank() == to && !host.is_same(tensor)) tensor.copy_(host);
 }
 
 void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t> cuts) {
@@ -241,7 +238,7 @@ void World::all_gather_slices(const torch::Tensor& flat, std::span<const int64_t
   if (c.needs_copy(flat)) {
     const torch::Tensor host = flat.cpu();
     all_gather_slices(host, cuts);
-    torch::Tensor(flat).copy_(host);
+    flat.copy_(host);
     return;
   }
   if (LocalGroup* group = c.shared(); group != nullptr && flat.is_cpu()) {

@@ -105,9 +105,9 @@ StepPass forward_and_backward(TrainingState& state, const std::optional<StepBatc
   pass.targets = static_cast<double>(targets);
   pass.unit = static_cast<double>(pass.numerics.loss_scale) * pass.targets;
   state.task.compute_with(pass.numerics);
-  static const std::vector<std::unique_ptr<Batch>> kNone;
+  static const std::vector<std::unique_ptr<Batch>> none;
   if (!batch) pass.own.given_up = 1;
-  compute(state, batch ? batch->micro_batches : kNone, inputs, pass);
+  compute(state, batch ? batch->micro_batches : none, inputs, pass);
   return pass;
 }
 
@@ -239,7 +239,7 @@ StepOutcome train_step(TrainingState& state, const StepInputs& inputs) {
     clip(state, pass);
     update(state, pass);
   }
-  const StepOutcome outcome = books.close(*batch, pass);
+  StepOutcome outcome = books.close(*batch, pass);
   advance(state, *batch, outcome.counts);
   return outcome;
 }
