@@ -4,8 +4,9 @@
 // so results are those of the plain operations on a CPU, bit by bit where no layout differs. The
 // kernels that lockstep has for GPUs run as well, row by row (host_rows.h).
 //
-// A host has two, or LOCKSTEP_TEST_DEVICES. Each has 4 GiB, or LOCKSTEP_TEST_DEVICE_BYTES, and refuses more as a GPU does.
-// LOCKSTEP_TEST_DEVICE_BREAKS=N: the N-th kernel fails, as where a GPU has a fault.
+// A host has two, or LOCKSTEP_TEST_DEVICES. Each has 4 GiB, or LOCKSTEP_TEST_DEVICE_BYTES, and
+// refuses more as a GPU does. LOCKSTEP_TEST_DEVICE_BREAKS=N: the N-th kernel fails, as where a GPU
+// has a fault.
 //
 // In place of a GPU's: allocations (torch's PrivateUse1), copies, pinned memory, events, and
 // streams on which everything is done at once.

@@ -186,8 +186,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
   options.streams = static_cast<int>(config.comm.streams);
   options.lost_seconds = config.comm.lost_seconds;
   options.stall_seconds = config.comm.stall_seconds;
-  torch::Device device =
-      choose_device(config, environment.local_rank, environment.local_size);
+  torch::Device device = choose_device(config, environment.local_rank, environment.local_size);
   options.device = device.is_cpu() ? "cpu" : "cuda";
   options.through_host = config.comm.shares_gpus();
   World world(environment, options);
