@@ -87,7 +87,7 @@ int64_t HostSetup::Answer::free_bytes() const {
     if (!line.starts_with(kName)) continue;
     int64_t kilobytes = -1;
     std::from_chars(line.data() + kName.size(), line.data() + line.size(), kilobytes);
-    return kilobytes < 0 ? kilobytes : kilobytes * 1024;
+    return kilobytes < 0 ? -1 : std::min(kilobytes, INT64_MAX / 1024) * 1024;
   }
   return -1;
 }

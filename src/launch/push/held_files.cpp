@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -140,7 +141,10 @@ std::string answer_text(const HeldFiles& held) {
 HeldFiles read_answer(std::string_view text) {
   HeldFiles out;
   for (const std::string& line : split(text, '\n')) {
-    if (const auto free = after("free", line)) out.free_bytes = std::atoll(free->c_str()) * 1024;
+    if (const auto free = after("free", line)) {
+      const int64_t kilobytes = std::atoll(free->c_str());
+      out.free_bytes = std::clamp<int64_t>(kilobytes, 0, INT64_MAX / 1024) * 1024;
+    }
     if (const auto path = after("missing", line)) out.missing.push_back(*path);
     if (const auto path = after("changed", line)) out.changed.push_back(*path);
     if (const auto path = after("absent", line)) out.absent.push_back(*path);

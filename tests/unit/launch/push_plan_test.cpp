@@ -97,6 +97,8 @@ TEST_F(PushPlanTest, AsksAndAnswersWhatAHostHolds) {
   EXPECT_EQ(held.changed, std::vector<std::string>{"data/corpus/train.tokens"});
   EXPECT_TRUE(held.missing.empty());
   EXPECT_GT(held.free_bytes, 0);
+  EXPECT_GT(read_answer("free 9000000000000000000\n").free_bytes, int64_t{1} << 60);
+  EXPECT_EQ(read_answer("free -9000000000000000000\n").free_bytes, 0);
   held = read_answer("used 12 a b\nused\nfree x\n");
   ASSERT_EQ(held.used.size(), 1u);
   EXPECT_EQ(held.used[0].pid, 12);
