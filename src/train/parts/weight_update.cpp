@@ -114,12 +114,14 @@ int64_t bytes_of_update(const Parameters& parameters, const OptimizerConfig& con
                         int64_t sharers) {
   const torch::Tensor whole = parameters.values().to(torch::kMeta);
   const torch::Tensor part = torch::empty({whole.numel() / sharers}, whole.options());
-  const auto optimizer = config.make({.values = part, .gradients = part, .low = {}, .average = {}});
+  const auto optimizer = config.make(
+      {.values = part, .gradients = part, .low = {}, .average = {}, .layers = {LayerSlice{}}});
   int64_t bytes = 2 * static_cast<int64_t>(whole.nbytes());
   if (parameters.low().defined()) bytes += static_cast<int64_t>(parameters.low().nbytes());
   if (average) bytes += static_cast<int64_t>(whole.nbytes());
-  for (const StateArray& array : optimizer->state())
-    bytes += static_cast<int64_t>(array.data.nbytes());
+  for (const StateArray& array : optimizer->state()) {
+    if (!array.per_layer) bytes += static_cast<int64_t>(array.data.nbytes());
+  }
   return bytes;
 }
 

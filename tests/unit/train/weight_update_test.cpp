@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "optim/adam.h"
+#include "optim/catalogue.h"
 #include "support/expect_error.h"
 #include "support/ranks.h"
 
@@ -45,6 +46,26 @@ TEST(WeightUpdate, LeavesGradientsZeroAndMovesTheAverage) {
   EXPECT_EQ(network.parameters.gradients().abs().max().item<float>(), 0);
   EXPECT_FALSE(torch::equal(network.parameters.values(), before));
   EXPECT_TRUE(torch::allclose(update.average(), (before + network.parameters.values()) / 2));
+}
+
+TEST(WeightUpdate, TellsWhatItTakesBeforeItTakesIt) {
+  Network network;
+  const auto one = static_cast<int64_t>(network.parameters.values().nbytes());
+  for (const auto& item : optimizers().items()) {
+    const auto config = item.entry();
+    World world({}, {});
+    WeightUpdate update(world, network.parameters, *config, {.average = true});
+    int64_t held = 3 * one;  // weights, gradients, average
+    for (const StateArray& array : update.gather_state().arrays) {
+      if (!array.per_layer) held += static_cast<int64_t>(array.data.nbytes());
+    }
+    EXPECT_EQ(bytes_of_update(network.parameters, *config, true, 1), held) << item.name;
+    EXPECT_EQ(bytes_of_update(network.parameters, *config, false, 1), held - one) << item.name;
+    EXPECT_LE(bytes_of_update(network.parameters, *config, true, 2), held) << item.name;
+  }
+  const auto config = adam();
+  EXPECT_EQ(bytes_of_update(network.parameters, *config, false, 1), 4 * one);
+  EXPECT_EQ(bytes_of_update(network.parameters, *config, false, 2), 3 * one);
 }
 
 // ZeRO's first stage is a matter of memory: the weights have the same bits.
