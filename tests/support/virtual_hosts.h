@@ -92,11 +92,18 @@ class HostProgram {
     }
     return code_;
   }
-  // Returns the seconds until its output holds `text`; -1 when it does not within the limit.
-  double wait_for(const std::string& text, std::chrono::milliseconds limit) const {
+  // Returns the seconds until its output holds `text`, behind `after` where that is given; -1 when
+  // it does not within the limit.
+  double wait_for(const std::string& text, std::chrono::milliseconds limit,
+                  const std::string& after = "") const {
     auto start = std::chrono::steady_clock::now();
     auto passed = [&] { return std::chrono::steady_clock::now() - start; };
-    while (output().find(text) == std::string::npos) {
+    auto is_there = [&] {
+      const std::string all = output();
+      const std::size_t from = all.find(after);
+      return from != std::string::npos && all.find(text, from + after.size()) != std::string::npos;
+    };
+    while (!is_there()) {
       if (passed() > limit) return -1;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
