@@ -172,7 +172,8 @@ std::vector<HostSetup::Answer> HostSetup::deliver(const Delivery& delivery) {
   return answers;
 }
 
-// Leaves out hosts that the others do not reach.
+// Leaves out hosts that the others do not reach, and those that failed behind another that did:
+// what came to them may have been broken off.
 std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& delivery) {
   constexpr int64_t kWorthIt = 4 << 20;  // bytes: the keys cost some round trips
   std::vector<const Host*> hosts;
@@ -187,6 +188,7 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
       chain.send(detail::kCommon + delivery.shell_text, delivery.feeder);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  bool broken = false;
   for (const ChainEnd& end : ends) {
     log(*end.host, "== " + delivery.what + (end.from ? ", from " + end.from->name : ""));
     log(*end.host, end.output);
@@ -197,11 +199,15 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
       }
     } else if (end.status == 0) {
       answers.push_back({end.host, end.output, end.from, seconds});
+      continue;
+    } else if (broken) {
+      note(*end.host, fmt::format("failed behind {}: sent from here", end.from->name));
     } else {
       MachineError error = remote_error(*end.host, end.status, end.error);
       error.add_context(delivery.what);
       fail(*end.host, std::move(error));
     }
+    broken = true;
   }
   return answers;
 }

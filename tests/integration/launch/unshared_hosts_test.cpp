@@ -2,6 +2,8 @@
 // host to host.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <map>
 #include <regex>
 
 #include "base/digest.h"
@@ -12,6 +14,7 @@
 namespace lockstep {
 namespace {
 
+using namespace std::string_literals;
 using std::chrono::seconds;
 
 HostsApart three(const std::string& more = "") {
@@ -35,7 +38,53 @@ class UnsharedHosts : public ::testing::Test {
                     LOCKSTEP_PROGRAM, folder_.path().string(), words),
         seconds(60));
   }
+  // Digests by name of what a host has of it, without what is on its way.
+  static std::map<std::string, std::string> contents(const HostsApart& hosts,
+                                                     const std::string& host) {
+    const fs::path there = hosts.lab().path_on_this_machine(host, "/tmp/corpus");
+    std::map<std::string, std::string> out;
+    if (!fs::exists(there)) return out;
+    for (const auto& entry : fs::recursive_directory_iterator(there)) {
+      const std::string name = fs::relative(entry.path(), there).string();
+      if (entry.is_regular_file() && name.find("incoming") == std::string::npos) {
+        out[name] = sha256_of_file(entry.path());
+      }
+    }
+    return out;
+  }
+
   TemporaryFolder folder_;
+};
+
+// The changes of files that a host's shells and their programs make; one can be made to fail.
+class ChangesOfHost {
+ public:
+  ChangesOfHost(HostsApart& hosts, const std::string& host) : hosts_(hosts), host_(host) {
+    hosts.put(host, LOCKSTEP_FAILING_FILES, "failing.so");
+    const std::string shell = fmt::format(
+        "#!/usr/bin/dash\nexport LD_PRELOAD={0}/failing.so LOCKSTEP_FAILING_FILES=@{0}/plan "
+        "LOCKSTEP_COUNTED_FILES={0}/count\nexec /usr/bin/dash \"$@\"\n",
+        hosts.home(host).string());
+    hosts.put_text(host, "sh", shell);
+    const auto [code, said] = hosts.run(
+        host, fmt::format("install -m 755 {}/sh /usr/local/bin", hosts.home(host).string()));
+    if (code != 0) throw std::runtime_error(said);
+  }
+  // `what` of failing_files.h becomes of the n-th change below `root` from now on.
+  void plan(const std::string& root, long nth, const std::string& what) {
+    hosts_.put_text(host_, "plan", fmt::format("{} {} {}\n", root, nth, what));
+    hosts_.put_text(host_, "count", "");
+  }
+  long count() const {
+    const std::string bytes = read_file(hosts_.file(host_, "count"));
+    long out = 0;
+    std::memcpy(&out, bytes.data(), std::min(bytes.size(), sizeof out));
+    return out;
+  }
+
+ private:
+  HostsApart& hosts_;
+  std::string host_;
 };
 
 TEST_F(UnsharedHosts, FilesGoFromHostToHostAndTheKeysAreRemoved) {
@@ -89,6 +138,57 @@ TEST_F(UnsharedHosts, AHostThatFailsKeepsNothingFromTheNext) {
   expect_says(said, "b: ");
   EXPECT_TRUE(std::regex_search(said, std::regex("c: .*, 6\\.3 MB in [0-9.]+ s, from b\n")))
       << said;
+}
+
+// b gets it from a and passes it on to c.
+TEST_F(UnsharedHosts, AHostInTheMiddleMayFailAnywhere) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  write_file(folder_.path() / "large", bytes_of(5 << 20));
+  write_file(folder_.path() / "small", "small\n");
+  HostsApart hosts = three();
+  ChangesOfHost changes(hosts, "b");
+  const auto begin = [&](const std::string& root, long nth, const std::string& what) {
+    for (const std::string& host : hosts.names()) hosts.run(host, "rm -rf /tmp/corpus");
+    changes.plan(root, nth, what);
+  };
+  std::map<std::string, std::string> whole;
+  // Of the transfer, which then comes to b and c from here, and of what b does with the files.
+  for (const std::string& root : {hosts.home("b").string() + "/.lockstep/links", "/tmp/corpus"s}) {
+    begin(root, 0, "none");
+    const auto [code, said] = copy(hosts);
+    ASSERT_EQ(code, 0) << said;
+    if (whole.empty()) whole = contents(hosts, "a");
+    ASSERT_EQ(whole.size(), 2u);
+    const long all = changes.count();
+    ASSERT_GT(all, 4);
+    std::vector<long> points{all / 2};
+    if (std::getenv("LOCKSTEP_EVERY_CRASH_POINT") != nullptr) {
+      points.clear();
+      for (long nth = 1; nth <= all; nth += all / 100 + 1) points.push_back(nth);
+    }
+    for (const char* fault : {"kill", "power", "ENOSPC"}) {
+      for (const long nth : points) {
+        begin(root, nth, fault);
+        const auto [failed, words] = copy(hosts);
+        const std::string when =
+            fmt::format("{} in change {} of {} below {}: {}", fault, nth, all, root, words);
+        EXPECT_TRUE(failed == 0 || failed == 4) << when;
+        EXPECT_EQ(contents(hosts, "a"), whole) << when;
+        EXPECT_EQ(contents(hosts, "c"), whole) << when;
+        for (const auto& [name, digest] : contents(hosts, "b")) {
+          EXPECT_EQ(digest, whole.at(name)) << when;
+        }
+        if (failed == 0) {
+          EXPECT_EQ(contents(hosts, "b"), whole) << when;
+        }
+        changes.plan(root, 0, "none");
+        const auto [again, last] = copy(hosts);
+        ASSERT_EQ(again, 0) << when << last;
+        EXPECT_EQ(contents(hosts, "b"), whole) << when;
+        if (HasFailure()) return;
+      }
+    }
+  }
 }
 
 }  // namespace
