@@ -46,7 +46,8 @@ void end_process(const ProcessId& process) {
   constexpr int kTries = 100;
   constexpr std::chrono::milliseconds kPause{10};
   for (int i = 0; i < kTries; ++i) {
-    if (start_time_of(process.pid) != process.started) break;
+    // A signal to 0 or -1 goes to many.
+    if (process.pid <= 1 || start_time_of(process.pid) != process.started) break;
     if (i == 0) ::kill(process.pid, SIGKILL);
     std::this_thread::sleep_for(kPause);
   }

@@ -70,7 +70,7 @@ class RestartTest : public TinyRuns {
       } catch (const Error&) {  // it has just ended
       }
     }
-    return -1;
+    throw std::runtime_error("no such rank");  // not -1: a signal to that goes to all processes
   }
   static bool has_entry(const fs::path& file, const std::string& wanted) {
     for (const std::string& entry : split(read_file(file), '\0')) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ class Hosts : public ::testing::Test {
   pid_t begin(const Launch& launch) {
     pid_t pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       try {
         LaunchOutcome outcome = run_launch(launch);
         if (!outcome.message.empty()) write_file(path_ / "outcome", outcome.message);
@@ -102,8 +104,9 @@ class Hosts : public ::testing::Test {
     return text;
   }
   pid_t pid_in(const std::string& name) {
-    EXPECT_TRUE(wait_until([&] { return !word(name).empty(); })) << name;
-    return word(name).empty() ? -1 : std::stoi(word(name));
+    // Not -1: a signal to that goes to every process there is.
+    if (!wait_until([&] { return !word(name).empty(); })) throw std::runtime_error("no " + name);
+    return std::stoi(word(name));
   }
 
   // Ranks that note their process and attempt and work until they are told to stop or may go.
