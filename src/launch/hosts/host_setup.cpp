@@ -193,13 +193,14 @@ std::vector<HostSetup::Answer> HostSetup::deliver_in_chain(const Delivery& deliv
     log(*end.host, "== " + delivery.what + (end.from ? ", from " + end.from->name : ""));
     log(*end.host, end.output);
     log(*end.host, end.error);
+    if (end.reached && end.status == 0) {
+      answers.push_back({end.host, end.output, end.from, seconds});
+      continue;
+    }
     if (!end.reached) {
       if (end.from != nullptr) {
         note(*end.host, fmt::format("{} does not reach it: sent from here", end.from->name));
       }
-    } else if (end.status == 0) {
-      answers.push_back({end.host, end.output, end.from, seconds});
-      continue;
     } else if (broken) {
       note(*end.host, fmt::format("failed behind {}: sent from here", end.from->name));
     } else {

@@ -98,7 +98,6 @@ TEST_F(RestartTest, AKilledRankCostsStepsButChangesNoBit) {
   pid_t launcher = begin("killed", "-n 2 --restarts 1", words);
   ASSERT_TRUE(reached("killed", "step_200")) << read_file(said("killed"));
   pid_t rank = rank_of("killed", 1);
-  ASSERT_GT(rank, 0);
   ::kill(rank, SIGKILL);
   EXPECT_EQ(exit_code_of(launcher), 0) << read_file(said("killed"));
   std::string console = read_file(said("killed"));
@@ -134,7 +133,6 @@ TEST_F(RestartTest, AKillWhileACheckpointIsWrittenLeavesTheOneBefore) {
     ASSERT_TRUE(wait_until([&] { return is_writing(6 * kill + 3); })) << read_file(said("writing"));
     std::this_thread::sleep_for(milliseconds(3 * kill));
     const pid_t rank = rank_of("writing", 0);
-    ASSERT_GT(rank, 0);
     ::kill(rank, SIGKILL);
     ASSERT_TRUE(wait_until([&] {
       return events("writing", "first_step").size() > static_cast<std::size_t>(kill) + 1;

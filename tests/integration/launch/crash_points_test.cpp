@@ -5,9 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
 
-#include "base/digest.h"
+#include "support/digests_below.h"
 #include "support/program.h"
 #include "support/ssh_hosts.h"
 
@@ -43,18 +42,6 @@ class CrashPointsOfHosts : public ::testing::Test {
     for (long n = 1; n <= all; n += every) out.push_back(n);
     return out;
   }
-  // Digests by name, of what is not on its way.
-  static std::map<std::string, std::string> contents(const fs::path& folder) {
-    std::map<std::string, std::string> out;
-    if (!fs::exists(folder)) return out;
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      const std::string name = fs::relative(entry.path(), folder).string();
-      if (entry.is_regular_file() && name.find("incoming") == std::string::npos) {
-        out[name] = sha256_of_file(entry.path());
-      }
-    }
-    return out;
-  }
 
   TemporaryFolder folder_;
   fs::path plan_ = folder_.path() / "plan", count_ = folder_.path() / "count";
@@ -68,11 +55,11 @@ TEST_F(CrashPointsOfHosts, FilesThatAreCopiedAreWholeOrNotThere) {
   for (const char* name : {"one", "two", "part/three"}) {
     write_file(corpus / name, std::string(100'000, name[0]));
   }
-  const auto whole = contents(corpus);
+  const auto whole = digests_below(corpus);
   const std::string words =
       fmt::format("--no-program --copy {}:{}", corpus.string(), there.string());
   ASSERT_EQ(setup(words).exit_code, 0);
-  EXPECT_EQ(contents(there), whole);
+  EXPECT_EQ(digests_below(there), whole);
   const long all = changes();
   ASSERT_GT(all, 10);
   for (const char* fault : {"power", "ENOSPC"}) {
@@ -82,7 +69,7 @@ TEST_F(CrashPointsOfHosts, FilesThatAreCopiedAreWholeOrNotThere) {
       const ProgramResult failed = setup(words);
       const std::string when = fmt::format("{} in change {} of {}: ", fault, nth, all);
       EXPECT_TRUE(failed.exit_code == 4 || failed.exit_code == 0) << when << failed.errors;
-      for (const auto& [name, digest] : contents(there)) {
+      for (const auto& [name, digest] : digests_below(there)) {
         if (failed.exit_code == 0 || std::string(fault) != "power") {
           EXPECT_EQ(digest, whole.at(name)) << when << name;
         }
@@ -90,7 +77,7 @@ TEST_F(CrashPointsOfHosts, FilesThatAreCopiedAreWholeOrNotThere) {
       plan(root_, 0, "none");
       const ProgramResult again = setup(words);
       ASSERT_EQ(again.exit_code, 0) << when << again.errors;
-      EXPECT_EQ(contents(there), whole) << when;
+      EXPECT_EQ(digests_below(there), whole) << when;
       if (HasFailure()) return;
     }
   }
@@ -101,7 +88,7 @@ TEST_F(CrashPointsOfHosts, AProgramThatIsCopiedRunsOrIsCopiedAgain) {
   const fs::path installed = host_->home(0) / ".lockstep";
   plan(installed, 0, "none");
   ASSERT_EQ(setup("").exit_code, 0);
-  const auto whole = contents(installed / "current/");
+  const auto whole = digests_below(installed / "current/");
   const long all = changes();
   std::vector<long> tried{all / 2, all - 100, all - 40, all - 1};
   if (std::getenv("LOCKSTEP_EVERY_CRASH_POINT") != nullptr) {
@@ -116,7 +103,7 @@ TEST_F(CrashPointsOfHosts, AProgramThatIsCopiedRunsOrIsCopiedAgain) {
     plan(installed, 0, "none");
     const ProgramResult again = setup("");
     ASSERT_EQ(again.exit_code, 0) << when << again.errors;
-    EXPECT_EQ(contents(installed / "current/"), whole) << when;
+    EXPECT_EQ(digests_below(installed / "current/"), whole) << when;
     if (HasFailure()) return;
   }
 }

@@ -281,7 +281,8 @@ TEST_F(Fetch, OneThatDiesAnywhereGoesOn) {
     for (long nth = 1; nth <= all; nth += every) {
       const auto [code, said] = failing(nth, fault);
       const std::string when = fmt::format("{} in change {} of {}: {}", fault, nth, all, said);
-      if (std::string(fault) == "ENOSPC") EXPECT_EQ(code, 4) << when;
+      // What needs space may be done before the n-th change: their number is not always the same.
+      if (std::string(fault) == "ENOSPC" && contents() != whole) EXPECT_EQ(code, 4) << when;
       if (is_here("checkpoints/step_10")) {
         EXPECT_EQ(here("checkpoints/step_10/weights.safetensors"), bytes_like(300'000, 1)) << when;
       }

@@ -6,7 +6,7 @@
 #include <map>
 #include <regex>
 
-#include "base/digest.h"
+#include "support/digests_below.h"
 #include "support/expect_says.h"
 #include "support/hosts_apart.h"
 #include "support/random_text.h"
@@ -38,19 +38,9 @@ class UnsharedHosts : public ::testing::Test {
                     LOCKSTEP_PROGRAM, folder_.path().string(), words),
         seconds(60));
   }
-  // Digests by name of what a host has of it, without what is on its way.
   static std::map<std::string, std::string> contents(const HostsApart& hosts,
                                                      const std::string& host) {
-    const fs::path there = hosts.lab().path_on_this_machine(host, "/tmp/corpus");
-    std::map<std::string, std::string> out;
-    if (!fs::exists(there)) return out;
-    for (const auto& entry : fs::recursive_directory_iterator(there)) {
-      const std::string name = fs::relative(entry.path(), there).string();
-      if (entry.is_regular_file() && name.find("incoming") == std::string::npos) {
-        out[name] = sha256_of_file(entry.path());
-      }
-    }
-    return out;
+    return digests_below(hosts.lab().path_on_this_machine(host, "/tmp/corpus"));
   }
 
   TemporaryFolder folder_;
