@@ -265,6 +265,7 @@ TEST_F(Fetch, OneThatDiesAnywhereGoesOn) {
   };
   const auto contents = [&] {
     std::map<std::string, std::string> out;
+    if (!fs::exists(run_)) return out;
     for (const auto& entry : fs::recursive_directory_iterator(run_)) {
       const std::string name = fs::relative(entry.path(), run_).string();
       if (entry.is_regular_file() && !name.starts_with(".")) out[name] = read_file(entry.path());
