@@ -1,5 +1,7 @@
 #include "models/classifier_folder.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +70,20 @@ std::string resnet_name(const fs::path& folder, const Json& json) {
   refuse(folder, fmt::format("a ResNet of other depths ({})", json.at("depths").dump()));
 }
 
+// Returns the channels of the first stage. Stages of transformers' ResNets may have any number; here
+// each has twice those of the one before.
+int64_t resnet_width(const fs::path& folder, const Json& json) {
+  const int64_t width = json.value("embedding_size", int64_t{64});
+  const int64_t outputs = json.value("layer_type", "bottleneck") == "bottleneck" ? 4 : 1;
+  const auto stages = json.value("hidden_sizes", std::vector<int64_t>{256, 512, 1024, 2048});
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i] == outputs * width << i) continue;
+    refuse(folder, fmt::format("a ResNet whose stages do not double their width from {} on ({})",
+                               width, fmt::join(stages, ", ")));
+  }
+  return width;
+}
+
 // Returns the shorter side of which the crop takes that share, rounded as timm does.
 int64_t resized_side(int64_t crop, double share) {
   return static_cast<int64_t>(std::floor(static_cast<double>(crop) / share + 1e-6));
@@ -89,6 +105,7 @@ void read_transformers(const fs::path& folder, const Json& json, ClassifierFolde
     out.size = out.resize = json.at("image_size");
   } else {
     out.model.name = resnet_name(folder, json);
+    out.model.width = resnet_width(folder, json);
   }
   read_labels(json, out);
   if (json.value("torch_dtype", "float32") == "bfloat16") out.precision = "bf16";
@@ -143,6 +160,7 @@ void read_timm(const fs::path& folder, const Json& json, ClassifierFolder& out) 
   } else {
     out.model.name = architecture;
     out.model.stem = json.value("stem", "imagenet");
+    out.model.width = json.value("width", int64_t{64});
     if (image_models().find(architecture) == nullptr) {
       refuse(folder, "architecture " + architecture);
     }

@@ -26,13 +26,13 @@ WeightWriter collect(const Parameters& parameters, const ImageExport& what) {
 
 struct ResNetShape {
   std::vector<int64_t> depths, widths;  // of the four stages
+  int64_t stem_width;
   bool bottleneck, imagenet_stem;
 };
 ResNetShape resnet_shape(const Parameters& parameters) {
-  ResNetShape out{{},
-                  {},
-                  parameters.find("layer1.0.conv3.weight") != nullptr,
-                  parameters.find("conv1.weight")->shape[3] == 7};
+  const std::vector<int64_t>& stem = parameters.find("conv1.weight")->shape;
+  ResNetShape out{
+      {}, {}, stem[0], parameters.find("layer1.0.conv3.weight") != nullptr, stem[3] == 7};
   for (int stage = 1; stage <= 4; ++stage) {
     int64_t depth = 0;
     auto norm = [&](int64_t block) {
@@ -81,7 +81,7 @@ Json hugging_face_config(const ImageModel& model, const Parameters& parameters,
             {"depths", shape.depths},
             {"hidden_sizes", shape.widths},
             {"layer_type", shape.bottleneck ? "bottleneck" : "basic"},
-            {"embedding_size", 64},
+            {"embedding_size", shape.stem_width},
             {"hidden_act", "relu"},
             {"downsample_in_first_stage", false},
             {"downsample_in_bottleneck", false}};
@@ -134,7 +134,8 @@ Json timm_config(const ImageModel& model, const Parameters& parameters, const Im
   } else {
     const ResNetShape shape = resnet_shape(parameters);
     json["architecture"] = fmt::format("resnet{}", resnet_depth(shape));
-    if (!shape.imagenet_stem) json["stem"] = "cifar";  // for torchvision only
+    if (!shape.imagenet_stem) json["stem"] = "cifar";  // this and the next for torchvision only
+    if (shape.stem_width != 64) json["width"] = shape.stem_width;
     json["global_pool"] = "avg";
   }
   const double crop =
@@ -167,7 +168,14 @@ void check_exportable(const ImageModel& model, const Parameters& parameters,
     }
     return;
   }
-  if (!resnet_shape(parameters).imagenet_stem && what.flavour != WeightFlavour::kTorchvision) {
+  const ResNetShape shape = resnet_shape(parameters);
+  if (shape.stem_width != 64 && what.flavour == WeightFlavour::kTimm) {
+    throw ConfigError(
+        "model.width = {}: the ResNets of timm begin with 64 channels; expected huggingface or "
+        "torchvision",
+        shape.stem_width);
+  }
+  if (!shape.imagenet_stem && what.flavour != WeightFlavour::kTorchvision) {
     throw ConfigError(
         "model.stem = cifar: the ResNets of {} begin with a 7 x 7 convolution and a "
         "pool; expected torchvision",

@@ -36,6 +36,7 @@ class ImageModel {
 struct ImageModelConfig {  // section [model]
   std::string name = "resnet50";
   std::string stem = "imagenet";
+  int64_t width = 64;
   bool zero_init_residual = false;
   int64_t patch = 0;
   std::string pool = "class";
@@ -50,6 +51,9 @@ struct ImageModelConfig {  // section [model]
       "vit_b16, vit_l16");
     f("stem", &stem, OneOf{{"imagenet", "cifar"}},
       "the start of a ResNet: 7 x 7 with stride 2 and a max pool, or 3 x 3 alone for small images");
+    f("width", &width, Between{8, 1024},
+      "ResNet: channels of the start and of the first stage, from stage to stage twice as many; "
+      "torchvision's have 64");
     f("zero_init_residual", &zero_init_residual, Any{},
       "ResNet: the last batch norm of every block starts with weight 0 (Goyal et al. 2017, "
       "section 5.1)");

@@ -83,14 +83,14 @@ ResNet::ResNet(const ImageModelConfig& config, int layers, int64_t classes,
                Parameters& parameters) {
   const Depth& depth = find_depth(layers);
   pools_ = config.stem == "imagenet";
-  const Shape first = pools_ ? Shape{3, 64, 7, 2} : Shape{3, 64, 3, 1};
+  const Shape first = pools_ ? Shape{3, config.width, 7, 2} : Shape{3, config.width, 3, 1};
   stem_ = add_part({"conv1", "bn1"}, first, false, parameters);
   int64_t channels = first.outputs;
   for (int stage = 0; stage < 4; ++stage) {
     for (int i = 0; i < depth.blocks[stage]; ++i) {
       const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
       const BlockPlace place{fmt::format("layer{}.{}", stage + 1, i), channels,
-                             int64_t{64} << stage, stride};
+                             config.width << stage, stride};
       blocks_.push_back(add_block(place, depth, config.zero_init_residual, parameters));
       channels = blocks_.back().parts.back().convolution.outputs();
     }

@@ -71,6 +71,10 @@ struct Vit::Pass {
 Vit::Vit(const ImageModelConfig& config, const VitShape& shape, const ImageModelShape& images,
          Parameters& parameters)
     : config_(config), shape_(shape) {
+  if (config_.width != ImageModelConfig().width) {
+    throw ConfigError("model.width = {}: of ResNets only; a ViT's width goes by its name: {}",
+                      config_.width, "vit_ti16 192, vit_s16 384, vit_b16 768, vit_l16 1024");
+  }
   if (config_.patch != 0) shape_.patch = config_.patch;
   if (images.size < shape_.patch || images.size % shape_.patch != 0) {
     throw ConfigError(

@@ -23,8 +23,8 @@ struct ModelSection {
   void describe(Fields& f) {
     f("source", &config.source, InputPath{},
       "what it begins with: a folder of transformers or timm (config.json, weights), or "
-      "hf:OWNER/NAME[@REVISION] from the Hugging Face hub; it then says name, stem, patch, pool "
-      "and norm_epsilon; empty: a new network");
+      "hf:OWNER/NAME[@REVISION] from the Hugging Face hub; it then says name, stem, width, patch, "
+      "pool and norm_epsilon; empty: a new network");
     f("head", &config.head, OneOf{{"auto", "keep", "new"}},
       "the last layer of a source; auto: kept where the classes have the same names, or none; "
       "keep: wherever they are as many");

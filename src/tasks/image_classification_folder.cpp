@@ -39,6 +39,7 @@ std::vector<std::pair<std::string, std::string>> ImageClassification::folder_set
   for (const std::string& note : found.notes) log_warning("{}: {}", folder.string(), note);
   return {{"model.name", found.model.name},
           {"model.stem", found.model.stem},
+          {"model.width", fmt::to_string(found.model.width)},
           {"model.patch", fmt::to_string(found.model.patch)},
           {"model.pool", found.model.pool},
           {"model.norm_epsilon", fmt::to_string(found.model.norm_epsilon)},

@@ -22,6 +22,7 @@ nlohmann::ordered_json network_json(const ImageClassificationConfig& config) {
   const ImageModelConfig& m = config.model;
   return {{"name", m.name},
           {"stem", m.stem},
+          {"width", m.width},
           {"patch", m.patch},
           {"pool", m.pool},
           {"norm_epsilon", m.norm_epsilon},
@@ -35,6 +36,7 @@ void read_network(const fs::path& file, ImageClassificationConfig& config) {
     ImageModelConfig& m = config.model;
     m.name = json.at("name");
     m.stem = json.at("stem");
+    m.width = json.value("width", int64_t{64});  // absent in 0.1.0
     m.patch = json.at("patch");
     m.pool = json.at("pool");
     m.norm_epsilon = json.at("norm_epsilon");
@@ -83,6 +85,7 @@ fs::path ImageClassification::choose_network() {
   ImageModelConfig& model = config_.model;
   model.name = found.model.name;
   model.stem = found.model.stem;
+  model.width = found.model.width;
   model.patch = found.model.patch;
   model.pool = found.model.pool;
   model.norm_epsilon = found.model.norm_epsilon;

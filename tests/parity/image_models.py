@@ -83,8 +83,11 @@ def make(folder):
         depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512], layer_type="basic",
         num_labels=CLASSES))
     bottleneck = ResNetForImageClassification(ResNetConfig(num_labels=CLASSES))
+    narrow = ResNetForImageClassification(ResNetConfig(
+        depths=[2, 2, 2, 2], embedding_size=32, hidden_sizes=[32, 64, 128, 256], layer_type="basic",
+        num_labels=CLASSES))
     scatter(vit)
-    for model in (basic, bottleneck):
+    for model in (basic, bottleneck, narrow):
         for name, tensor in model.state_dict().items():
             if "running" in name or "normalization" in name and tensor.is_floating_point():
                 tensor.add_(torch.empty_like(tensor).uniform_(0, 0.2))
@@ -92,6 +95,7 @@ def make(folder):
     step(vit, os.path.join(folder, "vit"), 32, True)
     step(basic, os.path.join(folder, "resnet18"), 64, False)
     step(bottleneck, os.path.join(folder, "resnet50"), 64, False)
+    step(narrow, os.path.join(folder, "narrow"), 64, False)
 
 
 def check(folder):

@@ -57,7 +57,10 @@ TEST_F(ImageWeightsCommands, AnExportedModelClassifiesAndIsEvaluatedAsItsRun) {
        {Case{"taken-vit", kVit, "huggingface"},
         Case{"taken-mean", "model.name=vit_ti16 model.patch=8 model.pool=mean training.steps=2",
              "timm"},
-        Case{"taken-resnet", "training.steps=2", "torchvision"}}) {
+        Case{"taken-resnet", "training.steps=2", "torchvision"},
+        Case{"taken-narrow", "model.width=16 training.steps=2", "torchvision"},
+        Case{"taken-narrow-imagenet", "model.width=16 model.stem=imagenet training.steps=2",
+             "huggingface"}}) {
     ASSERT_EQ(train(c.name, 1, c.words).exit_code, 0);
     const ProgramResult written = export_run(c.name, c.format);
     ASSERT_EQ(written.exit_code, 0) << written.errors;
@@ -92,6 +95,12 @@ TEST_F(ImageWeightsCommands, AnotherNetworkIsRefused) {
   const ProgramResult cifar = export_run("resnet", "timm");
   EXPECT_EQ(cifar.exit_code, 2);
   EXPECT_NE(cifar.errors.find("model.stem = cifar"), std::string::npos) << cifar.errors;
+  ASSERT_EQ(train("narrow", 1, "model.width=16 model.stem=imagenet training.steps=1").exit_code, 0);
+  const ProgramResult narrow = export_run("narrow", "timm");
+  EXPECT_EQ(narrow.exit_code, 2);
+  EXPECT_NE(narrow.errors.find("model.width = 16: the ResNets of timm begin with 64 channels"),
+            std::string::npos)
+      << narrow.errors;
   ASSERT_EQ(export_run("resnet", "torchvision").exit_code, 0);
   const std::string from = " run.load_model=" + exported("resnet", "torchvision").string();
   const ProgramResult vit = train("no-vit", 1, kVit + from);

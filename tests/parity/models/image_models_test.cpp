@@ -29,11 +29,13 @@ struct Network {
   std::unique_ptr<ImageModel> model;
 };
 
-// "vit" is the small one of image_models.py, the others are of the catalogue.
+// "vit" and "narrow" (a ResNet-18 of half the width) are those of image_models.py, the others are of
+// the catalogue.
 Network make_network(const std::string& name, int64_t size, int64_t classes = 7) {
   Network out;
   ImageModelConfig config;
-  config.name = name;
+  config.name = name == "narrow" ? "resnet18" : name;
+  if (name == "narrow") config.width = 32;
   if (name == "vit") {
     out.model =
         std::make_unique<Vit>(config, kTinyVit, ImageModelShape{classes, size}, out.parameters);
@@ -149,7 +151,9 @@ class ImageModels : public ::testing::Test {
 TEST_F(ImageModels, OfTransformersGiveTheSameLogitsAndTrainTheSameWay) {
   const PythonResult made = run_parity_script("image_models.py", "make " + folder_.path().string());
   ASSERT_EQ(made.status, 0) << made.errors;
-  for (const char* name : {"vit", "resnet18", "resnet50"}) compare(name);
+  for (const char* name : {"vit", "resnet18", "resnet50", "narrow"}) compare(name);
+  EXPECT_EQ(read_classifier_folder(folder_.path() / "resnet50").model.width, 64);
+  EXPECT_EQ(read_classifier_folder(folder_.path() / "narrow").model.width, 32);
   begin_with_published();
 }
 
@@ -157,7 +161,7 @@ TEST_F(ImageModels, ThatWeWriteGiveTheSameLogitsInTransformers) {
   torch::NoGradGuard no_grad;
   std::string folders;
   std::vector<Tensor> expected;
-  for (const char* name : {"vit", "vit_ti16", "resnet18", "resnet50"}) {
+  for (const char* name : {"vit", "vit_ti16", "resnet18", "resnet50", "narrow"}) {
     const fs::path folder = folder_.path() / name;
     Network network = make_network(name, 32, 5);
     if (std::string(name).starts_with("vit")) scatter_weights(network.parameters, 4);
@@ -184,9 +188,10 @@ TEST_F(ImageModels, ThatWeWriteGiveTheSameLogitsInTransformers) {
             "ViTForImageClassification dog [1, 3, 32, 32]\n"
             "ViTForImageClassification dog [1, 3, 32, 32]\n"
             "ResNetForImageClassification dog [1, 3, 32, 32]\n"
+            "ResNetForImageClassification dog [1, 3, 32, 32]\n"
             "ResNetForImageClassification dog [1, 3, 32, 32]\n");
   std::size_t at = 0;
-  for (const char* name : {"vit", "vit_ti16", "resnet18", "resnet50"}) {
+  for (const char* name : {"vit", "vit_ti16", "resnet18", "resnet50", "narrow"}) {
     const TensorFile file(folder_.path() / name / "logits.safetensors");
     EXPECT_LT(relative_norm(expected[at++], tensor_of(file, "logits")), 2e-5) << name;
   }

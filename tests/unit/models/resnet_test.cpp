@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include "base/error.h"
+#include "support/expect_error.h"
 #include "support/tensor_compare.h"
 
 namespace lockstep {
@@ -66,14 +67,30 @@ TEST(ResNet, InitialisesAsTorchvision) {
   EXPECT_EQ(parameters.buffers().sum().item<double>(), variances);  // ones; the means are zeros
 }
 
+TEST(ResNet, OfHalfTheWidthHasHalfTheChannelsEverywhere) {
+  Parameters full, half;
+  ImageModelConfig config;
+  make_image_model(config, 10, 224, full);
+  config.width = 32;
+  make_image_model(config, 10, 224, half);
+  for (const ParameterRef& p : full.list()) {
+    std::vector<int64_t> expected = p->shape;
+    if (!p->name.starts_with("fc.")) expected[0] /= 2;
+    if (expected.size() > 1 && p->name != "conv1.weight") expected[1] /= 2;
+    EXPECT_EQ(half.find(p->name)->shape, expected) << p->name;
+  }
+}
+
 TEST(ResNet, FusedEqualsPlain) {
-  for (const char* name : {"resnet18", "resnet50"}) {
+  for (const auto& [name, width] :
+       {std::pair{"resnet18", 64}, {"resnet50", 64}, {"resnet18", 32}, {"resnet18", 24}}) {
     for (const char* stem : {"imagenet", "cifar"}) {
-      SCOPED_TRACE(std::string(name) + " " + stem);
+      SCOPED_TRACE(fmt::format("{} of width {}, {}", name, width, stem));
       Parameters parameters;
       ImageModelConfig config;
       config.name = name;
       config.stem = stem;
+      config.width = width;
       const auto model = make_image_model(config, 10, 32, parameters);
       parameters.allocate(torch::kCPU, torch::kFloat, 1);
       // Small branches: through fifty layers of random weights rounding errors grow beyond measure.
@@ -128,6 +145,15 @@ TEST(ResNet, FusedBf16IsAboutAsNearToFp32AsPlain) {
   EXPECT_LE(relative_norm(fused, exact), 3 * relative_norm(plain, exact));
   EXPECT_LE(relative_norm(fused_gradient, exact_gradient),
             2 * relative_norm(plain_gradient, exact_gradient));
+}
+
+TEST(ImageModels, AVitHasTheWidthOfItsName) {
+  Parameters parameters;
+  ImageModelConfig config;
+  config.name = "vit_s16";
+  config.width = 32;
+  EXPECT_ERROR(make_image_model(config, 10, 224, parameters), ConfigError,
+               "model.width = 32: of ResNets only; a ViT's width goes by its name");
 }
 
 TEST(ImageModels, NameTheNearestInErrors) {
