@@ -70,8 +70,8 @@ std::string resnet_name(const fs::path& folder, const Json& json) {
   refuse(folder, fmt::format("a ResNet of other depths ({})", json.at("depths").dump()));
 }
 
-// Returns the channels of the first stage. Stages of transformers' ResNets may have any number; here
-// each has twice those of the one before.
+// Returns the channels of the first stage. Stages of transformers' ResNets may have any number;
+// here each has twice those of the one before.
 int64_t resnet_width(const fs::path& folder, const Json& json) {
   const int64_t width = json.value("embedding_size", int64_t{64});
   const int64_t outputs = json.value("layer_type", "bottleneck") == "bottleneck" ? 4 : 1;

@@ -29,8 +29,8 @@ struct Network {
   std::unique_ptr<ImageModel> model;
 };
 
-// "vit" and "narrow" (a ResNet-18 of half the width) are those of image_models.py, the others are of
-// the catalogue.
+// "vit" and "narrow" (a ResNet-18 of half the width) are those of image_models.py, the others are
+// of the catalogue.
 Network make_network(const std::string& name, int64_t size, int64_t classes = 7) {
   Network out;
   ImageModelConfig config;
