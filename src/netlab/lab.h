@@ -48,6 +48,7 @@ class Lab {
                                              const std::filesystem::path& path) const;
 
  private:
+  static constexpr int kData = 0, kControl = 1;  // networks; one is both where none is separate
   using Clock = std::chrono::steady_clock;
   struct Machine {
     std::unique_ptr<CpuGroup> cpu;

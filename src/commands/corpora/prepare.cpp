@@ -15,6 +15,7 @@
 #include "data/fetch/hub.h"
 #include "data/images/prepare_images.h"
 #include "data/labelled/table_pairs.h"
+#include "data/parallel/describe_corpus.h"
 #include "data/parallel/prepare_corpus.h"
 #include "data/parallel/wmt_corpus.h"
 #include "data/tokenize/published_vocabulary.h"
@@ -304,7 +305,7 @@ void print(const PreparedCorpus& corpus, const fs::path& out) {
   if (corpus.was_there) {
     fmt::print("{} already holds this corpus; nothing to do\n\n", out.string());
   }
-  fmt::print("{}", describe_corpus(corpus));
+  fmt::print("{}", describe_corpus(corpus.manifest));
   if (!corpus.was_there) fmt::print("\n{} ready in {:.1f} s\n", out.string(), corpus.seconds);
 }
 

@@ -47,7 +47,4 @@ PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& opt
 // Checks what the options must satisfy for every source. Throws ConfigError.
 void check_options(const CorpusOptions& options);
 
-// Returns a table for the user: what was read, dropped and kept, and the splits.
-std::string describe_corpus(const PreparedCorpus& corpus);
-
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "data/parallel/describe_corpus.h"
 #include "data/parallel/prepare_corpus.h"
 #include "support/debian_mirror.h"
 #include "support/expect_error.h"
@@ -145,7 +146,7 @@ TEST_F(MoreCatalogues, ComeFromAllPackagesThatHaveTexts) {
   EXPECT_TRUE(has("Open the alpha aaa now"));  // without its accelerator
   EXPECT_TRUE(has("x - shows all of the files"));
   EXPECT_TRUE(has("A long paragraph stands here."));
-  EXPECT_NE(describe_corpus(corpus).find("manual pages"), std::string::npos);
+  EXPECT_NE(describe_corpus(corpus.manifest).find("manual pages"), std::string::npos);
   // What the manifest says can be read back, and the folder is recognized without the network.
   EXPECT_EQ(read_manifest(options_.out).sources.size(), m.sources.size());
   sources_.mirror.url = "http://127.0.0.1:1";
