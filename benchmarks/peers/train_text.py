@@ -22,7 +22,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import numpy  # noqa: E402
 import torch  # noqa: E402
 from transformers import (AutoModelForSequenceClassification, AutoTokenizer,  # noqa: E402
-                          DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments)
+                          DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments,
+                          set_seed)
 
 from timing import machine  # noqa: E402
 
@@ -72,6 +73,7 @@ def parse():
     p.add_argument("--epochs", type=float, default=3)
     p.add_argument("--max-steps", type=int, default=-1)
     p.add_argument("--lr", type=float, default=5e-5)
+    p.add_argument("--seed", type=int, default=42)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--dtype", choices=["fp32", "bf16"], default="bf16")
     return p.parse_args()
@@ -80,6 +82,7 @@ def parse():
 def main():
     a = parse()
     torch.set_num_threads(a.threads)
+    set_seed(a.seed)  # of the new head; the Trainer's own comes too late for it
     ranks = int(os.environ.get("WORLD_SIZE", 1))
     tokenizer, clock = AutoTokenizer.from_pretrained(a.model), EpochClock()
     labels, texts = read(a.train, a)
@@ -91,7 +94,7 @@ def main():
         arguments = TrainingArguments(
             folder, per_device_train_batch_size=a.batch // ranks, per_device_eval_batch_size=64,
             num_train_epochs=a.epochs, max_steps=a.max_steps, learning_rate=a.lr,
-            bf16=a.dtype == "bf16", use_cpu=True, report_to=[], logging_strategy="no",
+            seed=a.seed, bf16=a.dtype == "bf16", use_cpu=True, report_to=[], logging_strategy="no",
             disable_tqdm=True, save_strategy="no", eval_strategy="epoch" if a.dev else "no",
             optim="adamw_torch_fused", dataloader_pin_memory=False,
             ddp_backend="gloo" if ranks > 1 else None,

@@ -151,6 +151,8 @@ int counted(Needs needs) {
       return !reads && number == plan.nth ? -1 : 0;
     case FileFault::kFull:
       return needs == Needs::kSpace ? ENOSPC : 0;
+    case FileFault::kQuota:
+      return needs == Needs::kSpace ? EDQUOT : 0;
     case FileFault::kPower:
       if (!reads) fail_power();
       return 0;
@@ -236,6 +238,7 @@ __attribute__((constructor)) void read_environment() {
         fault == "kill"     ? FileFault::kKill
         : fault == "power"  ? FileFault::kPower
         : fault == "ENOSPC" ? FileFault::kFull
+        : fault == "EDQUOT" ? FileFault::kQuota
         : fault == "EIO"    ? FileFault::kBroken
         : fault == "EROFS"  ? FileFault::kReadOnly
         : fault == "ESTALE" ? FileFault::kGone

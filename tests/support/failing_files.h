@@ -1,7 +1,7 @@
 // Files below one folder whose n-th change fails, or kills the process. Linked before libstdc++ and
 // libc, or preloaded, the library stands in for their calls that change files. Preloaded, it reads
-// LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, power, ENOSPC, EIO, EROFS,
-// ESTALE, slow, or "@FILE" that holds these words. All processes with the same file in
+// LOCKSTEP_FAILING_FILES="ROOT NTH WHAT" with WHAT one of none, kill, power, ENOSPC, EDQUOT, EIO,
+// EROFS, ESTALE, slow, or "@FILE" that holds these words. All processes with the same file in
 // LOCKSTEP_COUNTED_FILES count together; its first 8 bytes are the number of changes.
 #pragma once
 
@@ -13,6 +13,7 @@ enum class FileFault {
   kPower,     // before the n-th, files lose what was not synced; every process that counts dies in
               // its next change
   kFull,      // ENOSPC from the n-th on, of what needs space
+  kQuota,     // EDQUOT, likewise
   kBroken,    // EIO, once
   kReadOnly,  // EROFS from the n-th on
   kGone,      // ESTALE from the n-th on, for reads that open something too

@@ -1,9 +1,7 @@
 #include "commands/runs/train.h"
 
-#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "base/log.h"
 #include "commands/runs/second_home.h"
+#include "commands/runs/train_arguments.h"
 #include "commands/shared/process_setup.h"
 #include "dist/collectives/job_checks.h"
 #include "dist/liveness/heartbeat.h"
@@ -19,32 +18,14 @@
 #include "train/config/run_lock.h"
 #include "train/listeners/benchmark.h"
 #include "train/loop/trainer.h"
-#include "train/mirror/mirror_reading.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr const char* kGivenAlone = "true";  // the value of a flag without one
-constexpr const char* kResumeAuto = "auto";
 // For a process that still trains in the folder to end: it learns within `comm.lost_seconds` (5)
 // that its peers are gone.
 constexpr std::chrono::seconds kPatience{10};
-
-struct TrainArguments {
-  std::vector<std::string> words;
-  std::string resume;       // empty, kGivenAlone or kResumeAuto
-  std::string resume_from;  // the address of a run's second home; empty: none
-  bool dry_run = false, verbose = false;
-  int expected_hosts = 0;                     // 0: any number
-  int64_t bench_steps = 0, bench_start = 10;  // OpenSeq2Seq's names
-  int64_t bench_ranks = 0;
-  std::string bench_json;
-
-  bool benchmark() const { return bench_steps > 0; }
-  // Whether to start where there is no run, and to be done where it is finished.
-  bool begins_or_resumes() const { return resume == kResumeAuto; }
-};
 
 // Returns whether to resume: an attempt after the first continues where the previous one stopped.
 bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
@@ -63,37 +44,6 @@ void update_config(const RunFolder& folder, const std::string& config, bool resu
   fs::rename(folder.config(), kept());
   write_file(folder.config(), config);
   log_info("the configuration changed; the former one is kept as {}", kept().string());
-}
-
-// Returns the configuration file, and moves the key=value words to `settings`.
-std::string take_file(const TrainArguments& arguments, std::vector<std::string>& settings) {
-  std::vector<std::string> words = arguments.words;
-  settings = take_settings(words);
-  if (words.size() != 1) {
-    throw ConfigError(
-        "train: expected one configuration file and key=value words, got {} files{}; see: lockstep "
-        "train --help",
-        words.size(), words.empty() ? "" : " (" + fmt::format("{}", fmt::join(words, ", ")) + ")");
-  }
-  return words.front();
-}
-
-// Without a configuration file, the one of the run at the address counts.
-RunConfig read_config(const TrainArguments& arguments) {
-  std::vector<std::string> settings;
-  std::vector<std::string> words = arguments.words;
-  if (!arguments.resume_from.empty()) {
-    settings = take_settings(words);
-    if (words.empty()) {
-      MirroredRun run(arguments.resume_from);
-      ConfigSource source = ConfigSource::from_text(run.config(), run.address() + "/config.toml");
-      for (const std::string& word : settings) source.override_with(word);
-      return read_run_config(std::move(source));
-    }
-    settings.clear();
-  }
-  const std::string file = take_file(arguments, settings);
-  return read_run_config(file, settings);
 }
 
 struct Benchmark {
@@ -284,75 +234,14 @@ std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& con
   }
 }
 
-void check_arguments(const TrainArguments& a, int ranks) {
-  if (!a.resume.empty() && a.resume != kGivenAlone && a.resume != kResumeAuto) {
-    throw ConfigError(
-        "--resume={}: expected --resume or --resume=auto, or an address such as s3://BUCKET/RUN",
-        a.resume);
-  }
-  if (a.expected_hosts > ranks) {
-    throw ConfigError("--expect-hosts {}: there {} only {} rank{}", a.expected_hosts,
-                      ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s");
-  }
-  if (a.bench_steps > 0 && a.bench_start >= a.bench_steps) {
-    throw ConfigError(
-        "--bench-steps {}: expected more steps than the {} that warm up (--bench-start)",
-        a.bench_steps, a.bench_start);
-  }
-  if (a.benchmark() && !a.resume.empty()) {
-    throw ConfigError("--bench-steps and --resume: a benchmark begins anew and keeps nothing");
-  }
-  if (!a.benchmark() && (a.bench_ranks > 0 || !a.bench_json.empty())) {
-    throw ConfigError("--bench-ranks and --bench-json: only with --bench-steps");
-  }
-}
-
-// "--resume=ADDRESS" and "--resume ADDRESS" mean the same.
-void take_address(TrainArguments& parsed) {
-  if (is_store_address(parsed.resume)) {
-    parsed.resume_from = std::exchange(parsed.resume, kGivenAlone);
-  }
-  const auto word = std::find_if(parsed.words.begin(), parsed.words.end(), is_store_address);
-  if (word == parsed.words.end() || parsed.resume.empty()) return;
-  parsed.resume_from = *word;
-  parsed.words.erase(word);
-}
-
-// Returns false when help was asked for and printed.
-bool parse(const Arguments& arguments, TrainArguments& parsed) {
-  CommandLine app("Trains what a configuration describes, as one rank of a run.", "lockstep train");
-  app.add_option("words", parsed.words, "CONFIG.toml and key=value words that override it");
-  app.add_flag("--resume,--continue", parsed.resume,
-               "go on from the newest complete checkpoint; --resume=auto: or start where there is "
-               "no run; --resume=ADDRESS: from a run's checkpoint.mirror");
-  app.add_flag("--dry-run", parsed.dry_run, "check the configuration, print all of it, stop");
-  app.add_option("--bench-steps", parsed.bench_steps,
-                 "take so many steps, print how fast they were, keep nothing")
-      ->non_negative();
-  app.add_option("--bench-start", parsed.bench_start, "steps of these that only warm up")
-      ->non_negative()
-      ->capture_default_str();
-  app.add_option("--expect-hosts", parsed.expected_hosts,
-                 "refuse to train when the ranks run on another number of machines")
-      ->non_negative();
-  app.add_option("--bench-ranks", parsed.bench_ranks,
-                 "split each step as among so many ranks: what one of them would compute")
-      ->positive();
-  app.add_option("--bench-json", parsed.bench_json,
-                 "write what was measured to this file, -: to the output (docs/before-a-run.md)");
-  app.add_flag("-v,--verbose", parsed.verbose, "more on the console");
-  if (!app.parse(arguments)) return false;
-  take_address(parsed);
-  return true;
-}
-
 }  // namespace
 
 std::optional<RunConfig> config_of_train(const Arguments& arguments) {
   TrainArguments parsed;
-  if (!parse(arguments, parsed)) return std::nullopt;
-  check_arguments(parsed, std::numeric_limits<int>::max());  // the number of ranks is not known yet
-  RunConfig config = read_config(parsed);
+  if (!parse_train(arguments, parsed)) return std::nullopt;
+  check_train_arguments(parsed,
+                        std::numeric_limits<int>::max());  // the number of ranks is not known yet
+  RunConfig config = read_train_config(parsed);
   if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
   return config;
 }
@@ -360,17 +249,17 @@ std::optional<RunConfig> config_of_train(const Arguments& arguments) {
 std::string file_of_train(const Arguments& arguments) {
   TrainArguments parsed;
   std::vector<std::string> settings;
-  return parse(arguments, parsed) ? take_file(parsed, settings) : "";
+  return parse_train(arguments, parsed) ? take_config_file(parsed, settings) : "";
 }
 
 int train(const Arguments& arguments) {
   TrainArguments parsed;
-  if (!parse(arguments, parsed)) return kExitOk;
+  if (!parse_train(arguments, parsed)) return kExitOk;
   LaunchEnvironment environment = detect_launch_environment();
   RunConfig config;
   try {
-    check_arguments(parsed, environment.size);
-    config = read_config(parsed);
+    check_train_arguments(parsed, environment.size);
+    config = read_train_config(parsed);
   } catch (const ConfigError&) {
     if (environment.local_rank == 0) throw;
     return kExitConfig;  // the host's first rank reports it

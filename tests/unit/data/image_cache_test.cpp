@@ -164,7 +164,8 @@ TEST_F(ImageCaches, OfADiskThatRefusesAreRightAsFarAsTheyGo) {
   };
   work();
   const long changes = stop_failing_files();
-  for (FileFault fault : {FileFault::kFull, FileFault::kBroken, FileFault::kReadOnly}) {
+  for (FileFault fault :
+       {FileFault::kFull, FileFault::kQuota, FileFault::kBroken, FileFault::kReadOnly}) {
     for (long nth = 1; nth <= changes; ++nth) {
       fs::remove_all(path("cache"));
       fail_files(path("cache").c_str(), nth, fault);

@@ -40,11 +40,12 @@ TEST(TextsRules, SentencesInAFewMinutesAreTheSst2Recipe) {
   const BertSource source = choose_bert(sentences(), machine, {6}, kFolder);
   EXPECT_EQ(source.source, "minilm");
   const TextsLength length = choose_texts_length(sentences(), source, machine, {6});
-  EXPECT_EQ(length.epochs, 3);
+  EXPECT_EQ(length.epochs, 2);
   EXPECT_EQ(length.batch, 32);
   EXPECT_EQ(length.longest, 64);
-  EXPECT_NEAR(length.seconds, 3 * 6'920 / 188.0, 15);
-  EXPECT_EQ(choose_bert_lr(source.size, length.steps), 5e-5);
+  EXPECT_NEAR(length.seconds, 2 * 6'920 / 188.0, 10);
+  EXPECT_EQ(choose_bert_lr(source.size, length.steps), 1e-4);
+  EXPECT_EQ(choose_bert_lr(source.size, 1'500), 5e-5);
 }
 
 TEST(TextsRules, LongTextsAreCutBeforeSomeAreLeftOut) {

@@ -146,7 +146,8 @@ TEST_F(CrashPoints, AKillAnywhereLosesNoCheckpointThatWasComplete) {
 TEST_F(CrashPoints, ADiskThatRefusesAnywhereLosesNoCheckpointThatWasComplete) {
   const long changes =
       count_changes([](const fs::path& folder) { write_history(folder, [](int64_t) {}); });
-  for (FileFault fault : {FileFault::kFull, FileFault::kBroken, FileFault::kReadOnly}) {
+  for (FileFault fault :
+       {FileFault::kFull, FileFault::kQuota, FileFault::kBroken, FileFault::kReadOnly}) {
     for (long nth = 1; nth <= changes; ++nth) {
       const fs::path folder = fresh();
       int64_t safe = 0;
