@@ -36,9 +36,11 @@ double texts_speed(const BertSize& size, double tokens, const MachineFacts& mach
 
 struct ImageNetwork {
   std::string name = "resnet18", stem = "imagenet";
-  int64_t size = 64;  // side in pixels
+  int64_t size = 64;   // side in pixels
+  int64_t width = 64;  // channels of the first stage
 };
-// Returns images per second. REQUIRES: resnet18, or resnet50 with ImageNet's stem.
+// Returns images per second. REQUIRES: resnet18, half as wide only with the 3 x 3 stem, or resnet50
+// with ImageNet's stem.
 double images_speed(const ImageNetwork& network, const MachineFacts& machine);
 
 // Returns "matrix products here are 0.97 times as fast as there", compared to the reference

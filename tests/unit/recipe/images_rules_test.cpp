@@ -31,14 +31,18 @@ const RunNames kImagesRun{"c.toml", "data/c", "runs/c"};
 
 TEST(ImagesRules, Cifar10IsItsRecipeWhenThereIsTime) {
   const ImagesFacts facts = images(50'000, 32, true);
-  const Recipe recipe = images_recipe(facts, measured_machine(), {90}, kImagesRun);
+  const Recipe recipe = images_recipe(facts, measured_machine(), {75}, kImagesRun);
   EXPECT_EQ(recipe.get<std::string>("model.name"), "resnet18");
   EXPECT_EQ(recipe.get<std::string>("model.stem"), "cifar");
+  EXPECT_EQ(recipe.get<int64_t>("model.width"), 32);
   EXPECT_EQ(recipe.get<std::string>("images.augmentation"), "random_crop");
   EXPECT_EQ(recipe.get<int64_t>("images.padding"), 4);
   EXPECT_EQ(recipe.get<int64_t>("batch.images"), 256);
-  EXPECT_DOUBLE_EQ(recipe.get<double>("optimizer.lr"), 0.3);
-  EXPECT_EQ(recipe.get<int64_t>("training.epochs"), 18);
+  EXPECT_DOUBLE_EQ(recipe.get<double>("images.erasing"), 0.25);
+  EXPECT_DOUBLE_EQ(recipe.get<double>("optimizer.lr"), 0.2);
+  EXPECT_EQ(recipe.get<int64_t>("training.epochs"), 35);
+  EXPECT_EQ(choose_network(facts, measured_machine(), {120}).network.width, 32);
+  EXPECT_EQ(choose_network(facts, measured_machine(), {200}).network.width, 64);
 }
 
 TEST(ImagesRules, ALargeImageIsSeenSmallWhereTimeIsShort) {
@@ -73,7 +77,7 @@ TEST(ImagesRules, LessThanThreeEpochsAreCountedInSteps) {
   const ImageNetwork network = choose_network(facts, measured_machine(), {5}).network;
   const ImagesLength length = choose_images_length(facts, network, measured_machine(), {5});
   EXPECT_EQ(length.epochs, 0);
-  EXPECT_NEAR(static_cast<double>(length.steps * length.batch), 212 * 300 * 0.85, 512);
+  EXPECT_NEAR(static_cast<double>(length.steps * length.batch), 480 * 300 * 0.85, 512);
 }
 
 TEST(ImagesRules, LettersAndDigitsAreNotMirrored) {
