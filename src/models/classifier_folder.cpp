@@ -70,10 +70,17 @@ std::string resnet_name(const fs::path& folder, const Json& json) {
   refuse(folder, fmt::format("a ResNet of other depths ({})", json.at("depths").dump()));
 }
 
+// The file may say anything: a network of any size is not made of it.
+int64_t checked_width(const fs::path& folder, int64_t width) {
+  if (width >= kLeastWidth && width < kWidthsEnd) return width;
+  throw DataError("{}: a ResNet of width {}; expected {} to {}", (folder / "config.json").string(),
+                  width, kLeastWidth, kWidthsEnd - 1);
+}
+
 // Returns the channels of the first stage. Stages of transformers' ResNets may have any number;
 // here each has twice those of the one before.
 int64_t resnet_width(const fs::path& folder, const Json& json) {
-  const int64_t width = json.value("embedding_size", int64_t{64});
+  const int64_t width = checked_width(folder, json.value("embedding_size", int64_t{64}));
   const int64_t outputs = json.value("layer_type", "bottleneck") == "bottleneck" ? 4 : 1;
   const auto stages = json.value("hidden_sizes", std::vector<int64_t>{256, 512, 1024, 2048});
   for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -160,7 +167,7 @@ void read_timm(const fs::path& folder, const Json& json, ClassifierFolder& out) 
   } else {
     out.model.name = architecture;
     out.model.stem = json.value("stem", "imagenet");
-    out.model.width = json.value("width", int64_t{64});
+    out.model.width = checked_width(folder, json.value("width", int64_t{64}));
     if (image_models().find(architecture) == nullptr) {
       refuse(folder, "architecture " + architecture);
     }

@@ -33,6 +33,9 @@ class ImageModel {
   virtual torch::Tensor logits(const torch::Tensor& images, const ImageForward& how) const = 0;
 };
 
+// A ResNet's width is at least kLeastWidth and below kWidthsEnd.
+inline constexpr int64_t kLeastWidth = 8, kWidthsEnd = 1024;
+
 struct ImageModelConfig {  // section [model]
   std::string name = "resnet50";
   std::string stem = "imagenet";
@@ -51,7 +54,7 @@ struct ImageModelConfig {  // section [model]
       "vit_b16, vit_l16");
     f("stem", &stem, OneOf{{"imagenet", "cifar"}},
       "the start of a ResNet: 7 x 7 with stride 2 and a max pool, or 3 x 3 alone for small images");
-    f("width", &width, Between{8, 1024},
+    f("width", &width, Between{kLeastWidth, kWidthsEnd},
       "ResNet: channels of the start and of the first stage, from stage to stage twice as many; "
       "torchvision's have 64");
     f("zero_init_residual", &zero_init_residual, Any{},

@@ -239,8 +239,8 @@ std::unique_ptr<RunLock> open_new_folder(const RunFolder& folder, RunConfig& con
 std::optional<RunConfig> config_of_train(const Arguments& arguments) {
   TrainArguments parsed;
   if (!parse_train(arguments, parsed)) return std::nullopt;
-  check_train_arguments(parsed,
-                        std::numeric_limits<int>::max());  // the number of ranks is not known yet
+  constexpr int kUnknownRanks = std::numeric_limits<int>::max();
+  check_train_arguments(parsed, kUnknownRanks);
   RunConfig config = read_train_config(parsed);
   if (parsed.benchmark() || parsed.dry_run) config.run.folder.clear();
   return config;

@@ -11,8 +11,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kGivenAlone = "true";  // the value of a flag without one
-constexpr const char* kResumeAuto = "auto";
 // "--resume=ADDRESS" and "--resume ADDRESS" mean the same.
 void take_address(TrainArguments& parsed) {
   if (is_store_address(parsed.resume)) {

@@ -10,9 +10,12 @@
 
 namespace lockstep {
 
+inline constexpr const char* kGivenAlone = "true";  // the value of a flag without one
+inline constexpr const char* kResumeAuto = "auto";
+
 struct TrainArguments {
   std::vector<std::string> words;
-  std::string resume;       // empty; "true", a flag without a value; or "auto"
+  std::string resume;       // empty, kGivenAlone or kResumeAuto
   std::string resume_from;  // the address of a run's second home; empty: none
   bool dry_run = false, verbose = false;
   int expected_hosts = 0;                     // 0: any number
@@ -22,7 +25,7 @@ struct TrainArguments {
 
   bool benchmark() const { return bench_steps > 0; }
   // Whether to start where there is no run, and to be done where it is finished.
-  bool begins_or_resumes() const { return resume == "auto"; }
+  bool begins_or_resumes() const { return resume == kResumeAuto; }
 };
 
 // Returns false when help was asked for and printed. Throws ConfigError for unknown words.

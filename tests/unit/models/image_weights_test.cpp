@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/tensor_file.h"
+#include "models/classifier_folder.h"
 #include "models/image_export.h"
 #include "support/expect_error.h"
 #include "support/tiny_vit.h"
@@ -84,6 +85,25 @@ TEST(ImageWeights, GiveEveryWeightBack) {
     EXPECT_TRUE(read_resnet.notes.empty());
     expect_equal(other_resnet.parameters, resnet.parameters);
   }
+}
+
+// config.json is another's file: its numbers are looked at before a network is made of them.
+TEST(ImageWeights, AFolderOfAnImpossibleWidthIsRefused) {
+  TemporaryFolder folder;
+  auto read = [&](const std::string& more) {
+    write_file(
+        folder.path() / "config.json",
+        R"({"model_type": "resnet", "layer_type": "basic", "depths": [2, 2, 2, 2], )" + more + "}");
+    return read_classifier_folder(folder.path()).model.width;
+  };
+  EXPECT_EQ(read(R"("embedding_size": 32, "hidden_sizes": [32, 64, 128, 256])"), 32);
+  for (const char* width : {"0", "-32", "4611686018427387904"}) {
+    EXPECT_ERROR(read(fmt::format(R"("embedding_size": {0}, "hidden_sizes": [{0}])", width)),
+                 DataError, "a ResNet of width");
+  }
+  EXPECT_ERROR(read(R"("embedding_size": 32, "hidden_sizes": [32, 64, 100, 256])"), DataError,
+               "whose stages do not double their width from 32 on (32, 64, 100, 256)");
+  EXPECT_ERROR(read(R"("embedding_size": "wide")"), DataError, "damaged");
 }
 
 std::set<std::string> names_of(const std::vector<WeightPlace>& places) {
