@@ -54,6 +54,8 @@ foreach(isa ${LOCKSTEP_ISA_SETS})
     continue()  # nothing that decodes
   elseif(isa MATCHES "_dot$")
     list(FILTER files INCLUDE REGEX "_dot$")
+  elseif(isa MATCHES "_vnni$")
+    set(files packed_product_dot)
   endif()
   list(TRANSFORM files PREPEND "${CMAKE_SOURCE_DIR}/src/kernels/")
   list(TRANSFORM files APPEND "_isa.cpp")

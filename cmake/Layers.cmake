@@ -6,8 +6,9 @@
 # WAITS: it waits - for kernels, libraries, hosts, files, people - rather than computing, so it is compiled
 # at -O1, in two thirds of the time.
 # ISA: files named *_isa.cpp are compiled once per instruction set (kernels/kernel_table.h); of the set
-# avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; those named *_amx_isa.cpp
-# belong to the set amx, the rest of which is avx512_dot, and to no other.
+# avx512_dot only those named *_dot_isa.cpp, the rest of it is avx512; of avx512_vnni only the packed
+# products; those named *_amx_isa.cpp belong to the set amx, the rest of which is avx512_dot, and to
+# no other.
 # MODULE: no library of this kind; the program loads it.
 include(InstructionSets)
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
@@ -56,6 +57,8 @@ function(lockstep_folder name)
       endif()
       if(isa MATCHES "_dot$")
         list(FILTER isa_files INCLUDE REGEX "_dot_isa\\.cpp$")
+      elseif(isa MATCHES "_vnni$")
+        list(FILTER isa_files INCLUDE REGEX "/packed_product_dot_isa\\.cpp$")
       endif()
       add_library(${target}_${isa} OBJECT ${isa_files})
       target_link_libraries(${target}_${isa} PRIVATE lockstep_flags)

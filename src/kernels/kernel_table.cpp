@@ -15,7 +15,8 @@
 #include <sys/auxv.h>
 #endif
 
-#include <array>
+#include <fmt/ranges.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -47,6 +48,9 @@ LOCKSTEP_DECLARE(generic)
 #ifdef LOCKSTEP_X86_64
 LOCKSTEP_DECLARE(avx2)
 LOCKSTEP_DECLARE(avx512)
+namespace avx512_vnni {
+void fill_packed_product(Kernels& table);
+}
 namespace avx512_dot {
 void fill_attention(Kernels& table);
 void fill_packed_product(Kernels& table);
@@ -72,7 +76,7 @@ void fill_packed_product(Kernels& table);
 namespace {
 
 struct Tables {
-  Kernels generic, avx2, avx512, avx512_dot, amx, neon_dot;
+  Kernels generic, avx2, avx512, avx512_vnni, avx512_dot, amx, neon_dot;
   Tables() {
     detail::generic::fill(generic);
     generic.isa = "generic";
@@ -81,6 +85,9 @@ struct Tables {
     detail::avx512::fill(avx512);
     avx2.isa = "avx2";
     avx512.isa = "avx512";
+    avx512_vnni = avx512;
+    detail::avx512_vnni::fill_packed_product(avx512_vnni);
+    avx512_vnni.isa = "avx512_vnni";
     avx512_dot = avx512;
     detail::avx512_dot::fill_packed_product(avx512_dot);
     detail::avx512_dot::fill_attention(avx512_dot);
@@ -123,10 +130,17 @@ bool supports_avx512() {  // the instructions that -march=x86-64-v4 may use
 #endif
 }
 
-bool supports_avx512_dot() {  // dot products of bf16 pairs and of int8 quadruples
+bool supports_avx512_vnni() {  // dot products of int8 quadruples
 #ifdef LOCKSTEP_X86_64
-  return supports_avx512() && __builtin_cpu_supports("avx512bf16") &&
-         __builtin_cpu_supports("avx512vnni");
+  return supports_avx512() && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+bool supports_avx512_dot() {  // those, and of bf16 pairs
+#ifdef LOCKSTEP_X86_64
+  return supports_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif
@@ -159,19 +173,16 @@ const Kernels& default_kernels() {
   if (name != nullptr && *name != 0) {
     const Kernels* table = kernels_for(name);
     if (table == nullptr) {
-      throw ConfigError(
-          "LOCKSTEP_ISA={}: expected generic, avx2, avx512, avx512_dot, amx or neon_dot, and one "
-          "that this CPU supports",
-          name);
+      throw ConfigError("LOCKSTEP_ISA={}: expected one of {}, and one that this CPU supports", name,
+                        fmt::join(kInstructionSets, ", "));
     }
     return *table;
   }
-  if (supports_amx()) return *kernels_for("amx");
-  if (supports_avx512_dot()) return *kernels_for("avx512_dot");
-  if (supports_avx512()) return *kernels_for("avx512");
-  if (supports_avx2()) return *kernels_for("avx2");
-  if (supports_neon_dot()) return *kernels_for("neon_dot");
-  return *kernels_for("generic");
+  const Kernels* best = nullptr;
+  for (const char* isa : kInstructionSets) {
+    if (const Kernels* table = kernels_for(isa)) best = table;
+  }
+  return *best;
 }
 
 std::atomic<const Kernels*> forced{nullptr};
@@ -184,6 +195,7 @@ const Kernels* kernels_for(const char* isa) {
   if (name == "generic") return &tables.generic;
   if (name == "avx2" && supports_avx2()) return &tables.avx2;
   if (name == "avx512" && supports_avx512()) return &tables.avx512;
+  if (name == "avx512_vnni" && supports_avx512_vnni()) return &tables.avx512_vnni;
   if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
   if (name == "amx" && supports_amx()) return &tables.amx;
   if (name == "neon_dot" && supports_neon_dot()) return &tables.neon_dot;

@@ -4,6 +4,7 @@
 // operations of nn/ call them; the mathematics is described there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/image_kernels.h"
@@ -294,8 +295,13 @@ struct SumKernels {
   SumFunction fp32, fp64, fp16, bf16, int64;
 };
 
+// Each better than those before it, where the CPU has it. avx512_vnni multiplies bytes, avx512_dot
+// pairs of bf16 too, amx tiles.
+inline constexpr std::array<const char*, 7> kInstructionSets = {
+    "generic", "avx2", "avx512", "avx512_vnni", "avx512_dot", "amx", "neon_dot"};
+
 struct Kernels {
-  const char* isa;  // "generic", "avx2", "avx512", "avx512_dot", "amx" or "neon_dot"
+  const char* isa;  // one of kInstructionSets
   // Whether packed_product.bf16 is faster than .fp32. vdpbf16ps, which avx512_dot and amx use, has
   // twice the rate of fp32's multiply-add on AMD, on Intel the same, less what it takes to round.
   bool fast_bf16 = false;
@@ -343,8 +349,7 @@ inline const TypedKernels<Fp16>& Kernels::typed<Fp16>() const {
 }
 
 // Returns the best table this CPU can run, or the one named by the environment variable
-// LOCKSTEP_ISA (generic, avx2, avx512, avx512_dot, amx or neon_dot). Throws ConfigError when that
-// is unknown or this CPU cannot run it.
+// LOCKSTEP_ISA. Throws ConfigError when that is unknown or this CPU cannot run it.
 const Kernels& kernels();
 
 // For tests: kernels_for returns the table of `isa`, or null when this CPU cannot run it;

@@ -317,6 +317,8 @@ void VirtualHost::boot() {
 }
 
 void VirtualHost::apply_sysctl() const {
+  // As Debian and Ubuntu have it, whatever this machine is set to; where it has none, its own.
+  std::ofstream("/proc/sys/net/ipv4/tcp_congestion_control") << "cubic";
   for (const std::string& setting : options_.sysctl) {
     std::size_t equals = setting.find('=');
     std::string name = setting.substr(0, equals);

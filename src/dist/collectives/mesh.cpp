@@ -29,21 +29,37 @@ constexpr std::size_t kPieceBytes = 128 << 10;
 constexpr std::size_t kCacheLine = 64;                       // slices begin at a cache line
 constexpr std::size_t kMostReceived = std::size_t{1} << 20;  // from one link at a time
 
+// Bytes to one member of a part of a large sum.
+constexpr std::size_t kPartBytes = 128 << 10;
+
+// Returns where part `i` of `n` begins in `bytes`; the last one ends at part n.
+std::size_t bound_of(std::size_t bytes, std::size_t i, std::size_t n) {
+  return i == n ? bytes : bytes / kCacheLine * i / n * kCacheLine;
+}
+
 struct Header {
   uint64_t sum;    // number of the sum
   uint32_t phase;  // 0: to be added up; 1: the result
   uint32_t check;  // equal for sums of the same kind
-  uint64_t bytes;
+  uint64_t bytes;  // of what start_sum() was asked for
 };
 
 }  // namespace
+
+// What start_sum() was asked for; it consists of one sum or several, each of a part of the data.
+struct Mesh::Whole {
+  bool direct = true;
+  std::size_t bytes = 0;
+  std::size_t left = 0;  // sums that are not done
+  std::function<void()> finished;
+  std::promise<void> promise;
+};
 
 // Phase 0 moves addends, phase 1 (with slices only) results.
 struct Mesh::Sum {
   uint64_t number = 0;
   std::span<std::byte> data;
   Summation summation{};
-  bool direct = true;
   std::size_t begin = 0, end = 0;                               // range that this member adds up
   std::vector<std::size_t> cuts;                                // bounds of the slices
   std::vector<std::size_t> sent0, received0, sent1, received1;  // bytes, by member
@@ -52,11 +68,11 @@ struct Mesh::Sum {
   std::vector<const void*> inputs;
   std::size_t added = 0;  // bytes of end - begin added up so far
   Clock::time_point started = Clock::now();
-  std::function<void()> finished;
-  std::promise<void> promise;
+  std::shared_ptr<Whole> whole;
 
   std::size_t slice(int member) const { return cuts[member + 1] - cuts[member]; }
-  std::size_t to_send(int member) const { return direct ? data.size() : slice(member); }
+  bool direct() const { return whole->direct; }
+  std::size_t to_send(int member) const { return direct() ? data.size() : slice(member); }
   std::size_t own() const { return end - begin; }
 };
 
@@ -68,8 +84,7 @@ struct Mesh::Message {
 
 struct Mesh::Link {
   int socket = -1, member = 0;
-  std::size_t stream = 0;
-  std::deque<Message> out;
+  Message out;  // being sent; without a sum: nothing
   Header header{};
   std::size_t header_received = 0;
   std::shared_ptr<Sum> in;  // the sum to which the body belongs
@@ -77,14 +92,15 @@ struct Mesh::Link {
 };
 
 Mesh::Mesh(MeshMembers members, std::vector<std::vector<int>> sockets)
-    : members_(std::move(members)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : members_(std::move(members)),
+      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      waiting_(members_.ranks.size()) {
   for (std::size_t stream = 0; stream < sockets.size(); ++stream) {
     for (int member = 0; member < members_.size(); ++member) {
       if (member == members_.me) continue;
       Link& link = links_.emplace_back();
       link.socket = sockets[stream][member];
       link.member = member;
-      link.stream = stream;
     }
   }
   // Signals are for the program's main thread: the new thread inherits a mask that blocks them.
@@ -121,20 +137,31 @@ void Mesh::give_up() {
 
 std::shared_future<void> Mesh::start_sum(std::span<std::byte> data, const Summation& summation,
                                          std::function<void()> finished) {
-  auto sum = std::make_shared<Sum>();
-  sum->finished = std::move(finished);
-  sum->data = data;
-  sum->summation = summation;
-  std::shared_future<void> done = sum->promise.get_future().share();
+  auto whole = std::make_shared<Whole>();
+  whole->bytes = data.size();
+  whole->finished = std::move(finished);
+  std::shared_future<void> done = whole->promise.get_future().share();
   if (data.empty()) {
-    sum->promise.set_value();
+    whole->promise.set_value();
     return done;
   }
+  whole->direct = members_.size() == 2 || data.size() <= kDirectBytes;
+  const std::size_t to_one = whole->direct ? data.size() : data.size() / members_.ranks.size();
+  const std::size_t parts =
+      members_.streams == 1 ? 1 : std::max<std::size_t>(1, to_one / kPartBytes);
+  whole->left = parts;
   {
     std::scoped_lock lock(mutex_);
     if (!failure_.empty()) throw std::runtime_error(failure_);
-    sum->number = next_++;
-    added_.push_back(std::move(sum));
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t begin = bound_of(data.size(), part, parts);
+      auto sum = std::make_shared<Sum>();
+      sum->whole = whole;
+      sum->data = data.subspan(begin, bound_of(data.size(), part + 1, parts) - begin);
+      sum->summation = summation;
+      sum->number = next_++;
+      added_.push_back(std::move(sum));
+    }
   }
   wake();
   return done;
@@ -155,14 +182,11 @@ void Mesh::run() {
     }
     for (std::size_t i = 0; i < links_.size(); ++i) {
       const Link& link = links_[i];
-      auto events =
-          static_cast<short>((link.early ? 0 : POLLIN) | (link.out.empty() ? 0 : POLLOUT));
+      const Message& m = link.out;
+      bool sends = m.sum || !waiting_[link.member].empty();
       // A result that waits for addends has nothing to send yet.
-      if (!link.out.empty()) {
-        const Message& m = link.out.front();
-        const std::size_t ready = m.phase == 0 ? SIZE_MAX : sizeof(Header) + m.sum->added;
-        if (m.sent >= ready) events = static_cast<short>(events & ~POLLOUT);
-      }
+      if (m.sum && m.phase == 1 && m.sent >= sizeof(Header) + m.sum->added) sends = false;
+      const auto events = static_cast<short>((link.early ? 0 : POLLIN) | (sends ? POLLOUT : 0));
       // A link from which nothing is wanted must not wake this thread when it closes.
       wanted[i] = {events == 0 ? -1 : link.socket, events, 0};
     }
@@ -198,13 +222,15 @@ void Mesh::fail(const std::string& why) {
   }
   running_.clear();
   for (const auto& sum : all) {
-    sum->promise.set_exception(std::make_exception_ptr(std::runtime_error(why)));
+    if (std::exchange(sum->whole->left, 0) == 0) continue;
+    sum->whole->promise.set_exception(std::make_exception_ptr(std::runtime_error(why)));
   }
   for (Link& link : links_) {
-    link.out.clear();
+    link.out = {};
     link.in.reset();
     shutdown(link.socket, SHUT_RDWR);
   }
+  for (std::deque<Message>& messages : waiting_) messages.clear();
 }
 
 void Mesh::begin_added() {
@@ -224,13 +250,9 @@ void Mesh::begin_added() {
 void Mesh::begin(const std::shared_ptr<Sum>& sum) {
   Sum& s = *sum;
   const auto n = static_cast<std::size_t>(members_.size());
-  s.direct = n == 2 || s.data.size() <= kDirectBytes;
-  for (std::size_t m = 0; m < n; ++m) {
-    s.cuts.push_back(s.data.size() / kCacheLine * m / n * kCacheLine);
-  }
-  s.cuts.push_back(s.data.size());
-  s.begin = s.direct ? 0 : s.cuts[members_.me];
-  s.end = s.direct ? s.data.size() : s.cuts[members_.me + 1];
+  for (std::size_t m = 0; m <= n; ++m) s.cuts.push_back(bound_of(s.data.size(), m, n));
+  s.begin = s.direct() ? 0 : s.cuts[members_.me];
+  s.end = s.direct() ? s.data.size() : s.cuts[members_.me + 1];
   for (auto* counts : {&s.sent0, &s.received0, &s.sent1, &s.received1}) counts->assign(n, 0);
   if (!spare_.empty()) {
     s.buffer = std::move(spare_.back());
@@ -246,11 +268,10 @@ void Mesh::begin(const std::shared_ptr<Sum>& sum) {
     if (m != members_.me) at += s.own();
   }
   running_.push_back(sum);
-  const std::size_t stream = s.number % static_cast<std::size_t>(members_.streams);
-  for (Link& link : links_) {
-    if (link.stream != stream) continue;
-    link.out.push_back({sum, 0, 0});
-    if (!s.direct) link.out.push_back({sum, 1, 0});
+  for (int m = 0; m < members_.size(); ++m) {
+    if (m == members_.me) continue;
+    waiting_[m].push_back({sum, 0, 0});
+    if (!s.direct()) waiting_[m].push_back({sum, 1, 0});
   }
 }
 
@@ -261,18 +282,25 @@ void Mesh::throw_broken(const Link& link, ssize_t result) const {
                                        result == 0 ? "closed by that rank" : std::strerror(errno)));
 }
 
-// Sends as much as the connection takes and is ready.
+// Sends as much as the connection takes and is ready. Connections that take more, because they come
+// first or are faster, so carry more of what waits.
 void Mesh::send_some(Link& link) {
-  while (!link.out.empty()) {
-    Message& m = link.out.front();
+  std::deque<Message>& waiting = waiting_[link.member];
+  for (;;) {
+    if (!link.out.sum) {
+      if (waiting.empty()) return;
+      link.out = std::move(waiting.front());
+      waiting.pop_front();
+    }
+    Message& m = link.out;
     Sum& s = *m.sum;
     const bool addends = m.phase == 0;
     const std::byte* body =
-        addends ? s.data.data() + (s.direct ? 0 : s.cuts[link.member]) : s.data.data() + s.begin;
+        addends ? s.data.data() + (s.direct() ? 0 : s.cuts[link.member]) : s.data.data() + s.begin;
     const std::size_t bytes = addends ? s.to_send(link.member) : s.own();
     const std::size_t ready = addends ? bytes : s.added;
     const Header header{s.number, m.phase, static_cast<uint32_t>(s.summation.element_bytes),
-                        s.data.size()};
+                        s.whole->bytes};
     const std::size_t header_sent = std::min(m.sent, sizeof header);
     const std::size_t body_sent = m.sent - header_sent;
     iovec parts[2] = {
@@ -291,7 +319,7 @@ void Mesh::send_some(Link& link) {
     const std::size_t done = m.sent > sizeof header ? m.sent - sizeof header : 0;
     (addends ? s.sent0 : s.sent1)[link.member] = done;
     if (m.sent < sizeof header + bytes) return;
-    link.out.pop_front();
+    link.out = {};
   }
 }
 
@@ -311,7 +339,7 @@ bool Mesh::receive_header(Link& link) {
   link.early = found == running_.end();
   if (link.early) return false;
   const Sum& s = **found;
-  if (h.bytes != s.data.size() || h.check != s.summation.element_bytes) {
+  if (h.bytes != s.whole->bytes || h.check != s.summation.element_bytes) {
     throw std::runtime_error(fmt::format("ranks {} and {} are at different operations",
                                          members_.ranks[link.member], members_.ranks[members_.me]));
   }
@@ -348,11 +376,11 @@ void Mesh::advance(Sum& s) {
   for (int m = 0; m < members_.size(); ++m) {
     if (m == members_.me) continue;
     there = std::min(there, s.received0[m]);
-    if (s.direct) there = std::min(there, s.sent0[m]);  // the sum overwrites the addend
+    if (s.direct()) there = std::min(there, s.sent0[m]);  // the sum overwrites the addend
   }
   if (there < s.own() && there < s.added + kPieceBytes) return;
   add_up(s, there < s.own() ? there / kCacheLine * kCacheLine : there);
-  if (s.direct) return;
+  if (s.direct()) return;
   for (Link& link : links_) send_some(link);
 }
 
@@ -372,7 +400,7 @@ void Mesh::finish_done() {
     for (int m = 0; m < members_.size(); ++m) {
       if (m == members_.me) continue;
       if (s.received0[m] < s.own() || s.sent0[m] < s.to_send(m)) return false;
-      if (!s.direct && (s.received1[m] < s.slice(m) || s.sent1[m] < s.own())) return false;
+      if (!s.direct() && (s.received1[m] < s.slice(m) || s.sent1[m] < s.own())) return false;
     }
     return true;
   };
@@ -383,7 +411,6 @@ void Mesh::finish_done() {
     }
     spare_.push_back(std::move((*sum)->buffer));
     tell_finished(**sum);
-    (*sum)->promise.set_value();
     sum = running_.erase(sum);
   }
 }
@@ -395,7 +422,9 @@ void Mesh::tell_finished(const Sum& s) {
   if (MovedBytes* moved = moved_) {
     moved->add(total(s.sent0, s.sent1), total(s.received0, s.received1));
   }
-  if (s.finished) s.finished();
+  if (--s.whole->left > 0) return;
+  if (s.whole->finished) s.whole->finished();
+  s.whole->promise.set_value();
 }
 
 void Mesh::look_at_clock() {
@@ -406,7 +435,7 @@ void Mesh::look_at_clock() {
   int late = members_.me == 0 ? 1 : 0;
   for (int m = 0; m < members_.size(); ++m) {
     const bool missing = m != members_.me &&
-                         (s.received0[m] < s.own() || (!s.direct && s.received1[m] < s.slice(m)));
+                         (s.received0[m] < s.own() || (!s.direct() && s.received1[m] < s.slice(m)));
     if (missing) late = m;
   }
   throw std::runtime_error(

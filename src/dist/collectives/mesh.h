@@ -4,10 +4,12 @@
 // Two machines send each other the whole array and add up both (one network delay). More machines
 // do so with small arrays; they cut larger ones into one slice per member, which that member adds
 // up and sends to all others (two delays, 2 (n - 1) / n times the bytes). A ring takes 2 (n - 1)
-// delays. Several sums may run at once, each on one of the parallel streams, so that many small
-// sums together cost one delay and a long path is filled by more than one TCP window. Sums are
-// taken in pairs of neighbours (kernels/kernel_table.h), with one rounding for 16-bit types, so the
-// bits do not depend on how an array is cut.
+// delays. Several sums may run at once, so that many small ones together cost one delay. Large ones
+// are cut into parts, each of which the first of the parallel streams takes that has room: a long
+// path is filled by more than one TCP window, and a stream that lost packets holds nobody up. Small
+// ones stay on one stream, whose window would close if it were idle. Sums are taken in pairs of
+// neighbours (kernels/kernel_table.h), with one rounding for 16-bit types, so the bits do not
+// depend on how an array is cut.
 //
 // A separate thread moves the bytes and adds up what has arrived while the rest is in transit.
 #pragma once
@@ -56,8 +58,9 @@ class Mesh {
   void give_up();
 
  private:
-  struct Sum;   // one running sum
-  struct Link;  // one connection
+  struct Whole;  // what start_sum() was asked for
+  struct Sum;    // one running sum
+  struct Link;   // one connection
   struct Message;
 
   void run();
@@ -88,6 +91,7 @@ class Mesh {
   std::string failure_;  // when not empty, no further sum succeeds
 
   // Only the thread uses what follows.
+  std::vector<std::deque<Message>> waiting_;                    // by member: to be sent to it
   std::deque<std::shared_ptr<Sum>> running_;                    // in the order of their starts
   std::vector<std::unique_ptr<std::vector<std::byte>>> spare_;  // buffers for reuse
   std::thread thread_;                                          // last: uses all the others

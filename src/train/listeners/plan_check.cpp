@@ -16,6 +16,15 @@ namespace {
 constexpr int64_t kWarmingSteps = 3;     // buffers are allocated, TCP windows grow
 constexpr std::size_t kFewestSteps = 5;  // with fewer, a median says nothing
 
+// Returns the median over the means of two steps in a row. On long ways short and long steps take
+// turns: the step of a rank whose data came late is long, and the next one finds the other's data
+// there.
+double typical(const std::vector<double>& values) {
+  std::vector<double> means;
+  for (std::size_t i = 1; i < values.size(); ++i) means.push_back((values[i - 1] + values[i]) / 2);
+  return median(std::move(means));
+}
+
 std::string parts_text(const PlannedStep& s) {
   auto ms = [](double seconds) { return with_commas(std::llround(seconds * 1000)); };
   return fmt::format("compute {} wait {} data {}", ms(s.compute), ms(s.wait), ms(s.data));
@@ -75,10 +84,10 @@ void PlanObserver::on_end(const std::string&) {
   }
   if (seconds_.size() < kFewestSteps) return;
   PlannedStep measured{.ranks = ranks_,
-                       .seconds = median(seconds_),
-                       .compute = median(compute_),
-                       .wait = median(wait_),
-                       .data = median(data_)};
+                       .seconds = typical(seconds_),
+                       .compute = typical(compute_),
+                       .wait = typical(wait_),
+                       .data = typical(data_)};
   log_info("{}", plan_text(plan_, measured));
   log_.on_plan(nlohmann::ordered_json{{"file", plan_.file.string()},
                                       {"predicted", parts_json(plan_)},

@@ -26,7 +26,7 @@ struct PlannedStep {
 std::optional<PlannedStep> find_plan(const std::string& given, const fs::path& run_folder);
 
 // Compares at the end of the run, in one line on the console and one in metrics.jsonl. The measured
-// step is the median one; the first steps, which warm up, do not count.
+// step is the median over means of two in a row; the first steps, which warm up, do not count.
 class PlanObserver : public Observer {
  public:
   // `ranks` is that of this run. `log` must outlive this.

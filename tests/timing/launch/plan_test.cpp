@@ -65,7 +65,7 @@ TEST_P(PlanOverALink, PredictsAStep) {
     const std::string name =
         fmt::format("far-{}-{}-{}", GetParam().rate_mbit, GetParam().delay_ms, attempt);
     const std::string run_words =  // little to compute
-        fmt::format("tiny.toml run.folder={} {} training.steps=12 batch.tokens=256", name, kModel);
+        fmt::format("tiny.toml run.folder={} {} training.steps=40 batch.tokens=256", name, kModel);
     auto [code, text] = hosts.run(
         "control",
         "export OMP_NUM_THREADS=1; " +

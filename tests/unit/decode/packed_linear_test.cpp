@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <functional>
 #include <utility>
 
-#include "kernels/kernel_table.h"
+#include "support/instruction_sets.h"
 
 namespace lockstep {
 namespace {
@@ -85,17 +84,6 @@ Tensor expected(const Case& c, const Tensor& x, WeightFormat format) {
 
 double largest_difference(const Tensor& got, const Tensor& want) {
   return (got.to(at::kDouble) - want).abs().max().item<double>();
-}
-
-void for_each_isa(const std::function<void()>& body) {
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot"}) {
-    const Kernels* table = kernels_for(isa);
-    if (table == nullptr) continue;
-    SCOPED_TRACE(isa);
-    use_kernels(table);
-    body();
-    use_kernels(nullptr);
-  }
 }
 
 TEST(PackedLinear, MultipliesExactlyForEverySizeFormatAndInstructionSet) {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "support/instruction_sets.h"
 
 namespace lockstep {
 namespace {
@@ -54,21 +54,13 @@ std::vector<uint8_t> random_bytes(int64_t n, std::mt19937& random) {
   return out;
 }
 
-std::vector<const Kernels*> tables_without_amx() {
-  std::vector<const Kernels*> out;
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot"}) {
-    if (const Kernels* table = kernels_for(isa)) out.push_back(table);
-  }
-  return out;
-}
-
 TEST(ImageKernels, ResizeRows) {
   std::mt19937 random(1);
   for (auto [rows, in, size] : {std::tuple{1, 1, 1}, {8, 9, 5}, {19, 33, 40}, {7, 64, 16}}) {
     Axis axis = random_axis(in, size, random);
     std::vector<uint8_t> pixels = random_bytes(4 * rows * in, random);
     for (bool mirror : {false, true}) {
-      for (const Kernels* table : tables_without_amx()) {
+      for (const Kernels* table : kernels_here()) {
         int64_t stride = 3 * size + 1;
         std::vector<uint8_t> out(static_cast<std::size_t>(rows * stride)),
             scratch(static_cast<std::size_t>(resize_rows_scratch(in)));
@@ -94,7 +86,7 @@ TEST(ImageKernels, ResizeColumns) {
   for (auto [in, size, width] : {std::tuple{1, 1, 1}, {9, 5, 31}, {20, 33, 100}, {64, 8, 672}}) {
     Axis axis = random_axis(in, size, random);
     std::vector<uint8_t> bytes = random_bytes(in * width, random);
-    for (const Kernels* table : tables_without_amx()) {
+    for (const Kernels* table : kernels_here()) {
       std::vector<uint8_t> out(static_cast<std::size_t>(size * width));
       table->image.resize_columns({axis.args(), bytes.data(), width, out.data(), width, width}, 0,
                                   size);
@@ -115,7 +107,7 @@ TEST(ImageKernels, Normalize) {
   auto as_tensor = [&](std::vector<uint8_t>& bytes) {
     return torch::from_blob(bytes.data(), {kBytes}, torch::kByte).to(torch::kFloat);
   };
-  for (const Kernels* table : tables_without_amx()) {
+  for (const Kernels* table : kernels_here()) {
     for (bool mixed : {false, true}) {
       torch::Tensor value = as_tensor(x);
       if (mixed) value = 0.3f * value + 0.7f * as_tensor(other);

@@ -6,21 +6,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "support/instruction_sets.h"
+
 namespace lockstep {
 namespace {
-
-std::vector<const Kernels*> tables() {
-  std::vector<const Kernels*> found;
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot", "amx"}) {
-    if (const Kernels* table = kernels_for(isa)) found.push_back(table);
-  }
-  return found;
-}
 
 TEST(Isa, EveryTableIsComplete) {
   ASSERT_NE(kernels_for("generic"), nullptr);
   EXPECT_EQ(kernels_for("sse17"), nullptr);
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     // What libtorch does where there are no tile products.
     Kernels whole = *table;
     const bool tiles = std::string(table->isa) == "amx";
@@ -48,7 +42,7 @@ TEST(Isa, ExpIsWithinTwoTenMillionths) {
   for (float v = -87.2f; v < 88.2f; v += 0.0013f) x.push_back(v);
   for (float v = -1e-6f; v < 1e-6f; v += 1e-8f) x.push_back(v);
   y.resize(x.size());
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     table->exponential(x.data(), y.data(), static_cast<int64_t>(x.size()));
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -76,7 +70,7 @@ TEST(Isa, GeluAndItsSlopeAreWithinFourTenMillionths) {
   const torch::Tensor value = at::gelu(exact);
   value.sum().backward();
   const torch::Tensor zero = torch::zeros({1}), size = x.to(torch::kDouble).abs().clamp_min(1);
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     const torch::Tensor slope = x.clone(), y = torch::empty_like(x);
     table->fp32.gelu_dropout(
         {slope.data_ptr<float>(), zero.data_ptr<float>(), y.data_ptr<float>(), 1, {}}, 0,
@@ -96,7 +90,7 @@ TEST(Isa, SiluAndItsSlopeAreWithinFiveTenMillionths) {
   const torch::Tensor value = at::silu(exact);
   value.sum().backward();
   const torch::Tensor zero = torch::zeros({1}), size = x.to(torch::kDouble).abs().clamp_min(1);
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     const torch::Tensor slope = x.clone(), y = torch::empty_like(x);
     table->fp32.silu_dropout(
         {slope.data_ptr<float>(), zero.data_ptr<float>(), y.data_ptr<float>(), 1, {}}, 0,
@@ -121,7 +115,7 @@ TEST(Isa, ConversionToBfloat16RoundsAsTorch) {
   }
   const int64_t n = static_cast<int64_t>(x.size());
   torch::Tensor expected = torch::from_blob(x.data(), {n}).to(torch::kBFloat16);
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     torch::Tensor actual = torch::empty_like(expected), back = torch::empty({n});
     Bf16* low = reinterpret_cast<Bf16*>(actual.data_ptr());
     table->to_bf16(x.data(), low, n);
@@ -151,7 +145,7 @@ TEST(Isa, ConversionToHalfAndBackIsTorchs) {
   const int64_t n = values.numel();
   torch::Tensor expected = values.to(torch::kHalf), zeros = torch::zeros({n});
   torch::Tensor no_bias = torch::zeros({n}, torch::kHalf);
-  for (const Kernels* table : tables()) {
+  for (const Kernels* table : kernels_here()) {
     torch::Tensor actual = torch::empty_like(expected), back = torch::empty({n});
     auto half = [](const torch::Tensor& t) { return static_cast<Fp16*>(t.data_ptr()); };
     table->fp16.add_dropout_backward({values.data_ptr<float>(), half(actual), n, {}}, 0, 1);

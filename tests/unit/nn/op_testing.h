@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_table.h"
 #include "nn/dropout.h"
 #include "nn/numerics.h"
 #include "nn/parameters.h"
+#include "support/instruction_sets.h"
 #include "support/tensor_compare.h"
 
 namespace lockstep {
@@ -31,18 +31,6 @@ struct Tolerance {
     ASSERT_EQ((actual).scalar_type(), (expected).scalar_type());             \
     EXPECT_LE(::lockstep::relative_difference(actual, expected), tolerance); \
   } while (false)
-
-// Runs `body` with each instruction set that this CPU has.
-inline void for_each_isa(const std::function<void()>& body) {
-  for (const char* isa : {"generic", "avx2", "avx512", "avx512_dot", "amx"}) {
-    const Kernels* table = kernels_for(isa);
-    if (table == nullptr) continue;
-    SCOPED_TRACE(isa);
-    use_kernels(table);
-    body();
-    use_kernels(nullptr);
-  }
-}
 
 // Sets the number of torch's threads for a scope.
 class Threads {
