@@ -23,7 +23,7 @@ MachineFacts read_machine_facts() {
   out.gpus = usable_gpus();
   out.instructions = out.gpus > 0 ? "cuda" : kernels().isa;
   const std::string& isa = out.instructions;
-  out.computes_bf16 = isa == "avx512_dot" || isa == "amx" || isa == "cuda";
+  out.computes_bf16 = kernels().fast_bf16 || isa == "amx" || isa == "cuda";
   double loads[1] = {0};
   if (getloadavg(loads, 1) == 1) out.load = loads[0];
   const MachineSpeed speed = measure_machine(1.0);

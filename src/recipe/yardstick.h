@@ -39,7 +39,7 @@ struct ImageNetwork {
   int64_t size = 64;   // side in pixels
   int64_t width = 64;  // channels of the first stage
 };
-// Returns images per second. REQUIRES: resnet18, half as wide only with the 3 x 3 stem, or resnet50
+// Returns images per second. REQUIRES: resnet18, whole or half as wide, or resnet50
 // with ImageNet's stem.
 double images_speed(const ImageNetwork& network, const MachineFacts& machine);
 

@@ -47,13 +47,29 @@ TEST(ImagesRules, Cifar10IsItsRecipeWhenThereIsTime) {
 
 TEST(ImagesRules, ALargeImageIsSeenSmallWhereTimeIsShort) {
   const ImagesFacts facts = images(3'000, 300, false);
-  const ImageNetwork shorter = choose_network(facts, measured_machine(), {4}).network;
+  const ImageNetwork shorter = choose_network(facts, measured_machine(), {2}).network;
   const ImageNetwork longer = choose_network(facts, measured_machine(), {60}).network;
   EXPECT_LT(shorter.size, longer.size);
   EXPECT_EQ(longer.size, 224);
   EXPECT_EQ(longer.stem, "imagenet");
   EXPECT_EQ(choose_kept_side(facts, shorter), shorter.size * 7 / 4);
   EXPECT_EQ(choose_kept_side(images(3'000, 240, false), longer), 0);
+}
+
+TEST(ImagesRules, PhotosAreSeenLargerByHalfTheWidthWhereTimeIsShort) {
+  const ImagesFacts facts = images(2'934, 128, true);
+  auto chosen = [&](double minutes) {
+    return choose_network(facts, measured_machine(), {minutes}).network;
+  };
+  EXPECT_EQ(chosen(2).width, 32);
+  EXPECT_EQ(chosen(2).size, 96);
+  EXPECT_EQ(chosen(1).size, 64);
+  EXPECT_EQ(chosen(15).width, 64);
+  EXPECT_EQ(chosen(15).size, 128);
+  MachineFacts fp32 = measured_machine();
+  fp32.computes_bf16 = false;
+  EXPECT_EQ(choose_network(facts, fp32, {2}).network.size, 64);
+  EXPECT_EQ(images_recipe(facts, fp32, {2}, kImagesRun).get<int64_t>("model.width"), 32);
 }
 
 TEST(ImagesRules, ImageNetOnManyGpusIsResNet50) {
