@@ -69,6 +69,7 @@ struct Mesh::Sum {
   std::size_t added = 0;  // bytes of end - begin added up so far
   Clock::time_point started = Clock::now();
   std::shared_ptr<Whole> whole;
+  bool progressed = false;  // in progressed_
 
   std::size_t slice(int member) const { return cuts[member + 1] - cuts[member]; }
   bool direct() const { return whole->direct; }
@@ -202,8 +203,7 @@ void Mesh::run() {
         if ((wanted[i].revents & (POLLIN | POLLERR | POLLHUP)) != 0) receive_some(links_[i]);
         if ((wanted[i].revents & POLLOUT) != 0) send_some(links_[i]);
       }
-      for (const std::shared_ptr<Sum>& sum : running_) advance(*sum);
-      finish_done();
+      advance_progressed();
       look_at_clock();
     } catch (const std::exception& error) {
       std::scoped_lock lock(mutex_);
@@ -221,6 +221,7 @@ void Mesh::fail(const std::string& why) {
     added_.clear();
   }
   running_.clear();
+  progressed_.clear();
   for (const auto& sum : all) {
     if (std::exchange(sum->whole->left, 0) == 0) continue;
     sum->whole->promise.set_exception(std::make_exception_ptr(std::runtime_error(why)));
@@ -315,6 +316,7 @@ void Mesh::send_some(Link& link) {
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (n < 0) throw_broken(link, n);
       m.sent += static_cast<std::size_t>(n);
+      note_progress(m.sum);
     }
     const std::size_t done = m.sent > sizeof header ? m.sent - sizeof header : 0;
     (addends ? s.sent0 : s.sent1)[link.member] = done;
@@ -334,9 +336,8 @@ bool Mesh::receive_header(Link& link) {
     link.header_received += static_cast<std::size_t>(n);
     if (link.header_received < sizeof h) return false;
   }
-  auto found = std::find_if(running_.begin(), running_.end(),
-                            [&](const auto& sum) { return sum->number == h.sum; });
-  link.early = found == running_.end();
+  const auto found = place_of(h.sum);
+  link.early = found == running_.end() || (*found)->number != h.sum;
   if (link.early) return false;
   const Sum& s = **found;
   if (h.bytes != s.whole->bytes || h.check != s.summation.element_bytes) {
@@ -361,6 +362,7 @@ void Mesh::receive_some(Link& link) {
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (n <= 0) throw_broken(link, n);
       received += static_cast<std::size_t>(n);
+      note_progress(link.in);
       most -= static_cast<std::size_t>(n);
     }
     if (received < bytes) continue;
@@ -394,24 +396,39 @@ void Mesh::add_up(Sum& s, std::size_t end) {
   }
 }
 
-void Mesh::finish_done() {
-  auto is_done = [this](const Sum& s) {
-    if (s.added < s.own()) return false;
-    for (int m = 0; m < members_.size(); ++m) {
-      if (m == members_.me) continue;
-      if (s.received0[m] < s.own() || s.sent0[m] < s.to_send(m)) return false;
-      if (!s.direct() && (s.received1[m] < s.slice(m) || s.sent1[m] < s.own())) return false;
+bool Mesh::is_done(const Sum& s) const {
+  if (s.added < s.own()) return false;
+  for (int m = 0; m < members_.size(); ++m) {
+    if (m == members_.me) continue;
+    if (s.received0[m] < s.own() || s.sent0[m] < s.to_send(m)) return false;
+    if (!s.direct() && (s.received1[m] < s.slice(m) || s.sent1[m] < s.own())) return false;
+  }
+  return true;
+}
+
+// Returns the running sum of this number, or the first one behind it.
+std::deque<std::shared_ptr<Mesh::Sum>>::iterator Mesh::place_of(uint64_t number) {
+  return std::lower_bound(running_.begin(), running_.end(), number,
+                          [](const auto& sum, uint64_t wanted) { return sum->number < wanted; });
+}
+
+void Mesh::note_progress(const std::shared_ptr<Sum>& sum) {
+  if (!std::exchange(sum->progressed, true)) progressed_.push_back(sum);
+}
+
+// Looks at the sums of which bytes were sent or received: large models have thousands of others.
+void Mesh::advance_progressed() {
+  while (!progressed_.empty()) {  // results that can be sent now move further ones
+    for (const std::shared_ptr<Sum>& sum : std::exchange(progressed_, {})) {
+      sum->progressed = false;
+      advance(*sum);
+      const auto place = place_of(sum->number);
+      const bool running = place != running_.end() && *place == sum;
+      if (!running || !is_done(*sum)) continue;
+      running_.erase(place);
+      spare_.push_back(std::move(sum->buffer));
+      tell_finished(*sum);
     }
-    return true;
-  };
-  for (auto sum = running_.begin(); sum != running_.end();) {
-    if (!is_done(**sum)) {
-      ++sum;
-      continue;
-    }
-    spare_.push_back(std::move((*sum)->buffer));
-    tell_finished(**sum);
-    sum = running_.erase(sum);
   }
 }
 

@@ -71,7 +71,10 @@ class Mesh {
   bool receive_header(Link& link);
   void advance(Sum& sum);
   void add_up(Sum& sum, std::size_t end);
-  void finish_done();
+  bool is_done(const Sum& sum) const;
+  std::deque<std::shared_ptr<Sum>>::iterator place_of(uint64_t number);
+  void note_progress(const std::shared_ptr<Sum>& sum);
+  void advance_progressed();
   void tell_finished(const Sum& sum);
   void look_at_clock();
   void fail(const std::string& why);
@@ -93,6 +96,7 @@ class Mesh {
   // Only the thread uses what follows.
   std::vector<std::deque<Message>> waiting_;                    // by member: to be sent to it
   std::deque<std::shared_ptr<Sum>> running_;                    // in the order of their starts
+  std::vector<std::shared_ptr<Sum>> progressed_;                // of which bytes were moved
   std::vector<std::unique_ptr<std::vector<std::byte>>> spare_;  // buffers for reuse
   std::thread thread_;                                          // last: uses all the others
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "base/descriptor.h"
@@ -18,42 +19,55 @@ namespace {
 
 constexpr int kStreams = 4;
 
-// Two members, and what each stream of the first one has sent.
+// Members of a mesh, and what each stream from the first to the second one has sent.
 class MeshStreams : public ::testing::Test {
  protected:
-  MeshStreams() {
+  void connect(int size) {
     const Token secret = random_token();
     auto store = c10::make_intrusive<c10d::HashStore>();
-    auto connect = [&](int me) {
-      MeshMembers members{.me = me, .address = "127.0.0.1", .secret = secret, .streams = kStreams};
-      members.ranks = {0, 1};
-      auto sockets = connect_mesh(*store, members, std::chrono::seconds(20));
-      return std::pair(members, sockets);
-    };
-    auto other = std::async(std::launch::async, connect, 1);
-    auto [members, sockets] = connect(0);
-    for (const std::vector<int>& stream : sockets) sent_by_.emplace_back(::dup(stream.at(1)));
-    mesh_.push_back(std::make_unique<Mesh>(members, sockets));
-    auto [others, their_sockets] = other.get();
-    mesh_.push_back(std::make_unique<Mesh>(others, their_sockets));
+    std::vector<std::future<std::vector<std::vector<int>>>> sockets;
+    std::vector<MeshMembers> all;
+    for (int me = 0; me < size; ++me) {
+      MeshMembers m{.me = me, .address = "127.0.0.1", .secret = secret, .streams = kStreams};
+      for (int rank = 0; rank < size; ++rank) m.ranks.push_back(rank);
+      all.push_back(m);
+      sockets.push_back(std::async(std::launch::async, [store, m] {
+        return connect_mesh(*store, m, std::chrono::seconds(20));
+      }));
+    }
+    for (std::size_t me = 0; me < all.size(); ++me) {
+      const auto mine = sockets[me].get();
+      if (me == 0) {
+        for (const std::vector<int>& stream : mine) sent_by_.emplace_back(::dup(stream.at(1)));
+      }
+      mesh_.push_back(std::make_unique<Mesh>(all[me], mine));
+    }
   }
 
   // Starts `count` sums of `bytes` at once and waits for them. Their results must be right.
   void sum(int count, std::size_t bytes) {
     const Summation summation{4, kernels().sum.fp32};
+    const auto members = static_cast<int>(mesh_.size());
     std::vector<std::vector<float>> data;
-    for (int i = 0; i < 2 * count; ++i) {
-      data.emplace_back(bytes / 4, static_cast<float>(i));
+    for (int i = 0; i < members * count; ++i) {
+      auto& numbers = data.emplace_back(bytes / 4);
+      std::iota(numbers.begin(), numbers.end(), static_cast<float>(i));
     }
     std::vector<std::shared_future<void>> running;
-    for (int i = 0; i < 2 * count; ++i) {
-      running.push_back(mesh_.at(static_cast<std::size_t>(i % 2))
+    for (int i = 0; i < members * count; ++i) {
+      running.push_back(mesh_.at(static_cast<std::size_t>(i % members))
                             ->start_sum(std::as_writable_bytes(std::span(data[i])), summation));
     }
     for (const auto& done : running) done.get();
-    for (int i = 0; i < 2 * count; ++i) {
-      const auto want = static_cast<float>(4 * (i / 2) + 1);
-      EXPECT_EQ(data[i], std::vector<float>(bytes / 4, want)) << "sum " << i / 2;
+    for (int i = 0; i < members * count; ++i) {
+      int first = 0;  // of the sum: those of the members' first numbers
+      for (int m = 0; m < members; ++m) first += i / members * members + m;
+      std::size_t wrong = 0;
+      for (std::size_t j = 0; j < data[i].size(); ++j) {
+        // Whole numbers below 2^24: exact.
+        wrong += data[i][j] != static_cast<float>(first + members * static_cast<int>(j)) ? 1 : 0;
+      }
+      EXPECT_EQ(wrong, 0u) << "sum " << i / members << " of member " << i % members;
     }
   }
 
@@ -75,6 +89,7 @@ class MeshStreams : public ::testing::Test {
 // A stream that is idle loses its window: on long paths sums on streams in turn took three times as
 // long (benchmarks/notes/2026-11-slow-links.md).
 TEST_F(MeshStreams, SumsInTurnStayOnOne) {
+  connect(2);
   for (int i = 0; i < 20; ++i) sum(1, 64 << 10);
   const std::vector<uint64_t> bytes = bytes_of_streams();
   EXPECT_GE(bytes.at(0), 20 * (64u << 10));
@@ -82,9 +97,18 @@ TEST_F(MeshStreams, SumsInTurnStayOnOne) {
 }
 
 TEST_F(MeshStreams, LargeSumsAtOnceTakeAll) {
+  connect(2);
   constexpr std::size_t kBytes = 4 << 20;
   for (int i = 0; i < 3; ++i) sum(2 * kStreams, kBytes);
   for (const uint64_t bytes : bytes_of_streams()) EXPECT_GE(bytes, kBytes);
+}
+
+// Sizes around those where arrays are cut, some of them no multiple of a cache line.
+TEST_F(MeshStreams, PartsOfThreeMembersMakeTheWhole) {
+  connect(3);
+  for (const std::size_t bytes : {4, 60, 131068, 262148, 393220, 1000004, 8000004}) {
+    sum(5, bytes);
+  }
 }
 
 }  // namespace
