@@ -158,16 +158,17 @@ TEST_F(Accounting, OtherGroupsOfLocalStepsAreZero) {
   }
 }
 
-// Steps that mostly compute, so that it is mostly there that the rank stands still.
+// Steps that mostly compute, so that it is mostly there that the rank stands still: far longer than
+// other programs on these cores would keep either rank from them.
 TEST_F(Accounting, AStoppedRankIsNotTakenForASlowNetwork) {
   Background job = start("slow", "batch.tokens=2048 model.d_model=64");
   const json live = wait_for_steps(run("slow"));
   ASSERT_TRUE(live.is_object()) << read_file(folder_->path() / "slow.out");
   const pid_t victim = live["ranks"][1]["process"];
   const int64_t first = live["ranks"][1]["step"];
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 25; ++i) {
     kill(victim, SIGSTOP);
-    std::this_thread::sleep_for(milliseconds{40});
+    std::this_thread::sleep_for(milliseconds{120});
     kill(victim, SIGCONT);
     std::this_thread::sleep_for(milliseconds{20});
   }

@@ -409,9 +409,11 @@ TEST_P(Placement, OfImagesByResNet) {
   expect_equal_images("model.name=resnet18 optimizer.lr=1e-5", 2e-2);
 }
 
+// By 24 steps roundings have grown to 2e-5 on a CPU with AVX-512 and without bf16, to less on
+// others.
 TEST_P(Placement, OfImagesByViT) {
   expect_equal_images("model.name=vit_ti16 model.patch=8 model.stem=imagenet",
-                      GetParam() ? 1e-3 : 1e-5);
+                      GetParam() ? 1e-3 : 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, Placement, ::testing::Bool(), [](const auto& info) {
