@@ -124,7 +124,8 @@ ComputeModel compute_model_from(double step_seconds, const RunMeasurement& facts
 
 namespace {
 
-// Adds the exchange of gradients in every step, during the backward pass.
+// Adds the exchange of gradients in every step, during the backward pass, and of the step's figures,
+// which leave at its end, beside what of the gradients is still under way.
 void add_gradient_exchange(const ComputeModel& compute, const Scenario& s, double pass,
                            StepPrediction& out) {
   // Ready times are as measured, stretched as the last micro-batch's pass is.
@@ -137,6 +138,7 @@ void add_gradient_exchange(const ComputeModel& compute, const Scenario& s, doubl
     out.exchange += exchange_seconds(buckets.back().bytes, s.hosts, s.link);
     out.sent_bytes += exchange_bytes(buckets.back().bytes, s.hosts);
   }
+  buckets.push_back({kSumBytes, pass});
   const double last = last_arrival_seconds(buckets, s.hosts, s.link, s.lanes);
   out.wait += std::max(0.0, last - pass);
 }
@@ -186,7 +188,6 @@ StepPrediction predict_step(const ComputeModel& compute, const Scenario& s) {
       add_gradient_exchange(compute, s, pass, out);
     }
     if (s.sharded) add_gathered_weights(compute, s, out);
-    out.wait += exchange_seconds(kSumBytes, s.hosts, s.link);
     out.sent_bytes += exchange_bytes(kSumBytes, s.hosts);
   }
   out.seconds = out.compute + out.wait + out.data;

@@ -93,12 +93,13 @@ TEST_P(PlanOverALink, PredictsAStep) {
   EXPECT_NEAR(result.at("error").get<double>(), 0, GetParam().tolerance) << result;
 }
 
-// At 100 ms TCP's windows decide, which open otherwise in a run than in the measurement: predicted
-// too long by up to a third (docs/before-a-run.md#lockstep-plan).
+// On long ways a packet that is lost in one direction holds up both, which the measured sums count
+// half, and TCP's windows open otherwise in a run than in the measurement: measured -15 to +17 %
+// (docs/before-a-run.md#lockstep-plan).
 INSTANTIATE_TEST_SUITE_P(Sweep, PlanOverALink,
-                         ::testing::Values(LinkCase{100, 20}, LinkCase{1000, 5}));
+                         ::testing::Values(LinkCase{100, 20, 0.25}, LinkCase{1000, 5}));
 INSTANTIATE_TEST_SUITE_P(SlowSweep, PlanOverALink,
-                         ::testing::Values(LinkCase{20, 1}, LinkCase{1000, 100, 0.4}));
+                         ::testing::Values(LinkCase{20, 1}, LinkCase{1000, 100, 0.25}));
 
 TEST_F(PlanCommand, PlansForHostsThatAreNotThereYet) {
   ProgramResult plan = run_lockstep(
