@@ -124,8 +124,8 @@ ComputeModel compute_model_from(double step_seconds, const RunMeasurement& facts
 
 namespace {
 
-// Adds the exchange of gradients in every step, during the backward pass, and of the step's figures,
-// which leave at its end, beside what of the gradients is still under way.
+// Adds the exchange of gradients in every step, during the backward pass, and of the step's
+// figures, which leave at its end, beside what of the gradients is still under way.
 void add_gradient_exchange(const ComputeModel& compute, const Scenario& s, double pass,
                            StepPrediction& out) {
   // Ready times are as measured, stretched as the last micro-batch's pass is.
