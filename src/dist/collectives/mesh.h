@@ -5,9 +5,10 @@
 // do so with small arrays; they cut larger ones into one slice per member, which that member adds
 // up and sends to all others (two delays, 2 (n - 1) / n times the bytes). A ring takes 2 (n - 1)
 // delays. Several sums may run at once, so that many small ones together cost one delay. Large ones
-// are cut into parts, each of which the first of the parallel streams takes that has room: a long
-// path is filled by more than one TCP window, and a stream that lost packets holds nobody up. Small
-// ones stay on one stream, whose window would close if it were idle. Sums are taken in pairs of
+// are cut into parts, each a sum of its own, whose result goes out while addends of later parts
+// still come. The first of the parallel streams takes the next part that has room: a long path is
+// filled by more than one TCP window, and a stream that lost packets holds nobody up. Small sums
+// stay on one stream, whose window would close if it were idle. Sums are taken in pairs of
 // neighbours (kernels/kernel_table.h), with one rounding for 16-bit types, so the bits do not
 // depend on how an array is cut.
 //
@@ -30,6 +31,7 @@
 #include "dist/account/moved_bytes.h"
 #include "dist/collectives/local_group.h"
 #include "dist/collectives/mesh_links.h"
+#include "dist/collectives/mesh_sum.h"
 
 namespace lockstep {
 
@@ -58,27 +60,24 @@ class Mesh {
   void give_up();
 
  private:
-  struct Whole;  // what start_sum() was asked for
-  struct Sum;    // one running sum
-  struct Link;   // one connection
-  struct Message;
+  struct Link;     // one connection
+  struct Message;  // to one member
 
   void run();
   void begin_added();
-  void begin(const std::shared_ptr<Sum>& sum);
+  void begin(const std::shared_ptr<MeshSum>& sum);
+  void send_to_all(const std::shared_ptr<MeshSum>& sum, MeshPhase phase);
   void send_some(Link& link);
   void receive_some(Link& link);
   bool receive_header(Link& link);
-  void advance(Sum& sum);
-  void add_up(Sum& sum, std::size_t end);
-  bool is_done(const Sum& sum) const;
-  std::deque<std::shared_ptr<Sum>>::iterator place_of(uint64_t number);
-  void note_progress(const std::shared_ptr<Sum>& sum);
+  std::deque<std::shared_ptr<MeshSum>>::iterator place_of(uint64_t number);
+  void note_progress(const std::shared_ptr<MeshSum>& sum);
   void advance_progressed();
-  void tell_finished(const Sum& sum);
+  void tell_finished(const MeshSum& sum);
   void look_at_clock();
   void fail(const std::string& why);
-  [[noreturn]] void throw_broken(const Link& link, ssize_t result) const;
+  void note_broken(Link& link, ssize_t result) const;
+  void look_at_links() const;
   void wake();
 
   MeshMembers members_;
@@ -88,17 +87,17 @@ class Mesh {
   std::atomic<MovedBytes*> moved_{nullptr};
 
   std::mutex mutex_;  // guards what follows
-  std::vector<std::shared_ptr<Sum>> added_;
+  std::vector<std::shared_ptr<MeshSum>> added_;
   uint64_t next_ = 0;  // sums started so far
   bool stopping_ = false;
   std::string failure_;  // when not empty, no further sum succeeds
 
   // Only the thread uses what follows.
-  std::vector<std::deque<Message>> waiting_;                    // by member: to be sent to it
-  std::deque<std::shared_ptr<Sum>> running_;                    // in the order of their starts
-  std::vector<std::shared_ptr<Sum>> progressed_;                // of which bytes were moved
-  std::vector<std::unique_ptr<std::vector<std::byte>>> spare_;  // buffers for reuse
-  std::thread thread_;                                          // last: uses all the others
+  std::vector<std::deque<Message>> waiting_;          // by member: to it, ordered by number
+  std::deque<std::shared_ptr<MeshSum>> running_;      // ordered by number
+  std::vector<std::shared_ptr<MeshSum>> progressed_;  // of which bytes were moved
+  std::vector<std::unique_ptr<MeshSum::Buffer>> spare_;
+  std::thread thread_;  // last: uses all the others
 };
 
 }  // namespace lockstep

@@ -197,18 +197,23 @@ std::optional<RankVerdict> FailureDetector::failed(const std::vector<RankSeen>& 
   return out;
 }
 
-// Compares what each rank issued with what rank 0 issued under the same number.
+// Compares what each rank issued with what rank 0 issued under the same number, or, where rank 0 is
+// not there yet, the first rank that is.
 std::optional<RankVerdict> FailureDetector::desynchronised(const std::vector<RankSeen>& ranks,
                                                            Time now) {
-  uint64_t sequence = 0;  // the first operation that differs
+  uint64_t sequence = 0;               // the first operation that differs
+  std::map<uint64_t, uint64_t> ahead;  // fingerprints of what rank 0 has not issued, by number
   for (const RankSeen& r : ranks) {
     if (r.identity.rank <= 0 || r.operations.empty()) continue;
     // A fingerprint is that of all operations before, too: mostly one comparison says all.
     const auto newest = mine_.operation(r.operations.back().sequence);
     if (newest && newest->fingerprint == r.operations.back().fingerprint) continue;
     for (const OperationRecord& theirs : r.operations) {
-      auto own = mine_.operation(theirs.sequence);
-      if (!own || own->fingerprint == theirs.fingerprint) continue;
+      const auto own = mine_.operation(theirs.sequence);
+      const uint64_t expected =
+          own ? own->fingerprint
+              : ahead.try_emplace(theirs.sequence, theirs.fingerprint).first->second;
+      if (expected == theirs.fingerprint) continue;
       if (sequence == 0 || theirs.sequence < sequence) sequence = theirs.sequence;
       break;
     }

@@ -141,6 +141,23 @@ TEST(FailureDetector, SaysWhoIssuedAnotherOperation) {
             "issued sum, 10 x fp32 (operation 2)");
 }
 
+TEST(FailureDetector, RanksThatAreFartherAheadMayDifferFromEachOther) {
+  RankProgress mine, one, other;
+  for (RankProgress* p : {&mine, &one, &other}) p->start_operation("barrier", 0, "");
+  one.start_operation("sum", 20, "fp32");
+  other.start_operation("barrier", 0, "");
+  FailureDetector judge({}, mine);
+  auto ranks = make_ranks(3);
+  ranks[1].operations = one.operations(32);
+  ranks[2].operations = other.operations(32);
+  EXPECT_FALSE(judge.judge(ranks, at(0))) << "rank 0 has some time to say what it issues";
+  const auto verdict = judge.judge(ranks, at(1));
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->headline,
+            "the ranks issue different operations: rank 2 on node2 (10.0.0.2) issued barrier "
+            "(operation 2), but rank 1 on node1 (10.0.0.1) issued sum, 20 x fp32 (operation 2)");
+}
+
 TEST(FailureDetector, RanksThatAreFartherAheadDoNotDiffer) {
   RankProgress mine, theirs;
   mine.start_operation("barrier", 0, "");
