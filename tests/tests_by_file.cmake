@@ -4,6 +4,7 @@
 # a process that has had threads).
 #   program, folder, ALONE                 set before
 #   unit.FOLDER.FILE:SUITE,... or SUITE.NAME    the tests' names
+cmake_policy(VERSION 3.25)
 if(NOT EXISTS "${program}")
   add_test(unit.${folder}.not_built "${program}")
   return()
