@@ -16,6 +16,9 @@ if(NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${program}" OR
                   TIMEOUT 60 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   file(READ "${list}.json" all)
   string(JSON suites LENGTH "${all}" testsuites)
+  # OpenMP's threads spin as little as the program's (src/wait_policy.cpp): beside other tests they would
+  # spend their time slices waiting for one another.
+  set(how "LABELS unit TIMEOUT 600 ENVIRONMENT GOMP_SPINCOUNT=10000")
   set(files "")
   set(text "")
   math(EXPR last_suite "${suites} - 1")
@@ -38,7 +41,7 @@ if(NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${program}" OR
       set(name "${suite_name}.${name}")
       if(skips_${key} OR ALONE)
         string(APPEND text "add_test([=[${name}]=] [=[${program}]=] [=[--gtest_filter=${name}]=])\n"
-                           "set_tests_properties([=[${name}]=] PROPERTIES LABELS unit TIMEOUT 600\n"
+                           "set_tests_properties([=[${name}]=] PROPERTIES ${how}\n"
                            "                     SKIP_REGULAR_EXPRESSION [=[\\[  SKIPPED \\]]=])\n")
       else()
         string(APPEND filter_${key} ":${name}")
@@ -54,7 +57,7 @@ if(NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${program}" OR
       set(name "unit.${folder}.${key}:${name}")
       string(SUBSTRING "${filter_${key}}" 1 -1 filter)
       string(APPEND text "add_test([=[${name}]=] [=[${program}]=] [=[--gtest_filter=${filter}]=])\n"
-                         "set_tests_properties([=[${name}]=] PROPERTIES LABELS unit TIMEOUT 600)\n")
+                         "set_tests_properties([=[${name}]=] PROPERTIES ${how})\n")
     endif()
   endforeach()
   file(WRITE "${list}" "${text}")
