@@ -45,11 +45,11 @@ int milliseconds_until(Clock::time_point end) {
   return static_cast<int>(std::max<int64_t>(left, 0));
 }
 
-// Has the kernel spread a window over the round trip: sent as one burst it overflows a buffer on the
-// way, and what is lost costs more round trips than the burst saves (Aggarwal, Savage and Anderson
-// 2000, "Understanding the performance of TCP pacing"); on short ways bursts of two machines meet
-// before a third one. The kernel paces a connection that has a limit of its rate, so this sets one
-// that no network reaches.
+// Has the kernel spread a window over the round trip: sent as one burst it overflows a buffer on
+// the way, and what is lost costs more round trips than the burst saves (Aggarwal, Savage and
+// Anderson 2000, "Understanding the performance of TCP pacing"); on short ways bursts of two
+// machines meet before a third one. The kernel paces a connection that has a limit of its rate, so
+// this sets one that no network reaches.
 void pace(int socket) {
   constexpr uint32_t kUnlimited = UINT32_MAX - 1;  // bytes a second
   setsockopt(socket, SOL_SOCKET, SO_MAX_PACING_RATE, &kUnlimited, sizeof kUnlimited);
