@@ -49,8 +49,9 @@ struct Mesh::Link {
   std::shared_ptr<MeshSum> in;  // the sum to which the body belongs
   bool early = false;           // a header came of a sum that this member has not begun yet
   std::string broken;           // how it ended, if it did
+  bool closed = false;          // it did by the other's will, who sent all before that
 
-  bool amid_message() const { return out.sum || in || header_received > 0; }
+  bool loses_bytes() const { return !closed || out.sum || in || header_received > 0; }
 };
 
 Mesh::Mesh(MeshMembers members, std::vector<std::vector<int>> sockets)
@@ -205,12 +206,9 @@ void Mesh::begin_added() {
 }
 
 void Mesh::begin(const std::shared_ptr<MeshSum>& sum) {
-  auto buffer = std::make_unique<MeshSum::Buffer>();
-  if (!spare_.empty()) {
-    buffer = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  sum->lay_out(members_.me, members_.size(), std::move(buffer));
+  if (spare_.empty()) spare_.push_back(std::make_unique<MeshSum::Buffer>());
+  sum->lay_out(members_.me, members_.size(), std::move(spare_.back()));
+  spare_.pop_back();
   running_.push_back(sum);
   send_to_all(sum, MeshPhase::kAddends);
 }
@@ -230,8 +228,9 @@ void Mesh::send_to_all(const std::shared_ptr<MeshSum>& sum, MeshPhase phase) {
 // `result`: what the system call returned that moved nothing.
 void Mesh::note_broken(Link& link, ssize_t result) const {
   if (result < 0 && (errno == EAGAIN || errno == EINTR)) return;  // another time
+  link.closed = result == 0;
   link.broken = fmt::format("the connection to rank {} broke: {}", members_.ranks[link.member],
-                            result == 0 ? "closed by that rank" : std::strerror(errno));
+                            link.closed ? "closed by that rank" : std::strerror(errno));
 }
 
 // Throws for a connection that broke, but not before what had come through it and others is used: a
@@ -244,7 +243,7 @@ void Mesh::look_at_links() const {
     });
     const bool missed = std::ranges::any_of(
         running_, [&](const auto& sum) { return !sum->is_done_with(link.member); });
-    if (link.amid_message() || (last && missed)) throw std::runtime_error(link.broken);
+    if (link.loses_bytes() || (last && missed)) throw std::runtime_error(link.broken);
   }
 }
 

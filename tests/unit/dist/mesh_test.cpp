@@ -139,5 +139,25 @@ TEST_F(MeshStreams, AMemberThatLeavesAfterASumSpoilsItForNobody) {
   }
 }
 
+// What a connection carried that was cut may be lost: others of the same member do not make up for
+// it.
+TEST_F(MeshStreams, AConnectionThatIsResetEndsTheNextSum) {
+  connect(2);
+  sum(1, 100);
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  ASSERT_EQ(::connect(sent_by_.back().get(), &nobody, sizeof nobody), 0);
+  const Summation summation{4, kernels().sum.fp32};
+  std::vector<float> mine(100), theirs(100);
+  // A sum may be done before a mesh's thread hears of it, so some are tried.
+  const auto sums = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      const auto first = mesh_[0]->start_sum(std::as_writable_bytes(std::span(mine)), summation);
+      mesh_[1]->start_sum(std::as_writable_bytes(std::span(theirs)), summation).get();
+      first.get();
+    }
+  };
+  EXPECT_THROW(sums(), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace lockstep
