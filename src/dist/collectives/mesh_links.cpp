@@ -36,7 +36,7 @@ constexpr std::size_t kMostStrangers = 64;         // at a time, beside the memb
 // What a connection takes beyond its window: more would wait there while another one is free or
 // while results of earlier sums could go first, less would leave the line idle until the mesh's
 // thread gets a core.
-constexpr int kUnsentBytes = 128 << 10;
+constexpr int kUnsentBytes = 256 << 10;
 
 std::string key_of(int member) { return fmt::format("mesh/{}", member); }
 
