@@ -54,7 +54,8 @@ struct WinogradWeightArgs {
   const T* weight;        // [rows, columns, 9]: outputs and inputs of the network's layer
   int64_t rows, columns;  // multiples of 64
   bool backward;          // packs for the gradient of x: inputs are the rows, outputs the columns
-  T* packed;              // [outputs / 64, 36], each a panel of packed_product.h
+  T* packed;      // [outputs / 64, 36, place], each place begins with a panel of packed_product.h
+  int64_t place;  // at least 64 * inputs; powers of two fall on the same cache lines
 };
 
 template <class T>

@@ -191,7 +191,7 @@ void weight(const WinogradWeightArgs<T>& a, int64_t begin, int64_t end) {
   const int64_t by_output = a.backward ? 9 : a.columns * 9;
   const int64_t by_input = a.backward ? a.columns * 9 : 9;
   for (int64_t panel = begin; panel < end; ++panel) {
-    T* packed = a.packed + panel * kWinogradPlaces * inputs * kPanel;
+    T* packed = a.packed + panel * kWinogradPlaces * a.place;
     for (int64_t o = 0; o < kPanel; o += kLanes) {
       for (int64_t first = 0; first < inputs; first += kGroup<T>) {
         Lanes to[kGroup<T>][kWinogradPlaces];
@@ -211,7 +211,7 @@ void weight(const WinogradWeightArgs<T>& a, int64_t begin, int64_t end) {
         }
 #pragma GCC unroll 36
         for (int p = 0; p < kWinogradPlaces; ++p) {
-          store_groups(to, p, packed + (p * inputs + first) * kPanel + o * kGroup<T>);
+          store_groups(to, p, packed + p * a.place + first * kPanel + o * kGroup<T>);
         }
       }
     }

@@ -37,6 +37,12 @@ Nanoseconds now() {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
+// Returns how long `bytes` keep a line of `rate_mbit` busy; 0 without a limit.
+Nanoseconds time_on_wire(uint64_t bytes, double rate_mbit) {
+  return rate_mbit <= 0 ? 0
+                        : static_cast<Nanoseconds>(static_cast<double>(bytes) * 8000 / rate_mbit);
+}
+
 // Models one direction of a port's line.
 struct Line {
   Nanoseconds free_at = 0;  // when the last bit of all earlier frames has passed
@@ -46,8 +52,7 @@ struct Line {
     if (rate_mbit <= 0) return at;
     double longest = std::max(queue_ms * 1e6, 16 * kPacketOnWire * 8000 / rate_mbit);
     if (static_cast<double>(free_at - at) > longest) return -1;
-    auto takes = static_cast<Nanoseconds>(static_cast<double>(bytes) * 8000 / rate_mbit);
-    return free_at = std::max(at, free_at) + takes;
+    return free_at = std::max(at, free_at) + time_on_wire(bytes, rate_mbit);
   }
 };
 
@@ -108,6 +113,10 @@ class Switch::Engine {
   void deliver(int to, EthernetFrame* frame);
   void do_due();
   void set_timer();
+  void drop(EthernetFrame* frame, uint64_t& counter) {
+    ++counter;
+    pool_.put_back(frame);
+  }
   Nanoseconds draw_delay(const SwitchPath& path);
   void later(Event event) {
     event.order = next_order_++;
@@ -243,21 +252,15 @@ void Switch::Engine::send(int from, EthernetFrame* frame) {
   ++port.counts.frames_in;
   port.counts.bytes_in += bytes;
   Nanoseconds sent = port.up.pass(now(), bytes, port.rate_mbit, options_.queue_ms);
-  if (sent < 0 || pool_.bytes_in_use() > options_.most_bytes) {
-    ++port.counts.overrun;
-    pool_.put_back(frame);
-    return;
-  }
+  if (sent < 0 || pool_.bytes_in_use() > options_.most_bytes)
+    return drop(frame, port.counts.overrun);
   bool all = is_for_all(*frame);
   int to = static_cast<int>(receiver_of(*frame)) - 1;
   if (!all && (to < 0 || to >= options_.ports || to == from)) {
     pool_.put_back(frame);
     return;
   }
-  if (!all) {
-    travel(from, to, frame, sent);
-    return;
-  }
+  if (!all) return travel(from, to, frame, sent);
   for (int other = 0; other < options_.ports; ++other) {
     if (other == from) continue;
     ++frame->users;
@@ -276,15 +279,9 @@ Nanoseconds Switch::Engine::draw_delay(const SwitchPath& path) {
 
 void Switch::Engine::travel(int from, int to, EthernetFrame* frame, Nanoseconds at) {
   PathState& path = this->path(from, to);
-  if (path.settings.cut) {
-    ++port(from).counts.cut;
-    pool_.put_back(frame);
-    return;
-  }
+  if (path.settings.cut) return drop(frame, port(from).counts.cut);
   if (path.settings.loss > 0 && std::uniform_real_distribution<>()(random_) < path.settings.loss) {
-    ++port(from).counts.lost;
-    pool_.put_back(frame);
-    return;
+    return drop(frame, port(from).counts.lost);
   }
   Nanoseconds due = std::max(path.last_due, at + draw_delay(path.settings));
   path.last_due = due;
@@ -299,22 +296,12 @@ void Switch::Engine::travel(int from, int to, EthernetFrame* frame, Nanoseconds 
 
 void Switch::Engine::arrive(int from, int to, EthernetFrame* frame, Nanoseconds at) {
   Port& port = this->port(to);
-  if (path(from, to).settings.cut) {
-    ++this->port(from).counts.cut;
-    pool_.put_back(frame);
-    return;
-  }
+  if (path(from, to).settings.cut) return drop(frame, this->port(from).counts.cut);
   uint64_t bytes = wire_bytes(*frame);
-  auto takes = port.rate_mbit <= 0
-                   ? 0
-                   : static_cast<Nanoseconds>(static_cast<double>(bytes) * 8000 / port.rate_mbit);
   // Its bits arrived one after the other, and kept the line busy meanwhile.
-  Nanoseconds done = port.down.pass(at - takes, bytes, port.rate_mbit, options_.queue_ms);
-  if (done < 0) {
-    ++this->port(from).counts.overrun;
-    pool_.put_back(frame);
-    return;
-  }
+  Nanoseconds first_bit = at - time_on_wire(bytes, port.rate_mbit);
+  Nanoseconds done = port.down.pass(first_bit, bytes, port.rate_mbit, options_.queue_ms);
+  if (done < 0) return drop(frame, this->port(from).counts.overrun);
   if (port.pending == 0 && done <= now() + kNear) {
     deliver(to, frame);
     return;

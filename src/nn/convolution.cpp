@@ -20,8 +20,8 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
               ", expected ", compute, " [n, ", convolution.inputs(), ", height, width]");
   const torch::Tensor weight = detail::plain_weight(*convolution.weight, compute);
   const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
-  if (compute == at::kHalf && x.is_cpu()) {  // slow in fp16: see widens()
-    return at::conv2d(x.to(at::kFloat), weight.to(at::kFloat), {}, stride, padding).to(compute);
+  if (detail::widens(x)) {
+    return at::conv2d(detail::wide(x), detail::wide(weight), {}, stride, padding).to(compute);
   }
   return at::conv2d(x, weight, {}, stride, padding);
 }
@@ -259,14 +259,14 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
     return convolve_tiles(x, used, {convolution.stride, false, {}}, sums);
   }
   if (takes_winograd(convolution, x)) {
-    return winograd_convolve(x, used.contiguous(), sums);  // a copy only for widened fp16
+    return winograd_convolve(x, used.contiguous(), sums);  // a copy only of what was widened
   }
   if (is_product(convolution)) {
     const torch::Tensor y = product_transposed(pixel_rows(x), matrix(used));
     return image_of_rows(y, x.size(0), x.size(2), x.size(3));
   }
   if (detail::widens(x))
-    return convolve(detail::wide(x), detail::wide(used), convolution, nullptr).to(at::kHalf);
+    return convolve(detail::wide(x), detail::wide(used), convolution, nullptr).to(x.scalar_type());
   const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
   return detail::channels_last(
       at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
@@ -301,7 +301,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
   if (into.defined()) return into.add_(convolve_backward(d_y, used, sizes, convolution));
   if (detail::widens(d_y)) {
     return convolve_backward(detail::wide(d_y), detail::wide(used), sizes, convolution)
-        .to(at::kHalf);
+        .to(d_y.scalar_type());
   }
   // Only the shape and memory format of x are read.
   const torch::Tensor x =
@@ -325,7 +325,7 @@ void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
                                  {x.size(0), x.size(2), x.size(3), 3, convolution.stride})) {
     return;
   }
-  if (takes_winograd(convolution, x)) {
+  if (takes_winograd_gradient(convolution, x)) {
     add_winograd_gradient(gradient, d_y, x);
     return;
   }

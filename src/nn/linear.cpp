@@ -25,8 +25,8 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
     gradient.addmm_(d_y.t(), x);
     return;
   }
-  if (x.scalar_type() == at::kHalf) {
-    gradient.addmm_(d_y.to(at::kFloat).t(), x.to(at::kFloat));
+  if (widens(x)) {
+    gradient.addmm_(wide(d_y).t(), wide(x));
     return;
   }
   if (x.is_contiguous() && d_y.is_contiguous() &&

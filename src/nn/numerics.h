@@ -45,14 +45,4 @@ struct Numerics {
   }
 };
 
-namespace detail {
-
-// No current CPU multiplies fp16 fast through libtorch (ten times slower than fp32 on one without
-// AVX512-FP16), so products are computed in fp32 and rounded, as a product with fp32 sums inside
-// would be.
-inline bool widens(const torch::Tensor& x) { return x.scalar_type() == at::kHalf && x.is_cpu(); }
-inline torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
-
-}  // namespace detail
-
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "kernels/kernel_table.h"
 #include "nn/own_product.h"
 
 namespace lockstep::detail {
@@ -35,11 +36,20 @@ torch::Tensor onednn_linear(const torch::Tensor& x, const torch::Tensor& weight)
 
 }  // namespace
 
-using detail::wide;
-using detail::widens;
+bool widens(const torch::Tensor& x) {
+  static const bool bf16_is_fast = [] {
+    if (kernels_for("avx2") == nullptr) return true;  // not x86: not measured
+    const Kernels* dot = kernels_for("avx512_dot");
+    return kernels_for("amx") != nullptr || (dot != nullptr && dot->fast_bf16);
+  }();
+  return x.is_cpu() &&
+         (x.scalar_type() == at::kHalf || (x.scalar_type() == at::kBFloat16 && !bf16_is_fast));
+}
+
+torch::Tensor wide(const torch::Tensor& x) { return x.to(at::kFloat); }
 
 torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {
-  if (widens(x)) return product_transposed(wide(x), wide(weight)).to(at::kHalf);
+  if (widens(x)) return product_transposed(wide(x), wide(weight)).to(x.scalar_type());
   if (takes_own_product(x, weight)) return own_product_transposed(x, weight);
   return prefers_onednn(x) ? onednn_linear(x, weight) : at::mm(x, weight.t());
 }
@@ -49,7 +59,7 @@ torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight, tor
   if (into.defined()) {
     return widens(d_y) ? into.add_(product(d_y, weight)) : into.addmm_(d_y, weight);
   }
-  if (widens(d_y)) return product(wide(d_y), wide(weight)).to(at::kHalf);
+  if (widens(d_y)) return product(wide(d_y), wide(weight)).to(d_y.scalar_type());
   return prefers_onednn(d_y) ? onednn_linear(d_y, weight.t()) : at::mm(d_y, weight);
 }
 

@@ -5,6 +5,12 @@
 
 namespace lockstep::detail {
 
+// Whether products of x's type are slower than fp32's on this CPU, so that they are computed in
+// fp32 and rounded, as a product with fp32 sums inside would be. libtorch has no fast ones of fp16,
+// and of bf16 only with AMX or AMD's avx512_bf16 (benchmarks/notes/2026-11-number-formats.md).
+bool widens(const torch::Tensor& x);
+torch::Tensor wide(const torch::Tensor& x);
+
 // Returns x W^T, dense: x [rows, in], weight [out, in], both fp32, bf16 or fp16 -> [rows, out].
 torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& weight);
 

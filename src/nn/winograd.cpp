@@ -1,5 +1,7 @@
 #include "nn/winograd.h"
 
+#include <string_view>
+
 #include "nn/fused.h"
 #include "nn/own_product.h"
 
@@ -11,6 +13,9 @@ constexpr int64_t kPad = 32;  // numbers: keeps the places off the same cache li
 
 template <class T>
 constexpr int64_t kGroup = 4 / sizeof(T);  // as in packed_product.h
+
+// Returns the numbers from one place of a transformed weight to the next.
+int64_t weight_place(int64_t inputs) { return inputs * kPanel + kPad; }
 
 const WinogradKernels<float>& winograd_kernels(float) { return kernels().winograd_fp32; }
 const WinogradKernels<Bf16>& winograd_kernels(Bf16) { return kernels().winograd_bf16; }
@@ -84,7 +89,7 @@ struct Forward {
     for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
       for (int64_t place = 0; place < kWinogradPlaces; ++place) {
         args.x = patches + place * rows.place;
-        args.panels = weight + (panel * kWinogradPlaces + place) * inputs * kPanel;
+        args.panels = weight + (panel * kWinogradPlaces + place) * weight_place(inputs);
         args.out = products + place * sums.place;
         product(args, {0, count, 0, 1});
       }
@@ -233,19 +238,25 @@ void check_weight(const torch::Tensor& weight) {
               "Winograd: the weight is ", weight.sizes());
 }
 
+bool has_winograd(const Convolution& convolution, const torch::Tensor& x) {
+  return convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
+         convolution.inputs() % kPanel == 0 && convolution.outputs() % kPanel == 0 &&
+         x.numel() > 0 &&
+         (x.scalar_type() == at::kFloat ? std::string_view(kernels().isa) != "generic"
+                                        : own_products_pay(x.scalar_type()));
+}
+
 }  // namespace
 
+// For few squares the transformation of the weight takes as long as the products that it saves.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
-  if (convolution.kernel() != 3 || convolution.stride != 1 || convolution.padding != 1 ||
-      convolution.inputs() % kPanel != 0 || convolution.outputs() % kPanel != 0 || x.numel() == 0 ||
-      !own_products_pay(at::kFloat) || !own_products_pay(x.scalar_type())) {
-    return false;
-  }
-  // A direct bf16 product is fast, so few pixels do not repay the transformation of the weight.
-  constexpr int64_t kFew = 64, kManyWeights = 256 * 256;
-  return x.scalar_type() == at::kFloat ||
-         convolution.inputs() * convolution.outputs() <= kManyWeights ||
-         images_of(x).squares() >= kFew;
+  constexpr int64_t kFew = 64;
+  return has_winograd(convolution, x) && images_of(x).squares() >= kFew;
+}
+
+bool takes_winograd_gradient(const Convolution& convolution, const torch::Tensor& x) {
+  const int64_t few = x.scalar_type() == at::kFloat ? 16 : 64;
+  return has_winograd(convolution, x) && images_of(x).squares() >= few;
 }
 
 namespace {
@@ -263,12 +274,13 @@ torch::Tensor convolve_squares(const torch::Tensor& x, const torch::Tensor& weig
       y.size(0) == rows.size(0) && y.size(1) == outputs && y.scalar_type() == x.scalar_type(),
       "Winograd: a gradient of ", into.sizes(), " to add to one of ", rows.size(0), " pixels, ",
       outputs, " channels");
-  const torch::Tensor packed = torch::empty({kWinogradPlaces, inputs, outputs}, x.options());
+  const torch::Tensor packed =
+      torch::empty({outputs / kPanel, kWinogradPlaces, weight_place(inputs)}, x.options());
   const torch::Tensor zeros = torch::zeros({inputs}, x.options());
   with_winograd_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
-    const WinogradWeightArgs<T> pack{pointer<T>(weight), weight.size(0), weight.size(1), backward,
-                                     pointer<T>(packed)};
+    const WinogradWeightArgs<T> pack{pointer<T>(weight), weight.size(0),     weight.size(1),
+                                     backward,           pointer<T>(packed), weight_place(inputs)};
     at::parallel_for(0, outputs / kPanel, 1, [&](int64_t begin, int64_t end) {
       winograd_kernels(T{}).weight(pack, begin, end);
     });

@@ -9,9 +9,13 @@
 namespace lockstep::detail {
 
 // Whether there are kernels for this convolution of x [n, in, height, width] (3 x 3, stride 1, one
-// pixel of zero padding, channels in multiples of 64, fp32 or bf16) and they were measured to be
-// faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md).
+// pixel of zero padding, channels in multiples of 64, fp32 or bf16), and they were measured to be
+// faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md): in fp32 on x86 from AVX2
+// on, in bf16 where own_products_pay(), both from 64 squares of 4 x 4 pixels on.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
+
+// The same of the weight's gradient. In fp32 it pays from 16 squares on: no weight is transformed.
+bool takes_winograd_gradient(const Convolution& convolution, const torch::Tensor& x);
 
 // Convolves x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense. `sums` is
 // filled unless null.

@@ -114,28 +114,36 @@ TEST(Winograd, MeasuresWhatItStores) {
 
 TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
   TestParameters p({{64, 64, 3, 3}, {64, 32, 3, 3}, {64, 64, 1, 1}, {512, 512, 3, 3}});
-  auto takes = [](const Convolution& convolution, int64_t size, at::ScalarType type) {
-    return detail::takes_winograd(convolution,
-                                  torch::empty({1, convolution.inputs(), size, size}, type));
+  auto images = [](const Convolution& convolution, int64_t size, at::ScalarType type) {
+    return torch::empty({1, convolution.inputs(), size, size}, type);
+  };
+  auto takes = [&](const Convolution& convolution, int64_t size, at::ScalarType type) {
+    return detail::takes_winograd(convolution, images(convolution, size, type));
+  };
+  auto takes_gradient = [&](const Convolution& convolution, int64_t size, at::ScalarType type) {
+    return detail::takes_winograd_gradient(convolution, images(convolution, size, type));
   };
   for_each_isa([&] {
-    const std::string isa = kernels().isa;
-    const bool can = detail::own_products_pay(at::kFloat);
-    if (isa == "generic" || isa == "avx2") EXPECT_FALSE(can);
-    EXPECT_EQ(takes({p[0], 1, 1}, 8, at::kFloat), can);
-    EXPECT_EQ(takes({p[3], 1, 1}, 7, at::kFloat), can);
+    const bool can = std::string(kernels().isa) != "generic";
     const bool can_round = detail::own_products_pay(at::kBFloat16);
-    EXPECT_EQ(takes({p[0], 1, 1}, 8, at::kBFloat16), can_round);
-    EXPECT_FALSE(takes({p[3], 1, 1}, 28, at::kBFloat16));  // 49 squares
-    EXPECT_EQ(takes({p[3], 1, 1}, 32, at::kBFloat16), can_round);
+    for (const ParameterRef& square : {p[0], p[3]}) {
+      EXPECT_EQ(takes({square, 1, 1}, 32, at::kFloat), can);
+      EXPECT_EQ(takes({square, 1, 1}, 32, at::kBFloat16), can_round);
+      EXPECT_FALSE(takes({square, 1, 1}, 28, at::kFloat));  // 49 squares of 4 x 4
+      EXPECT_FALSE(takes({square, 1, 1}, 28, at::kBFloat16));
+      EXPECT_EQ(takes_gradient({square, 1, 1}, 16, at::kFloat), can);
+      EXPECT_EQ(takes_gradient({square, 1, 1}, 32, at::kBFloat16), can_round);
+      EXPECT_FALSE(takes_gradient({square, 1, 1}, 12, at::kFloat));
+      EXPECT_FALSE(takes_gradient({square, 1, 1}, 28, at::kBFloat16));
+    }
     for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      EXPECT_FALSE(takes({p[0], 2, 1}, 8, type));
-      EXPECT_FALSE(takes({p[0], 1, 0}, 8, type));
-      EXPECT_FALSE(takes({p[1], 1, 1}, 8, type));
-      EXPECT_FALSE(takes({p[2], 1, 0}, 8, type));
+      EXPECT_FALSE(takes({p[0], 2, 1}, 32, type));
+      EXPECT_FALSE(takes({p[0], 1, 0}, 32, type));
+      EXPECT_FALSE(takes({p[1], 1, 1}, 32, type));
+      EXPECT_FALSE(takes({p[2], 1, 0}, 32, type));
       EXPECT_FALSE(takes({p[0], 1, 1}, 0, type));
     }
-    EXPECT_FALSE(takes({p[0], 1, 1}, 8, at::kHalf));
+    EXPECT_FALSE(takes({p[0], 1, 1}, 32, at::kHalf));
   });
 }
 
