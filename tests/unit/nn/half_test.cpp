@@ -1,8 +1,11 @@
-// The operations in fp16: fused against plain, and what loss scaling is for.
+// The operations in fp16: fused against plain, and what loss scaling is for; products of formats
+// that the CPU is slow in.
 #include "nn/attention.h"
 #include "nn/cross_entropy.h"
+#include "nn/fused.h"
 #include "nn/layer_norm.h"
 #include "nn/linear_epilogues.h"
+#include "nn/product.h"
 #include "op_testing.h"
 
 namespace lockstep {
@@ -71,6 +74,26 @@ TEST(Half, AttentionFusedEqualsPlain) {
   };
   expect_fused_equals_plain(operation, {random_tensor({segments.tokens(), 3 * 64}, 1, at::kHalf)},
                             nullptr, at::kHalf, kTolerance);
+}
+
+// bf16 is multiplied itself where that is fast.
+TEST(Half, WidenedProductsAreThoseOfFp32RoundedOnce) {
+  const torch::Tensor fp32 = random_tensor({70, 64}, 1), weight32 = random_tensor({37, 64}, 2);
+  EXPECT_TRUE(detail::widens(fp32.to(at::kHalf)));
+  EXPECT_FALSE(detail::widens(fp32));
+  for (at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const torch::Tensor x = fp32.to(type), weight = weight32.to(type);
+    if (!detail::widens(x)) continue;
+    const torch::Tensor wide_x = x.to(at::kFloat), wide_weight = weight.to(at::kFloat);
+    const torch::Tensor y = detail::product_transposed(wide_x, wide_weight);
+    EXPECT_TRUE(torch::equal(detail::product_transposed(x, weight), y.to(type)));
+    const torch::Tensor d_y = y.to(type), d_x = detail::product(d_y.to(at::kFloat), wide_weight);
+    EXPECT_TRUE(torch::equal(detail::product(d_y, weight), d_x.to(type)));
+    const torch::Tensor gradient = torch::ones({37, 64}), expected = gradient.clone();
+    detail::add_weight_gradient(gradient, d_y, x);
+    detail::add_weight_gradient(expected, d_y.to(at::kFloat), wide_x);
+    EXPECT_TRUE(torch::equal(gradient, expected));
+  }
 }
 
 struct Gradients {
