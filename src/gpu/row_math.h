@@ -21,7 +21,7 @@ class RowFactors {
   // Of row `part` of `parts` rows that share the key of `row`.
   LOCKSTEP_ANYWHERE RowFactors(const DropoutRows& dropout, int64_t row, int64_t parts, int64_t part,
                                float row_scale = 1)
-      : bits_(dropout.threshold == 0 ? 0 : row_bits(dropout.key, dropout.rows[row] * parts + part)),
+      : bits_(dropout.threshold == 0 ? 0 : row_bits(dropout.key, dropout.rows[row], parts, part)),
         threshold_(dropout.threshold),
         kept_((dropout.threshold == 0 ? 1.0f : dropout.scale) * row_scale) {}
 

@@ -120,7 +120,7 @@ inline Row make_row(const AttentionArgs<T>& a, const AttentionTask& t, int64_t q
                     int64_t seen) {
   Row row{static_cast<int32_t>(own), static_cast<int32_t>(padded(seen)), 0};
   if (a.dropout.threshold != 0) {
-    row.random = row_bits(a.dropout.key, a.dropout.rows[t.query_begin + query] * a.heads + t.head);
+    row.random = row_bits(a.dropout.key, a.dropout.rows[t.query_begin + query], a.heads, t.head);
   }
   return row;
 }

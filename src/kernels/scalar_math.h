@@ -105,6 +105,13 @@ LOCKSTEP_ANYWHERE inline uint64_t row_bits(uint64_t key, int64_t row) {
   return x ^ (x >> 31);
 }
 
+// Returns those of one of a row's parts, such as a head: of row * parts + part, modulo 2^64, for
+// rows may be any number.
+LOCKSTEP_ANYWHERE inline uint64_t row_bits(uint64_t key, int64_t row, int64_t parts, int64_t part) {
+  const auto first = static_cast<uint64_t>(row) * static_cast<uint64_t>(parts);
+  return row_bits(key, static_cast<int64_t>(first + static_cast<uint64_t>(part)));
+}
+
 // Mixes a number with the upper half of a row's bits, for nn/dropout.h.
 LOCKSTEP_ANYWHERE inline uint32_t mixed_word(uint32_t h, uint32_t high) {
   h = ((h ^ (h >> 16)) * 0x7feb352du) ^ high;

@@ -94,7 +94,7 @@ TextsLength choose_texts_length(const TextsFacts& facts, const BertSource& sourc
                                 const MachineFacts& machine, const Budget& budget) {
   TextsLength out;
   const int64_t needed = (facts.long_tokens + 31) / 32 * 32;
-  out.longest = std::clamp<int64_t>(needed, 32, source.longest);
+  out.longest = std::min(std::max<int64_t>(needed, 32), source.longest);
   const auto epochs_at = [&](int64_t longest) {
     return epochs_of(facts, source.size, mean_when_cut(facts, longest), machine, budget);
   };

@@ -59,6 +59,9 @@ TEST(TextsRules, LongTextsAreCutBeforeSomeAreLeftOut) {
   const TextsLength minute = choose_texts_length(reviews(), source, machine, {1});
   EXPECT_EQ(minute.epochs, 0);
   EXPECT_GE(minute.steps, 20);
+  BertSource small = source;
+  small.longest = 16;
+  EXPECT_EQ(choose_texts_length(reviews(), small, machine, {6}).longest, 16);
 }
 
 TEST(TextsRules, TheModelIsWhatTheTimeAllowsAndWhatIsThere) {
