@@ -252,8 +252,9 @@ void Switch::Engine::send(int from, EthernetFrame* frame) {
   ++port.counts.frames_in;
   port.counts.bytes_in += bytes;
   Nanoseconds sent = port.up.pass(now(), bytes, port.rate_mbit, options_.queue_ms);
-  if (sent < 0 || pool_.bytes_in_use() > options_.most_bytes)
+  if (sent < 0 || pool_.bytes_in_use() > options_.most_bytes) {
     return drop(frame, port.counts.overrun);
+  }
   bool all = is_for_all(*frame);
   int to = static_cast<int>(receiver_of(*frame)) - 1;
   if (!all && (to < 0 || to >= options_.ports || to == from)) {

@@ -238,12 +238,17 @@ void check_weight(const torch::Tensor& weight) {
               "Winograd: the weight is ", weight.sizes());
 }
 
+// On ARM it was not measured.
+bool winograd_pays(at::ScalarType type) {
+  if (type != at::kFloat) return own_products_pay(type);
+  const std::string_view isa = kernels().isa;
+  return isa != "generic" && isa != "neon_dot";
+}
+
 bool has_winograd(const Convolution& convolution, const torch::Tensor& x) {
   return convolution.kernel() == 3 && convolution.stride == 1 && convolution.padding == 1 &&
          convolution.inputs() % kPanel == 0 && convolution.outputs() % kPanel == 0 &&
-         x.numel() > 0 &&
-         (x.scalar_type() == at::kFloat ? std::string_view(kernels().isa) != "generic"
-                                        : own_products_pay(x.scalar_type()));
+         x.numel() > 0 && winograd_pays(x.scalar_type());
 }
 
 }  // namespace
