@@ -47,6 +47,7 @@ TEST_F(PlanCommand, PredictsAStepOfOneMachine) {
 
 struct LinkCase {
   int rate_mbit, delay_ms;  // delay: one way
+  int steps = 40;
   double tolerance = kTolerance;
 };
 std::ostream& operator<<(std::ostream& out, const LinkCase& link) {
@@ -65,7 +66,8 @@ TEST_P(PlanOverALink, PredictsAStep) {
     const std::string name =
         fmt::format("far-{}-{}-{}", GetParam().rate_mbit, GetParam().delay_ms, attempt);
     const std::string run_words =  // little to compute
-        fmt::format("tiny.toml run.folder={} {} training.steps=40 batch.tokens=256", name, kModel);
+        fmt::format("tiny.toml run.folder={} {} training.steps={} batch.tokens=256", name, kModel,
+                    GetParam().steps);
     auto [code, text] = hosts.run(
         "control",
         "export OMP_NUM_THREADS=1; " +
@@ -94,12 +96,13 @@ TEST_P(PlanOverALink, PredictsAStep) {
 }
 
 // On long ways a packet that is lost in one direction holds up both, which the measured sums count
-// half, and TCP's windows open otherwise in a run than in the measurement: measured -15 to +17 %
-// (docs/before-a-run.md#lockstep-plan).
+// half. At the start of a run TCP's windows overshoot the line, and the two ranks' steps are long
+// and short by turns for some tens of steps: runs of 40 steps took up to 39 % more than predicted,
+// of 120 steps 0 to 14 % (docs/before-a-run.md#lockstep-plan).
 INSTANTIATE_TEST_SUITE_P(Sweep, PlanOverALink,
-                         ::testing::Values(LinkCase{100, 20, 0.25}, LinkCase{1000, 5}));
+                         ::testing::Values(LinkCase{100, 20, 120, 0.25}, LinkCase{1000, 5}));
 INSTANTIATE_TEST_SUITE_P(SlowSweep, PlanOverALink,
-                         ::testing::Values(LinkCase{20, 1}, LinkCase{1000, 100, 0.25}));
+                         ::testing::Values(LinkCase{20, 1}, LinkCase{1000, 100, 120, 0.25}));
 
 TEST_F(PlanCommand, PlansForHostsThatAreNotThereYet) {
   ProgramResult plan = run_lockstep(
