@@ -14,6 +14,7 @@ if(NOT EXISTS "${LOCKSTEP_SENTENCEPIECE}/src/sentencepiece_processor.h")
   return()
 endif()
 find_package(Threads REQUIRED)
+include(Unity)
 
 # fmt: the copy in torch's wheel, as for all of lockstep, or Debian's libfmt-dev.
 file(GLOB edge_wheel "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch/include")
@@ -45,6 +46,9 @@ target_include_directories(lockstep_edge_subword SYSTEM PRIVATE "${CMAKE_BINARY_
                            "${spm}/src/builtin_pb" "${spm}/third_party" "${spm}/third_party/protobuf-lite")
 target_compile_definitions(lockstep_edge_subword PRIVATE HAVE_PTHREAD=1 _USE_INTERNAL_STRING_VIEW)
 target_compile_options(lockstep_edge_subword PRIVATE -w)  # another project's
+lockstep_unity(lockstep_edge_subword 12)
+set_target_properties(lockstep_edge_subword PROPERTIES UNITY_BUILD_CODE_AFTER_INCLUDE
+    "#ifdef PROTOBUF_NAMESPACE\n#include <google/protobuf/port_undef.inc>\n#endif")  # some leave its macros defined
 
 # Kernels, once an instruction set, as in cmake/Layers.cmake, but only those that decode.
 set(edge_isa attention attention_dot decoding elementwise embedding gelu layer_norm packed_product_dot panel_packing)
@@ -82,6 +86,7 @@ target_compile_definitions(lockstep_translate_library PRIVATE LOCKSTEP_DECODING_
 set_target_properties(lockstep_translate_library lockstep_edge_subword PROPERTIES
                       POSITION_INDEPENDENT_CODE ON)
 set_target_properties(lockstep_translate_library PROPERTIES OUTPUT_NAME lockstep-translate)
+lockstep_unity(lockstep_translate_library 12)
 
 add_executable(lockstep_translate src/lockstep_translate.cpp)
 target_link_libraries(lockstep_translate PRIVATE lockstep_translate_library)
