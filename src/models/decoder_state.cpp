@@ -71,7 +71,7 @@ std::vector<float> DecoderState::logits() {
 
 Tensor DecoderState::normalised_logits(const Tensor& output) const {
   constexpr float kSuppressedLogit = -1e30f;
-  Tensor out = model_.logits(output, numerics_).to(torch::kFloat);
+  Tensor out = model_.logits(output, numerics_).narrow(1, 0, model_.pieces());
   for (int32_t id : suppressed_) out.select(1, id).fill_(kSuppressedLogit);
   return out;
 }

@@ -260,9 +260,9 @@ ResidualNorm Transformer::begin_stack(Tensor embedded, const LayerNorm& first,
 }
 
 Tensor Transformer::logits(const Tensor& hidden, const Numerics& numerics) const {
+  const Tensor product = linear(hidden, {output_table_, nullptr}, numerics).to(torch::kFloat);
   const Tensor bias = output_bias();
-  return at::linear(hidden, output_table_->as(numerics.compute).narrow(0, 0, pieces_),
-                    bias.defined() ? bias.narrow(0, 0, pieces_).to(numerics.compute) : bias);
+  return bias.defined() ? product + bias : product;
 }
 
 Tensor Transformer::output_bias() const {

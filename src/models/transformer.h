@@ -180,7 +180,7 @@ class Transformer {
   // Returns the encoder's output, [source tokens, d_model] in the compute type.
   torch::Tensor encode(const PackedSentences& source, const ForwardContext& context) const;
 
-  // hidden [rows, d_model] in the compute type -> [rows, pieces] in the compute type.
+  // hidden [rows, d_model] in the compute type -> fp32 [rows, vocabulary].
   torch::Tensor logits(const torch::Tensor& hidden, const Numerics& numerics) const;
 
   // Returns fp32 [at least `count`, d_model] on the device of the weights; row 0 is a sentence's

@@ -32,13 +32,6 @@ std::vector<std::vector<std::size_t>> make_batches(const std::vector<PairIds>& p
   return batches;
 }
 
-Tensor whole_logits(const Transformer& model, const Tensor& hidden, const Numerics& numerics) {
-  const Tensor bias = model.output_bias();
-  return at::linear(hidden, model.output_table().as(numerics.compute),
-                    bias.defined() ? bias.to(numerics.compute) : bias)
-      .to(torch::kFloat);
-}
-
 }  // namespace
 
 std::vector<std::vector<float>> score_pairs(const Transformer& model,
@@ -70,7 +63,7 @@ std::vector<std::vector<float>> score_pairs(const Transformer& model,
     const TranslationInput input{pack_sentences(sources, model.device()),
                                  pack_sentences(targets_in, model.device())};
     // The softmax goes over all rows of the table, as in the loss.
-    const Tensor logits = whole_logits(model, model.forward(input, context), numerics);
+    const Tensor logits = model.logits(model.forward(input, context), numerics);
     const Tensor ids = torch::tensor(wanted, torch::kInt64).to(model.device()).unsqueeze(1);
     const Tensor chosen = logits.log_softmax(1).gather(1, ids).cpu().contiguous();
     const float* next = chosen.const_data_ptr<float>();
