@@ -183,7 +183,7 @@ Error HostRoster::absence(bool started, milliseconds timeout) const {
   if (missing.size() <= 1 && !started) return error;
   Error summary(error.exit_code(), fmt::format("{} of {} not there: {}", missing.size(),
                                                counted(size(), "host"), join(missing, ", ")));
-  if (missing.size() == 1) summary.set_cause(error.describe());
+  if (missing.size() == 1 || !first) summary.set_cause(error.describe());
   for (const Entry& host : entries_) {
     if (missing.size() > 1 && host.state != Entry::kReady && host.why) {
       summary.add_context(host.why->describe());

@@ -266,6 +266,15 @@ TEST_F(SupervisorTest, ReportsAllHostsThatAreNotThereAtTheFirstStart) {
   EXPECT_NE(text.find("host 2 is gone"), std::string::npos) << text;
 }
 
+TEST_F(SupervisorTest, SaysHowLongHostsHadThatSaidNothingAtAll) {
+  begin(2);
+  after(options_.host_timeout);
+  ASSERT_EQ(exit_code(), kExitMachine);
+  std::string text = supervisor_->verdict()->loss->describe();
+  EXPECT_NE(text.find("2 of 2 hosts not there: a, b"), std::string::npos) << text;
+  EXPECT_NE(text.find("because: no answer within 1 m"), std::string::npos) << text;
+}
+
 TEST_F(SupervisorTest, ReportsAHostThatIsNotThereWhoeverAnswersLast) {
   begin(2);
   lost(0);
