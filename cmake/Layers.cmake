@@ -12,6 +12,14 @@
 # MODULE: no library of this kind; the program loads it.
 include(InstructionSets)
 include(Unity)
+# At -O1 g++ 13 and later refuse a header that was precompiled at -O3 for these alone.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-munroll-only-small-loops LOCKSTEP_UNROLLS_SMALL_LOOPS)
+set(lockstep_waits -O1)
+if(LOCKSTEP_UNROLLS_SMALL_LOOPS)
+  list(APPEND lockstep_waits -munroll-only-small-loops -mvzeroupper)
+endif()
+
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
@@ -34,7 +42,7 @@ function(lockstep_folder name)
     lockstep_unity(${target} 12)
   endif()
   if(arg_WAITS)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${lockstep_waits}>")
   endif()
   if(arg_ISA AND isa_sources)
     foreach(isa ${LOCKSTEP_ISA_SETS})
