@@ -12,13 +12,15 @@
 # MODULE: no library of this kind; the program loads it.
 include(InstructionSets)
 include(Unity)
-# At -O1 g++ 13 and later refuse a header that was precompiled at -O3 for these alone.
+# What is compiled quickly rather than well, in a release build. g++ 13 and later would take no header there
+# that was precompiled at -O3, if it were not for the two options.
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-munroll-only-small-loops LOCKSTEP_UNROLLS_SMALL_LOOPS)
-set(lockstep_waits -O1)
+set(LOCKSTEP_O1 -O1)
 if(LOCKSTEP_UNROLLS_SMALL_LOOPS)
-  list(APPEND lockstep_waits -munroll-only-small-loops -mvzeroupper)
+  list(APPEND LOCKSTEP_O1 -munroll-only-small-loops -mvzeroupper)
 endif()
+set(LOCKSTEP_O1 "$<$<CONFIG:Release>:${LOCKSTEP_O1}>")
 
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
@@ -42,7 +44,7 @@ function(lockstep_folder name)
     lockstep_unity(${target} 12)
   endif()
   if(arg_WAITS)
-    target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${lockstep_waits}>")
+    target_compile_options(${target} PRIVATE "${LOCKSTEP_O1}")
   endif()
   if(arg_ISA AND isa_sources)
     foreach(isa ${LOCKSTEP_ISA_SETS})
