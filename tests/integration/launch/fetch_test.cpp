@@ -283,7 +283,9 @@ TEST_F(Fetch, OneThatDiesAnywhereGoesOn) {
       const auto [code, said] = failing(nth, fault);
       const std::string when = fmt::format("{} in change {} of {}: {}", fault, nth, all, said);
       // What needs space may be done before the n-th change: their number is not always the same.
-      if (std::string(fault) == "ENOSPC" && contents() != whole) EXPECT_EQ(code, 4) << when;
+      if (std::string(fault) == "ENOSPC" && contents() != whole) {
+        EXPECT_EQ(code, 4) << when;
+      }
       if (is_here("checkpoints/step_10")) {
         EXPECT_EQ(here("checkpoints/step_10/weights.safetensors"), bytes_like(300'000, 1)) << when;
       }

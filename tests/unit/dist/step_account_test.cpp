@@ -213,9 +213,11 @@ TEST(SpanRecorder, KeepsPhasesAndExchangesOfTheStepsThatWerePlanned) {
   for (std::size_t i = 0; i < recorded.spans.size(); ++i) {
     const Span& span = recorded.spans[i];
     order.push_back(recorded.names.at(static_cast<std::size_t>(span.name)));
-    if (i > 0) EXPECT_GE(span.begin, recorded.spans[i - 1].begin);
+    EXPECT_GE(span.begin, recorded.spans[i > 0 ? i - 1 : 0].begin);
     EXPECT_GT(span.length, 0);
-    if (order.back() == "gradient bucket 0") EXPECT_EQ(span.bytes, 10);
+    if (order.back() == "gradient bucket 0") {
+      EXPECT_EQ(span.bytes, 10);
+    }
   }
   EXPECT_EQ(order, (std::vector<std::string>{"data", "forward", "backward", "gradient bucket 0",
                                              "batch", "wait", "optimizer", "data", "forward",
