@@ -14,7 +14,7 @@ namespace {
 
 inline float total(Lanes x) {
   alignas(64) float lane[kLanes];
-  *reinterpret_cast<Lanes*>(lane) = x;
+  *reinterpret_cast<StoredLanes*>(lane) = x;
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int i = 0; i < kLanes; ++i) sum += lane[i];
@@ -61,7 +61,7 @@ inline void mix_gathered(const T* const* keys, int64_t count, const float* weigh
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     alignas(64) float mixed[kLanes];
-    *reinterpret_cast<Lanes*>(mixed) = sum[v];
+    *reinterpret_cast<StoredLanes*>(mixed) = sum[v];
 #pragma omp simd
     for (int i = 0; i < kLanes; ++i) out[v * kLanes + i] = from_float<T>(mixed[i]);
   }
@@ -116,7 +116,8 @@ void shared_scores(const SharedAttentionArgs<T>& a, int64_t head, const float* q
       for (int r = 0; r < kRows; ++r) sum[r] += query[r * width + j] * key;
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) *reinterpret_cast<Lanes*>(weights + r * padded + t) = sum[r];
+    for (int r = 0; r < kRows; ++r)
+      *reinterpret_cast<StoredLanes*>(weights + r * padded + t) = sum[r];
   }
 }
 
@@ -135,7 +136,7 @@ void mix_values(const SharedAttentionArgs<T>& a, int64_t head, const float* weig
     }
     for (int r = 0; r < kRows; ++r) {
       alignas(64) float mixed[kLanes];
-      *reinterpret_cast<Lanes*>(mixed) = sum[r];
+      *reinterpret_cast<StoredLanes*>(mixed) = sum[r];
       for (int i = 0; i < kLanes; ++i) out[r * width + j + i] = from_float<T>(mixed[i]);
     }
   }

@@ -18,23 +18,28 @@ constexpr int kLanes = 8;
 #else
 constexpr int kLanes = 4;
 #endif
-// Loads and stores need no alignment; operators work on all lanes (an extension of GCC and Clang).
-typedef float Lanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
-typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
-typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+// Operators work on all lanes (an extension of GCC and Clang).
+typedef float Lanes __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4)));
+typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2)));
+// The same in memory, wherever it lies. For values there are other types, since g++ 14 for ARM fails
+// on functions whose arguments need less alignment than their size.
+typedef float StoredLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef uint32_t StoredWords __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef uint16_t StoredHalves __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
 
 inline Lanes widened(HalfLanes half) {
   return (Lanes)(__builtin_convertvector(half, WordLanes) << 16);
 }
-inline Lanes load_lanes(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
+inline Lanes load_lanes(const float* from) { return *reinterpret_cast<const StoredLanes*>(from); }
 inline Lanes load_lanes(const Bf16* from) {
-  return widened(*reinterpret_cast<const HalfLanes*>(from));
+  return widened(*reinterpret_cast<const StoredHalves*>(from));
 }
 inline Lanes load_lanes(const Fp16* from) {
   alignas(64) float lane[kLanes];
 #pragma omp simd
   for (int i = 0; i < kLanes; ++i) lane[i] = to_float(from[i]);
-  return *reinterpret_cast<const Lanes*>(lane);
+  return *reinterpret_cast<const StoredLanes*>(lane);
 }
 
 #if defined(__AVX512BF16__)
@@ -52,9 +57,9 @@ inline HalfLanes rounded(Lanes y) {
 #endif
 
 // Both return the numbers as they were stored.
-inline Lanes store_lanes(Lanes x, float* to) { return *reinterpret_cast<Lanes*>(to) = x; }
+inline Lanes store_lanes(Lanes x, float* to) { return *reinterpret_cast<StoredLanes*>(to) = x; }
 inline Lanes store_lanes(Lanes x, Bf16* to) {
-  return widened(*reinterpret_cast<HalfLanes*>(to) = rounded(x));
+  return widened(*reinterpret_cast<StoredHalves*>(to) = rounded(x));
 }
 
 }  // namespace LOCKSTEP_ISA

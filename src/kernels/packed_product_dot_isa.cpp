@@ -17,7 +17,8 @@ namespace detail {
 namespace LOCKSTEP_ISA {
 namespace {
 
-typedef int32_t IntLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+typedef int32_t IntLanes __attribute__((vector_size(kLanes * 4)));
+typedef int32_t StoredInts __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t Group __attribute__((may_alias));
 
 // These structs say how one group of inputs multiplies one group of weights. Weights and Input are
@@ -26,7 +27,7 @@ struct Fp32Dot {
   using Sum = Lanes;
   using Weights = Lanes;
   using Input = Lanes;
-  static Weights weights(const Group* w) { return *reinterpret_cast<const Lanes*>(w); }
+  static Weights weights(const Group* w) { return *reinterpret_cast<const StoredLanes*>(w); }
   static Input input(Group x) {
     return __builtin_bit_cast(float, static_cast<uint32_t>(x)) - Lanes{};
   }
@@ -55,7 +56,7 @@ struct Bf16Dot {  // both halves widened to fp32
   static Pair widen(IntLanes both) {
     return {(Lanes)(both << 16), (Lanes)(both & static_cast<int32_t>(0xffff0000u))};
   }
-  static Weights weights(const Group* w) { return widen(*reinterpret_cast<const IntLanes*>(w)); }
+  static Weights weights(const Group* w) { return widen(*reinterpret_cast<const StoredInts*>(w)); }
   static Input input(Group x) { return widen(static_cast<int32_t>(x) - IntLanes{}); }
   static void add(Sum& sum, const Input& x, const Weights& w) {
     sum += x.first * w.first;
@@ -165,7 +166,7 @@ struct Int8Dot {
   using Weights = Four;
   using Input = uint32_t;
   static Weights weights(const Group* w) {
-    const IntLanes all = *reinterpret_cast<const IntLanes*>(w);
+    const IntLanes all = *reinterpret_cast<const StoredInts*>(w);
     Four out;
     for (int i = 0; i < 4; ++i) out.byte[i] = (all << (24 - 8 * i)) >> 24;
     return out;
@@ -182,16 +183,16 @@ inline Lanes as_floats(IntLanes x) { return __builtin_convertvector(x, Lanes); }
 
 // Returns y for one vector of outputs, from `column` on.
 inline Lanes finished(const PackedProductArgs& a, Lanes sum, int64_t, int64_t column) {
-  return a.bias == nullptr ? sum : sum + *reinterpret_cast<const Lanes*>(a.bias + column);
+  return a.bias == nullptr ? sum : sum + *reinterpret_cast<const StoredLanes*>(a.bias + column);
 }
 inline Lanes finished(const PackedProductArgs& a, IntLanes sum, int64_t row, int64_t column) {
 #if defined(__ARM_FEATURE_DOTPROD)
   const IntLanes exact = sum;  // of x - 128
 #else
-  const IntLanes exact = sum - *reinterpret_cast<const IntLanes*>(a.offset + column);
+  const IntLanes exact = sum - *reinterpret_cast<const StoredInts*>(a.offset + column);
 #endif
-  const Lanes scale = a.row_scale[row] * *reinterpret_cast<const Lanes*>(a.scale + column);
-  return as_floats(exact) * scale + *reinterpret_cast<const Lanes*>(a.bias + column);
+  const Lanes scale = a.row_scale[row] * *reinterpret_cast<const StoredLanes*>(a.scale + column);
+  return as_floats(exact) * scale + *reinterpret_cast<const StoredLanes*>(a.bias + column);
 }
 
 template <bool kAdds, class T>

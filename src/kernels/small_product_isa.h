@@ -32,22 +32,23 @@ inline void product_tile(const SmallProduct& p, int64_t m, int64_t n, int64_t de
   float* c = p.c + m * p.c_row + n;
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
-      sum[i][v] =
-          p.accumulate ? *reinterpret_cast<const Lanes*>(c + i * p.c_row + v * kLanes) : Lanes{};
+      sum[i][v] = p.accumulate ? *reinterpret_cast<const StoredLanes*>(c + i * p.c_row + v * kLanes)
+                               : Lanes{};
     }
   }
   const float* a = p.a + m * p.a_row;
   const float* b = p.b + n;
   for (int64_t k = 0; k < depth; ++k, a += p.a_column, b += p.b_row) {
     Lanes row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + v * kLanes);
+    for (int v = 0; v < kVectors; ++v)
+      row[v] = *reinterpret_cast<const StoredLanes*>(b + v * kLanes);
     for (int i = 0; i < kRows; ++i) {
       for (int v = 0; v < kVectors; ++v) sum[i][v] += a[i * p.a_row] * row[v];
     }
   }
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
-      *reinterpret_cast<Lanes*>(c + i * p.c_row + v * kLanes) = sum[i][v];
+      *reinterpret_cast<StoredLanes*>(c + i * p.c_row + v * kLanes) = sum[i][v];
     }
   }
 }
@@ -84,7 +85,8 @@ inline Lanes interleave_high(Lanes a, Lanes b, std::integer_sequence<int, kIndex
 inline void transpose_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
   constexpr std::make_integer_sequence<int, kLanes> kAll{};
   Lanes row[kLanes], next[kLanes];
-  for (int i = 0; i < kLanes; ++i) row[i] = *reinterpret_cast<const Lanes*>(from + i * from_row);
+  for (int i = 0; i < kLanes; ++i)
+    row[i] = *reinterpret_cast<const StoredLanes*>(from + i * from_row);
   for (int stage = 1; stage < kLanes; stage *= 2) {
     for (int i = 0; i < kLanes / 2; ++i) {
       next[2 * i] = interleave_low(row[i], row[i + kLanes / 2], kAll);
@@ -92,7 +94,7 @@ inline void transpose_square(const float* from, int64_t from_row, float* to, int
     }
     for (int i = 0; i < kLanes; ++i) row[i] = next[i];
   }
-  for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Lanes*>(to + i * to_row) = row[i];
+  for (int i = 0; i < kLanes; ++i) *reinterpret_cast<StoredLanes*>(to + i * to_row) = row[i];
 }
 
 // Transposes from [rows, columns] to `to` [columns, rows], both dense, both sides

@@ -147,7 +147,7 @@ inline void store_groups(const Lanes (&x)[1][kWinogradPlaces], int place, T* to)
 inline void store_groups(const Lanes (&x)[2][kWinogradPlaces], int place, Bf16* to) {
   const WordLanes low = __builtin_convertvector(rounded(x[0][place]), WordLanes);
   const WordLanes high = __builtin_convertvector(rounded(x[1][place]), WordLanes);
-  *reinterpret_cast<WordLanes*>(to) = low | high << 16;
+  *reinterpret_cast<StoredWords*>(to) = low | high << 16;
 }
 
 // kTogether squares form a group.

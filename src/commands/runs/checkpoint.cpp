@@ -154,8 +154,7 @@ int show(const Arguments& arguments) {
   std::string given, which = "newest";
   bool tensors = false;
   CommandLine app("Shows where a checkpoint stands and what it holds.", "lockstep checkpoint show");
-  app.add_option("checkpoint", given, "RUN, or a checkpoint as RUN/checkpoints/step_900")
-      ->required();
+  app.add_option("run", given, "RUN, or a checkpoint as RUN/checkpoints/step_900")->required();
   app.add_option("--checkpoint", which, std::string("of a run: ") + kCheckpointHelp)
       ->capture_default_str();
   app.add_flag("--tensors", tensors, "every tensor with its shape, range and root mean square");

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <set>
+#include <stdexcept>
 #include <utility>
 
 namespace lockstep {
@@ -129,7 +131,25 @@ CommandOption CommandLine::get_option(const std::string& name) {
 }
 bool CommandLine::has(const std::string& name) const { return app_->count(name) > 0; }
 
+namespace {
+
+// A positional word may not have an option's name: CLI11 2.4 and later refuse it.
+void check_names(const CLI::App& app) {
+  std::set<std::string> taken;
+  for (const CLI::Option* option : app.get_options()) {
+    std::set<std::string> own(option->get_lnames().begin(), option->get_lnames().end());
+    if (option->get_positional()) own.insert(option->get_name(true));
+    for (const std::string& name : own) {
+      if (taken.insert(name).second) continue;
+      throw std::logic_error(fmt::format("{}: two are named {}", app.get_name(), name));
+    }
+  }
+}
+
+}  // namespace
+
 bool CommandLine::parse(const Arguments& arguments) {
+  check_names(*app_);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11's order
   try {
     app_->parse(reversed);

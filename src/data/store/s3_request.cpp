@@ -222,7 +222,6 @@ S3Answer send_s3(const StoreAddress& address, const StoreOptions& options,
   curl_easy_setopt(c, CURLOPT_USERNAME, aws.key.c_str());
   curl_easy_setopt(c, CURLOPT_PASSWORD, aws.secret.c_str());
   curl_easy_setopt(c, CURLOPT_HTTP_VERSION, long(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
   curl_easy_setopt(c, CURLOPT_HEADERDATA, &x);
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "models/decoder_state.h"
 #include "support/tiny_transformer.h"
 
 namespace lockstep {
@@ -39,7 +40,10 @@ TEST(Transformer, RoundsItsTableUpAndProducesPiecesOnly) {
   EXPECT_EQ(tiny.model.vocabulary(), 24);
   EXPECT_EQ(tiny.model.pieces(), 23);
   torch::NoGradGuard no_grad;
-  EXPECT_EQ(tiny.model.logits(torch::ones({2, 24}), {}).sizes(), (std::vector<int64_t>{2, 23}));
+  EXPECT_EQ(tiny.model.logits(torch::ones({2, 24}), {}).sizes(), (std::vector<int64_t>{2, 24}));
+  DecoderState decoder(tiny.model, {{5, 6, 3}}, {}, {});
+  decoder.step({2});
+  EXPECT_EQ(decoder.logits().size(), 23u);
 }
 
 TEST(Transformer, HasTheDocumentedNumberOfWeightsInItsVariants) {
