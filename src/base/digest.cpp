@@ -1,6 +1,8 @@
 #include "base/digest.h"
 
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <new>
 
@@ -38,9 +40,7 @@ std::string Digest::hex() {
   unsigned char bytes[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   EVP_DigestFinal_ex(context_.get(), bytes, &size);
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) out += fmt::format("{:02x}", bytes[i]);
-  return out;
+  return to_hex({bytes, size});
 }
 
 std::string sha256_hex(std::span<const std::byte> data) {
@@ -51,5 +51,21 @@ std::string sha256_hex(std::span<const std::byte> data) {
 
 std::string sha256_of_file(const fs::path& path) { return hex_of_file(Digest::sha256(), path); }
 std::string md5_of_file(const fs::path& path) { return hex_of_file(Digest::md5(), path); }
+
+HmacSha256 hmac_sha256(std::string_view key, std::string_view text) {
+  HmacSha256 out;
+  unsigned size = 0;
+  const unsigned char* made =
+      HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &size);
+  if (made == nullptr || size != out.size()) {
+    throw MachineError("this machine's OpenSSL does not compute HMAC-SHA256");
+  }
+  return out;
+}
+
+std::string to_hex(std::span<const unsigned char> bytes) {
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
 
 }  // namespace lockstep

@@ -1,10 +1,12 @@
-// Computes digests of bytes with OpenSSL's libcrypto.
+// Computes digests of bytes, also keyed ones, with OpenSSL's libcrypto.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 
@@ -33,5 +35,9 @@ class Digest {
 std::string sha256_hex(std::span<const std::byte> data);
 std::string sha256_of_file(const fs::path& path);
 std::string md5_of_file(const fs::path& path);
+
+using HmacSha256 = std::array<unsigned char, 32>;
+HmacSha256 hmac_sha256(std::string_view key, std::string_view text);  // RFC 2104
+std::string to_hex(std::span<const unsigned char> bytes);             // in lower case
 
 }  // namespace lockstep

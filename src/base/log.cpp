@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <mutex>
 
+#include "base/date.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -30,11 +30,7 @@ std::string time_stamp() {
   auto now = std::chrono::system_clock::now();
   std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return fmt::format("{}.{:03}", text, millis.count() % 1000);
+  return fmt::format("{}.{:03}", local_date(seconds, "%Y-%m-%d %H:%M:%S"), millis.count() % 1000);
 }
 
 void write_to_file(Log& log, std::string_view text) {

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <set>
 
+#include "base/date.h"
 #include "base/file_lock.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -25,12 +25,7 @@ constexpr int kExitDiffers = 1;  // of `diff`, as diff(1)
 
 std::string time_text(double seconds) {
   if (seconds == 0) return "-";
-  const auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::localtime_r(&whole, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
+  return local_date(static_cast<std::time_t>(seconds), "%Y-%m-%d %H:%M:%S");
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
 
 #include "base/descriptor.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/fetch/http_request.h"
+#include "data/store/s3_signature.h"
 
 namespace lockstep {
 
@@ -211,16 +213,15 @@ std::string uri_decoded(const std::string& text) {
 S3Answer send_s3(const StoreAddress& address, const StoreOptions& options,
                  const S3Request& request) {
   const AwsSettings aws = find_aws_settings();
-  std::vector<std::string> headers{"x-amz-content-sha256: " + hash_of(request)};
+  const std::string url = url_of(address, aws, request);
+  std::vector<std::string> headers =
+      s3_signature({request.method, url, hash_of(request)}, aws, std::time(nullptr));
   // Without it libcurl calls the body a form, which some servers then take apart.
   if (request.method == "POST") headers.push_back("Content-Type: application/xml");
-  if (!aws.token.empty()) headers.push_back("x-amz-security-token: " + aws.token);
-  HttpRequest http(url_of(address, aws, request), headers, {});
+  HttpRequest http(url, headers, {});
   CURL* c = http.handle();
   Exchange x{request, options, {}, 0, {}};
-  curl_easy_setopt(c, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", aws.region).c_str());
-  curl_easy_setopt(c, CURLOPT_USERNAME, aws.key.c_str());
-  curl_easy_setopt(c, CURLOPT_PASSWORD, aws.secret.c_str());
+  curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);  // a key may have parts . and ..
   curl_easy_setopt(c, CURLOPT_HTTP_VERSION, long(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
   curl_easy_setopt(c, CURLOPT_HEADERDATA, &x);

@@ -1,7 +1,4 @@
-// Requests of S3's REST interface, signed by libcurl (CURLOPT_AWS_SIGV4, from curl 7.88 on; earlier
-// ones do not sign what S3 asks for). Versions of curl differ in what they bring into canonical
-// form, so nothing is left to them: paths are encoded here, query parameters sorted and each with
-// its '=', and every request says its x-amz-content-sha256.
+// Requests of S3's REST interface, signed (s3_signature.h) and sent.
 #pragma once
 
 #include <atomic>

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <charconv>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -20,15 +19,7 @@ Proof proof_of(const Token& secret, std::string_view who, const Token& server,
   std::string text(who);
   text.append(reinterpret_cast<const char*>(server.data()), server.size());
   text.append(reinterpret_cast<const char*>(client.data()), client.size());
-  Proof out;
-  unsigned size = 0;
-  const unsigned char* made =
-      HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &size);
-  if (made == nullptr || size != out.size()) {
-    throw MachineError("this machine's OpenSSL does not compute HMAC-SHA256");
-  }
-  return out;
+  return hmac_sha256({reinterpret_cast<const char*>(secret.data()), secret.size()}, text);
 }
 
 }  // namespace

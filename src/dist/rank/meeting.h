@@ -12,18 +12,18 @@
 // the store.
 #pragma once
 
-#include <array>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "base/digest.h"
 #include "dist/rank/token.h"
 
 namespace lockstep {
 
-using Proof = std::array<unsigned char, 32>;
+using Proof = HmacSha256;
 
 Proof client_proof(const Token& secret, const Token& server, const Token& client);
 Proof server_proof(const Token& secret, const Token& server, const Token& client);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/rank/network.h"

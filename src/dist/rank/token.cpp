@@ -1,6 +1,5 @@
 #include "dist/rank/token.h"
 
-#include <fmt/ranges.h>
 #include <sys/random.h>
 
 #include <charconv>
@@ -16,8 +15,6 @@ Token random_token() {
   }
   return out;
 }
-
-std::string to_hex(const Token& token) { return fmt::format("{:02x}", fmt::join(token, "")); }
 
 Token token_of_hex(std::string_view hex) {
   Token out;

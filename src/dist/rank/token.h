@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
 
 namespace lockstep {
@@ -11,7 +10,6 @@ namespace lockstep {
 using Token = std::array<unsigned char, 16>;
 
 Token random_token();  // from the kernel's generator; throws MachineError if that fails
-std::string to_hex(const Token& token);
 Token token_of_hex(std::string_view hex);  // throws MachineError unless 32 hexadecimal digits
 
 // Compares in constant time: the time it takes tells nothing about the bytes.

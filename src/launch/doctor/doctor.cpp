@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/digest.h"
 #include "dist/rank/token.h"
 #include "launch/job/rank_layout.h"
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "dist/rank/token.h"
 #include "launch/hosts/chain_scripts.h"

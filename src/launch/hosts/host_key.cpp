@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/date.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -22,11 +23,7 @@ void make_key(const fs::path& path) {
 
 // The time after which sshd takes the key no more; hosts' clocks and zones differ.
 std::string expiry_after(int days) {
-  const std::time_t then = std::time(nullptr) + static_cast<std::time_t>(days) * 86400;
-  std::tm parts{};
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y%m%d%H%M", ::gmtime_r(&then, &parts));
-  return text;
+  return utc_date(std::time(nullptr) + static_cast<std::time_t>(days) * 86400, "%Y%m%d%H%M");
 }
 
 void read_answer(const RemoteResult& result, HostPeer& peer) {

@@ -8,16 +8,12 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/date.h"
 #include "base/text.h"
 
 namespace lockstep {
 
-std::string time_of_day() {
-  std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
-}
+std::string time_of_day() { return local_date(std::time(nullptr), "%H:%M:%S"); }
 
 LaunchLog::LaunchLog(RankOutput& output, std::filesystem::path file, std::string run_id)
     : output_(output), file_(std::move(file)), run_id_(std::move(run_id)) {}

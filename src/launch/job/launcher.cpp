@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/usable_cores.h"

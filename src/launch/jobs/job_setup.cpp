@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/rank/token.h"

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "dist/rank/network.h"
 #include "dist/rank/token.h"

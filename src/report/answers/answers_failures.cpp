@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 
+#include "base/date.h"
 #include "base/text.h"
 #include "report/answers/answers.h"
 #include "report/answers/answers_hosts.h"
@@ -15,12 +15,7 @@ namespace lockstep {
 namespace {
 
 std::string utc(double seconds) {
-  const auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  gmtime_r(&whole, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
+  return utc_date(static_cast<std::time_t>(seconds), "%Y-%m-%d %H:%M:%S");
 }
 
 // What the guard did: docs/training.md#guards.

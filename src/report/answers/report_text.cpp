@@ -7,6 +7,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/date.h"
 #include "base/text.h"
 #include "report/draw/figure_text.h"
 #include "report/run/analysis_steps.h"
@@ -16,15 +17,6 @@ namespace lockstep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
-  return text;
-}
 
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
@@ -82,7 +74,7 @@ Report make_report(const std::vector<fs::path>& folders, const ReportOptions& op
   out.run = folder.string();
   const fs::path name = folder.lexically_normal();
   out.title = "Report on " + (name.has_filename() ? name : name.parent_path()).filename().string();
-  out.made = now_utc();
+  out.made = utc_date(std::time(nullptr), "%Y-%m-%d %H:%M UTC");
   Findings& f = out.findings;
   out.answers.push_back(answer_duration(run, f));
   out.answers.push_back(answer_trained(run, f));

@@ -29,5 +29,10 @@ TEST(Digest, OfMd5AreTheExamplesOfRfc1321) {
             "57edf4a22be3c955ac49da2e2107b67a");
 }
 
+TEST(Digest, WithAKeyIsTheExampleOfRfc4231) {
+  EXPECT_EQ(to_hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -97,7 +97,7 @@ TEST(ObjectStore, ParsesAddresses) {
   EXPECT_EQ(parse_store_address("../run").path, "../run");
   for (const char* bad : {"s3://", "s3:///x", "s3://KEY:secret@bucket/x", "ssh://host", "gs://b/x",
                           "ssh://me:word@host/x:y", "ssh://-oProxyCommand=x/run", "file://host/x",
-                          "ssh://host:99999/x", "s3://bucket/a/../b", "s3://bucket/./a", ""}) {
+                          "ssh://host:99999/x", ""}) {
     const std::string text = thrown<ConfigError>([&] { parse_store_address(bad); });
     EXPECT_TRUE(holds(text, "try: ")) << bad << ": " << text;
     EXPECT_FALSE(holds(text, "secret")) << text;

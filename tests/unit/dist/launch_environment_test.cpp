@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/digest.h"
 #include "base/error.h"
 
 namespace lockstep {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/digest.h"
 #include "support/expect_error.h"
 
 namespace lockstep {
