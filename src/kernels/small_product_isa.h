@@ -70,14 +70,10 @@ inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64
   if (m < rows) product_rows<1>(p, m, columns, depth);
 }
 
-// These return a0 b0 a1 b1 ...: of the lower halves of a and b, and of their upper halves.
-template <int... kIndex>
-inline Lanes interleave_low(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
-  return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kIndex / 2)...);
-}
-template <int... kIndex>
-inline Lanes interleave_high(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
-  return __builtin_shufflevector(a, b, (kIndex % 2 * kLanes + kLanes / 2 + kIndex / 2)...);
+// Returns a[i] b[i] a[i + 1] b[i + 1] ... from i = kFirst on. Compilers make one shuffle of it.
+template <int kFirst, int... kIndex>
+inline Lanes interleaved(Lanes a, Lanes b, std::integer_sequence<int, kIndex...>) {
+  return Lanes{(kIndex % 2 == 0 ? a : b)[kFirst + kIndex / 2]...};
 }
 
 // to[j, i] = from[i, j] for a square of kLanes. Interleaving row i with row i + kLanes / 2 rotates
@@ -89,8 +85,8 @@ inline void transpose_square(const float* from, int64_t from_row, float* to, int
     row[i] = *reinterpret_cast<const StoredLanes*>(from + i * from_row);
   for (int stage = 1; stage < kLanes; stage *= 2) {
     for (int i = 0; i < kLanes / 2; ++i) {
-      next[2 * i] = interleave_low(row[i], row[i + kLanes / 2], kAll);
-      next[2 * i + 1] = interleave_high(row[i], row[i + kLanes / 2], kAll);
+      next[2 * i] = interleaved<0>(row[i], row[i + kLanes / 2], kAll);
+      next[2 * i + 1] = interleaved<kLanes / 2>(row[i], row[i + kLanes / 2], kAll);
     }
     for (int i = 0; i < kLanes; ++i) row[i] = next[i];
   }

@@ -63,7 +63,11 @@ HttpRequest::HttpRequest(const std::string& url, const std::vector<std::string>&
   lines_.reset(lines);
   CURL* c = curl_.get();
   curl_easy_setopt(c, CURLOPT_URL, url.c_str());
+#if LIBCURL_VERSION_NUM >= 0x075500  // 7.85; the option before it is deprecated there
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS, long(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_USERAGENT, "lockstep/" LOCKSTEP_VERSION);
   curl_easy_setopt(c, CURLOPT_HTTPHEADER, lines);
