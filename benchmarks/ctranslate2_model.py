@@ -10,11 +10,15 @@ import json
 import math
 import pathlib
 import sys
-import tomllib
 
 import numpy
 from ctranslate2.specs import common_spec, transformer_spec
 from safetensors.numpy import load_file
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
 
 
 def positions(count, width):

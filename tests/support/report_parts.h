@@ -11,7 +11,8 @@ namespace lockstep {
 
 inline std::set<std::string> findings_of(const nlohmann::ordered_json& report) {
   std::set<std::string> out;
-  for (const nlohmann::ordered_json& finding : report.at("findings")) out.insert(finding.at("id"));
+  for (const nlohmann::ordered_json& finding : report.at("findings"))
+    out.insert(finding.at("id").get<std::string>());
   return out;
 }
 

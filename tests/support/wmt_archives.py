@@ -153,8 +153,7 @@ def main():
     write_tests(options.out, tests)
     with open(options.out / "SHA256SUMS", "w", encoding="utf-8") as sums:
         for path in sorted(options.out.glob("**/*.tgz")):
-            with open(path, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
             sums.write(f"{digest}  {path.relative_to(options.out)}\n")
 
 

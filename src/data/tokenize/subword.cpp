@@ -8,6 +8,13 @@
 
 namespace lockstep {
 
+namespace {
+
+// Returns the text as SentencePiece takes it: in a class of its own before 0.1.97, in std's since.
+absl::string_view for_sentencepiece(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
 Subword::Subword() : processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {}
 Subword::~Subword() = default;
 Subword::Subword(Subword&&) noexcept = default;
@@ -19,7 +26,8 @@ Subword Subword::from_bytes(std::string_view model, const std::string& name) {
   Subword out;
   std::string problem = "the file is empty";
   try {
-    const sentencepiece::util::Status status = out.processor_->LoadFromSerializedProto(model);
+    const sentencepiece::util::Status status =
+        out.processor_->LoadFromSerializedProto(for_sentencepiece(model));
     if (!model.empty()) problem = status.ok() ? "" : status.ToString();
   } catch (const std::exception& error) {  // of the trie that it builds of the pieces
     problem = error.what();
@@ -35,14 +43,14 @@ Subword Subword::from_bytes(std::string_view model, const std::string& name) {
 
 std::vector<int32_t> Subword::encode(std::string_view line) const {
   std::vector<int> ids;
-  sentencepiece::util::Status status = processor_->Encode(line, &ids);
+  sentencepiece::util::Status status = processor_->Encode(for_sentencepiece(line), &ids);
   if (!status.ok()) throw DataError("a line cannot be encoded: {}", status.ToString());
   return ids;
 }
 
 std::vector<std::string> Subword::encode_to_pieces(std::string_view line) const {
   std::vector<std::string> pieces;
-  sentencepiece::util::Status status = processor_->Encode(line, &pieces);
+  sentencepiece::util::Status status = processor_->Encode(for_sentencepiece(line), &pieces);
   if (!status.ok()) throw DataError("a line cannot be encoded: {}", status.ToString());
   return pieces;
 }

@@ -409,7 +409,8 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   EXPECT_EQ(attempts(found), 3u);
   expect_says(found.dump(), "host a lost");
   std::set<std::string> names;
-  for (const nlohmann::json& line : metrics_of(desk() / "run", "host")) names.insert(line["host"]);
+  for (const nlohmann::json& line : metrics_of(desk() / "run", "host"))
+    names.insert(line["host"].get<std::string>());
   EXPECT_EQ(names, (std::set<std::string>{"a", "b"}));
   std::tie(code, said) = hosts.run("control", lockstep_here("evaluate run --checkpoint newest"));
   EXPECT_EQ(code, 0) << said;

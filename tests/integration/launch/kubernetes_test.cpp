@@ -28,7 +28,7 @@ Container read_example() {
   const std::string text = read_file(LOCKSTEP_SOURCE "/docs/examples/kubernetes.yaml");
   std::smatch found;
   EXPECT_TRUE(std::regex_search(text, found, std::regex("command: (\\[.*\\])")));
-  out.words = nlohmann::json::parse(found[1].str());
+  out.words = nlohmann::json::parse(found[1].str()).get<std::vector<std::string>>();
   const std::regex variable("- name: ([A-Z_]+)\n +value: \"?([^\"\n]+)\"?\n");
   for (std::sregex_iterator at(text.begin(), text.end(), variable), end; at != end; ++at) {
     out.environment[(*at)[1]] = (*at)[2];
