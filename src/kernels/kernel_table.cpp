@@ -75,42 +75,6 @@ void fill_packed_product(Kernels& table);
 
 namespace {
 
-struct Tables {
-  Kernels generic, avx2, avx512, avx512_vnni, avx512_dot, amx, neon_dot;
-  Tables() {
-    detail::generic::fill(generic);
-    generic.isa = "generic";
-#ifdef LOCKSTEP_X86_64
-    detail::avx2::fill(avx2);
-    detail::avx512::fill(avx512);
-    avx2.isa = "avx2";
-    avx512.isa = "avx512";
-    avx512_vnni = avx512;
-    detail::avx512_vnni::fill_packed_product(avx512_vnni);
-    avx512_vnni.isa = "avx512_vnni";
-    avx512_dot = avx512;
-    detail::avx512_dot::fill_packed_product(avx512_dot);
-    detail::avx512_dot::fill_attention(avx512_dot);
-#ifndef LOCKSTEP_DECODING_KERNELS
-    detail::avx512_dot::fill_winograd(avx512_dot);
-#endif
-    avx512_dot.isa = "avx512_dot";
-    avx512_dot.fast_bf16 = !__builtin_cpu_is("intel");
-    amx = avx512_dot;
-#ifndef LOCKSTEP_DECODING_KERNELS
-    detail::amx::fill_attention(amx);
-    detail::amx::fill_weight_gradient(amx);
-    detail::amx::fill_tile_convolution(amx);
-#endif
-    amx.isa = "amx";
-#elif defined(__aarch64__)
-    neon_dot = generic;
-    detail::neon_dot::fill_packed_product(neon_dot);
-    neon_dot.isa = "neon_dot";
-#endif
-  }
-};
-
 bool supports_avx2() {
 #ifdef LOCKSTEP_X86_64
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -168,6 +132,66 @@ bool supports_neon_dot() {  // dot products of int8 quadruples
 #endif
 }
 
+// Tables of what this CPU supports; the others stay empty, for the functions that fill them are
+// made of the same instructions as the kernels.
+struct Tables {
+  Kernels generic{}, avx2{}, avx512{}, avx512_vnni{}, avx512_dot{}, amx{}, neon_dot{};
+  Tables() {
+    detail::generic::fill(generic);
+    generic.isa = "generic";
+#ifdef LOCKSTEP_X86_64
+    if (supports_avx2()) fill_avx2();
+    if (supports_avx512()) fill_avx512();
+    if (supports_avx512_vnni()) fill_avx512_vnni();
+    if (supports_avx512_dot()) fill_avx512_dot();
+    if (supports_amx()) fill_amx();
+#elif defined(__aarch64__)
+    if (supports_neon_dot()) fill_neon_dot();
+#endif
+  }
+
+#ifdef LOCKSTEP_X86_64
+  void fill_avx2() {
+    detail::avx2::fill(avx2);
+    avx2.isa = "avx2";
+  }
+  void fill_avx512() {
+    detail::avx512::fill(avx512);
+    avx512.isa = "avx512";
+  }
+  void fill_avx512_vnni() {
+    avx512_vnni = avx512;
+    detail::avx512_vnni::fill_packed_product(avx512_vnni);
+    avx512_vnni.isa = "avx512_vnni";
+  }
+  void fill_avx512_dot() {
+    avx512_dot = avx512;
+    detail::avx512_dot::fill_packed_product(avx512_dot);
+    detail::avx512_dot::fill_attention(avx512_dot);
+#ifndef LOCKSTEP_DECODING_KERNELS
+    detail::avx512_dot::fill_winograd(avx512_dot);
+#endif
+    avx512_dot.isa = "avx512_dot";
+    avx512_dot.fast_bf16 = !__builtin_cpu_is("intel");
+  }
+  void fill_amx() {
+    amx = avx512_dot;
+#ifndef LOCKSTEP_DECODING_KERNELS
+    detail::amx::fill_attention(amx);
+    detail::amx::fill_weight_gradient(amx);
+    detail::amx::fill_tile_convolution(amx);
+#endif
+    amx.isa = "amx";
+  }
+#elif defined(__aarch64__)
+  void fill_neon_dot() {
+    neon_dot = generic;
+    detail::neon_dot::fill_packed_product(neon_dot);
+    neon_dot.isa = "neon_dot";
+  }
+#endif
+};
+
 const Kernels& default_kernels() {
   const char* name = std::getenv("LOCKSTEP_ISA");
   if (name != nullptr && *name != 0) {
@@ -191,14 +215,11 @@ std::atomic<const Kernels*> forced{nullptr};
 
 const Kernels* kernels_for(const char* isa) {
   static const Tables tables;
-  std::string_view name = isa;
-  if (name == "generic") return &tables.generic;
-  if (name == "avx2" && supports_avx2()) return &tables.avx2;
-  if (name == "avx512" && supports_avx512()) return &tables.avx512;
-  if (name == "avx512_vnni" && supports_avx512_vnni()) return &tables.avx512_vnni;
-  if (name == "avx512_dot" && supports_avx512_dot()) return &tables.avx512_dot;
-  if (name == "amx" && supports_amx()) return &tables.amx;
-  if (name == "neon_dot" && supports_neon_dot()) return &tables.neon_dot;
+  const std::string_view name = isa;
+  for (const Kernels* table : {&tables.generic, &tables.avx2, &tables.avx512, &tables.avx512_vnni,
+                               &tables.avx512_dot, &tables.amx, &tables.neon_dot}) {
+    if (table->isa != nullptr && name == table->isa) return table;
+  }
   return nullptr;
 }
 
