@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ostream>
 
 #include "support/expect_says.h"
 #include "support/tiny_images.h"
@@ -20,6 +21,8 @@ struct Processor {
 };
 
 const std::string kTranslate = fs::path(LOCKSTEP_PROGRAM).parent_path() / "lockstep-translate";
+
+void PrintTo(const Processor& processor, std::ostream* out) { *out << processor.name; }
 
 class OtherProcessors : public ::testing::TestWithParam<Processor> {
  protected:
