@@ -22,8 +22,8 @@ constexpr int kLanes = 4;
 typedef float Lanes __attribute__((vector_size(kLanes * 4)));
 typedef uint32_t WordLanes __attribute__((vector_size(kLanes * 4)));
 typedef uint16_t HalfLanes __attribute__((vector_size(kLanes * 2)));
-// The same in memory, wherever it lies. For values there are other types, since g++ 14 for ARM fails
-// on functions whose arguments need less alignment than their size.
+// The same in memory, wherever it lies. For values there are other types, since g++ 14 for ARM
+// fails on functions whose arguments need less alignment than their size.
 typedef float StoredLanes __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t StoredWords __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint16_t StoredHalves __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
