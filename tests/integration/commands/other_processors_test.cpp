@@ -22,6 +22,7 @@ struct Processor {
 
 const std::string kTranslate = fs::path(LOCKSTEP_PROGRAM).parent_path() / "lockstep-translate";
 
+// GoogleTest asks for it by this name. NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Processor& processor, std::ostream* out) { *out << processor.name; }
 
 class OtherProcessors : public ::testing::TestWithParam<Processor> {
@@ -43,7 +44,7 @@ class OtherProcessors : public ::testing::TestWithParam<Processor> {
   }
 
   static ProgramResult lockstep_there(const std::string& arguments) {
-    const ProgramResult result = run_there(LOCKSTEP_PROGRAM, arguments);
+    ProgramResult result = run_there(LOCKSTEP_PROGRAM, arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.errors;
     return result;
   }
