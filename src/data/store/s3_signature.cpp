@@ -1,5 +1,6 @@
 #include "data/store/s3_signature.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <utility>

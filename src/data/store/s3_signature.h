@@ -18,7 +18,7 @@ struct SignedRequest {
 };
 
 // Returns the header lines that make `request` one of the owner of the credentials at that time:
-// "Host: ...", x-amz-content-sha256, x-amz-date, x-amz-security-token for temporary credentials,
+// "host: ...", x-amz-content-sha256, x-amz-date, x-amz-security-token for temporary credentials,
 // and Authorization. These, but the last, are what is signed.
 std::vector<std::string> s3_signature(const SignedRequest& request, const AwsSettings& aws,
                                       std::time_t now);
