@@ -57,7 +57,10 @@ class RemoteHost : public HostControl {
   RemoteHost(EventLoop& loop, HostEvents& events, const AgentPlace& place);
   ~RemoteHost() override;
 
-  void prepare(const PrepareOrder& order) override { channel_->send(kPrepare, encode(order)); }
+  void prepare(const PrepareOrder& order) override {
+    unprepared_ = true;
+    channel_->send(kPrepare, encode(order));
+  }
   void open_store(const std::string& address) override { channel_->send(kOpenStore, address); }
   void start(const StartOrder& order) override { channel_->send(kStart, encode(order)); }
   void stop(milliseconds grace, bool tell) override {
@@ -88,6 +91,7 @@ class RemoteHost : public HostControl {
   std::string words_, line_;
   Clock::time_point started_ = Clock::now(), next_beat_ = started_;
   bool greeted_ = false, lost_ = false;
+  bool unprepared_ = false;  // it has not answered prepare() yet
 };
 
 RemoteHost::RemoteHost(EventLoop& loop, HostEvents& events, const AgentPlace& place)
@@ -162,6 +166,7 @@ void RemoteHost::take_rank_event(const Frame& frame) {
     case kHello:
       return take_hello(decode<AgentHello>(frame.payload));
     case kPrepared:
+      unprepared_ = false;
       return events_.on_prepared(place_.index, decode<Prepared>(frame.payload));
     case kStoreOpen:
       return events_.on_store_open(place_.index, static_cast<int>(decode_number(frame.payload)));
@@ -184,7 +189,10 @@ void RemoteHost::take_rank_event(const Frame& frame) {
     case kRankKilled:
       return events_.on_rank_killed(static_cast<int>(decode_number(frame.payload)));
     case kIdle:
-      return events_.on_idle(place_.index);
+      // An agent whose ranks have ended says so, and again when it is told to stop them. The second
+      // time may come when the next attempt has begun, of which it says nothing.
+      if (!unprepared_) events_.on_idle(place_.index);
+      return;
     case kTold:
       return events_.on_told(place_.index, static_cast<int>(decode_number(frame.payload)));
     case kNotice:
