@@ -271,8 +271,7 @@ void Launcher::order_start(int host, int first_rank, int port) {
 
 void Launcher::stop(std::chrono::milliseconds grace, bool tell) {
   starting_ = false;
-  std::vector<int> hosts = attempt_.hosts;
-  for (int host : hosts) {
+  for (int host : std::vector<int>(attempt_.hosts)) {  // the last to be idle may begin another
     if (seats_[host].control) seats_[host].control->stop(grace, tell);
   }
 }
