@@ -19,58 +19,63 @@ for file in /etc/ssh/*_key.pub; do
 done
 )sh";
 
-// Opens ~/.ssh/authorized_keys as $keys, alone.
+// Opens ~/.ssh/authorized_keys as $keys, alone, for a rewriting that goes through $new: a login at
+// any moment finds the lines of before or those of after, and a full disk leaves those of before.
+// use_new_keys puts $new in the place; where $keys is a mount of its own, as in containers, that
+// cannot be renamed over, and it is written over.
 inline constexpr const char* kLockKeys = R"sh(
 umask 077
 mkdir -p "$HOME/.lockstep" "$HOME/.ssh" || exit 1
 keys=$HOME/.ssh/authorized_keys
+if [ -L "$keys" ]; then keys=$(readlink -f "$keys") || exit 1; fi
+new=$keys.$id
 exec 9>>"$HOME/.lockstep/keys.lock"
 if command -v flock >/dev/null; then flock 9; fi
+if [ -f "$keys" ]; then cp -p "$keys" "$new" || { rm -f "$new"; exit 1; }; fi
+use_new_keys() {
+  mv -f "$new" "$keys" 2>/dev/null || { cat "$new" >"$keys" && rm -f "$new"; }
+}
 )sh";
 
-// Uses $id, $folder, $line and $me, and $keys of kLockKeys; reads a tar stream of the key's files.
+// Uses $id, $folder, $line and $me, and what kLockKeys sets; reads a tar stream of the key's files.
 // Transfers that were killed leave their folders, and these go; so do keys without a folder.
 inline constexpr const char* kInstallKey = R"sh(
 set -eu
+trap 'rm -f "$new"' EXIT
 links=$HOME/.lockstep/links
 [ ! -d "$links" ] || find "$links" -mindepth 1 -maxdepth 1 -type d -mtime +2 -exec rm -rf {} +
 mkdir -p "$HOME/$folder"
 tar -xf - --no-same-owner -C "$HOME/$folder"
 chmod 600 "$HOME/$folder/key"
-if [ -f "$keys" ]; then
-  while IFS= read -r old || [ -n "$old" ]; do
-    case $old in
-      *" lockstep-$id") continue ;;
-      *'command="sh ~/.lockstep/'*'/door"'*)
-        of=${old#*command=\"sh ?/}
-        [ -f "$HOME/${of%%\"*}" ] || continue ;;
-    esac
-    printf '%s\n' "$old"
-  done <"$keys" >"$keys.$id"
-  cat "$keys.$id" >"$keys"
-  rm -f "$keys.$id"
-fi
-printf '%s\n' "$line" >>"$keys"
+[ -f "$keys" ] || : >"$keys"
+while IFS= read -r old || [ -n "$old" ]; do
+  case $old in
+    *" lockstep-$id") continue ;;
+    *'command="sh ~/.lockstep/'*'/door"'*)
+      of=${old#*command=\"sh ?/}
+      [ -f "$HOME/${of%%\"*}" ] || continue ;;
+  esac
+  printf '%s\n' "$old"
+done <"$keys" >"$new"
+printf '%s\n' "$line" >>"$new"
+use_new_keys
 cd "$HOME/$folder"
 )sh";
 
-// Uses $id and $folder, and $keys of kLockKeys.
+// Uses $id and $folder, and what kLockKeys sets.
 inline constexpr const char* kRemoveKey = R"sh(
 if [ -f "$keys" ]; then
-  if grep -v " lockstep-$id\$" "$keys" >"$keys.$id" || [ $? = 1 ]; then
-    cat "$keys.$id" >"$keys"
-  fi
-  rm -f "$keys.$id"
+  if grep -v " lockstep-$id\$" "$keys" >"$new" || [ $? = 1 ]; then use_new_keys; fi
+  rm -f "$new"
 fi
 cd "$HOME/$folder" 2>/dev/null && rm -f key config known_hosts door
 )sh";
 
-// Uses $id and $expiry, and $keys of kLockKeys.
+// Uses $id and $expiry, and what kLockKeys sets.
 inline constexpr const char* kRenewKey = R"sh(
 time='expiry-time="[0-9]*"'
-sed "/ lockstep-$id\$/s/$time/expiry-time=\"$expiry\"/" "$keys" >"$keys.$id" &&
-  cat "$keys.$id" >"$keys"
-rm -f "$keys.$id"
+sed "/ lockstep-$id\$/s/$time/expiry-time=\"$expiry\"/" "$keys" >"$new" && use_new_keys
+rm -f "$new"
 )sh";
 
 }  // namespace lockstep::detail

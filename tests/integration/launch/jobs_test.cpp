@@ -147,7 +147,7 @@ TEST_F(Jobs, AJobIsShownLeftStoppedAndResumed) {
   EXPECT_EQ(record("a", id).launcher, "b");
 
   auto attached = start("attach " + id);
-  ASSERT_GE(attached->wait_for("step ", 60s), 0) << attached->output();
+  ASSERT_GE(attached->wait_for("  loss ", 60s), 0) << attached->output();
   hosts_->cut("b");
   ASSERT_GE(attached->wait_for("the connection to b is lost", 60s), 0) << attached->output();
   hosts_->heal("b");

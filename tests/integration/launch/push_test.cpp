@@ -210,7 +210,7 @@ TEST_F(PushTest, ASecondJobDoesNotChangeWhatTheFirstReads) {
       hosts.start("control", {"/bin/sh", "-c",
                               push_command("-H a,b -- train tiny.toml training.steps=10000000 "
                                            "checkpoint.every=0 run.folder=runs/first")});
-  ASSERT_GE(first->wait_for("step ", seconds(120)), 0) << first->output();
+  ASSERT_GE(first->wait_for("  loss ", seconds(120)), 0) << first->output();
   // The same files serve two jobs.
   const std::string second = "-H a,b -- train tiny.toml training.steps=2 run.folder=runs/second";
   const auto [code, said] = push(hosts, second);
