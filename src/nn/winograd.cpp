@@ -255,12 +255,13 @@ bool has_winograd(const Convolution& convolution, const torch::Tensor& x) {
 
 // For few squares the transformation of the weight takes as long as the products that it saves.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
-  constexpr int64_t kFew = 64;
-  return has_winograd(convolution, x) && images_of(x).squares() >= kFew;
+  int64_t few = 64;
+  if (own_products_pay(x.scalar_type())) few = x.scalar_type() == at::kFloat ? 16 : 32;
+  return has_winograd(convolution, x) && images_of(x).squares() >= few;
 }
 
 bool takes_winograd_gradient(const Convolution& convolution, const torch::Tensor& x) {
-  const int64_t few = x.scalar_type() == at::kFloat ? 16 : 64;
+  const int64_t few = x.scalar_type() == at::kFloat ? 16 : 32;
   return has_winograd(convolution, x) && images_of(x).squares() >= few;
 }
 

@@ -11,10 +11,12 @@ namespace lockstep::detail {
 // Whether there are kernels for this convolution of x [n, in, height, width] (3 x 3, stride 1, one
 // pixel of zero padding, channels in multiples of 64, fp32 or bf16), and they were measured to be
 // faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md): in fp32 on x86 from AVX2
-// on, in bf16 where own_products_pay(), both from 64 squares of 4 x 4 pixels on.
+// on, for 64 squares of 4 x 4 pixels or more; where own_products_pay(), in fp32 from 16 squares on
+// and in bf16 from 32.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
-// The same of the weight's gradient. In fp32 it pays from 16 squares on: no weight is transformed.
+// The same of the weight's gradient, for which no weight is transformed: in fp32 from 16 squares on,
+// in bf16 from 32.
 bool takes_winograd_gradient(const Convolution& convolution, const torch::Tensor& x);
 
 // Convolves x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense. `sums` is
