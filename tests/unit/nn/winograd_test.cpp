@@ -127,15 +127,19 @@ TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
     const std::string isa = kernels().isa;
     const bool can = isa != "generic" && isa != "neon_dot";
     const bool can_round = detail::own_products_pay(at::kBFloat16);
+    const bool takes_few = detail::own_products_pay(at::kFloat);
     for (const ParameterRef& square : {p[0], p[3]}) {
-      EXPECT_EQ(takes({square, 1, 1}, 32, at::kFloat), can);
-      EXPECT_EQ(takes({square, 1, 1}, 32, at::kBFloat16), can_round);
-      EXPECT_FALSE(takes({square, 1, 1}, 28, at::kFloat));  // 49 squares of 4 x 4
-      EXPECT_FALSE(takes({square, 1, 1}, 28, at::kBFloat16));
-      EXPECT_EQ(takes_gradient({square, 1, 1}, 16, at::kFloat), can);
-      EXPECT_EQ(takes_gradient({square, 1, 1}, 32, at::kBFloat16), can_round);
-      EXPECT_FALSE(takes_gradient({square, 1, 1}, 12, at::kFloat));
-      EXPECT_FALSE(takes_gradient({square, 1, 1}, 28, at::kBFloat16));
+      const Convolution same{square, 1, 1};
+      EXPECT_EQ(takes(same, 32, at::kFloat), can);  // 64 squares of 4 x 4
+      EXPECT_EQ(takes(same, 28, at::kFloat), takes_few);
+      EXPECT_EQ(takes(same, 16, at::kFloat), takes_few);
+      EXPECT_FALSE(takes(same, 12, at::kFloat));  // 9 squares
+      EXPECT_EQ(takes(same, 24, at::kBFloat16), can_round);
+      EXPECT_FALSE(takes(same, 20, at::kBFloat16));  // 25 squares
+      EXPECT_EQ(takes_gradient(same, 16, at::kFloat), can);
+      EXPECT_FALSE(takes_gradient(same, 12, at::kFloat));
+      EXPECT_EQ(takes_gradient(same, 24, at::kBFloat16), can_round);
+      EXPECT_FALSE(takes_gradient(same, 20, at::kBFloat16));
     }
     for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       EXPECT_FALSE(takes({p[0], 2, 1}, 32, type));
