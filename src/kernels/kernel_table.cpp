@@ -75,45 +75,30 @@ void fill_packed_product(Kernels& table);
 
 namespace {
 
-bool supports_avx2() {
 #ifdef LOCKSTEP_X86_64
+bool supports_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
-#else
-  return false;
-#endif
 }
 
 bool supports_avx512() {  // the instructions that -march=x86-64-v4 may use
-#ifdef LOCKSTEP_X86_64
   return supports_avx2() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
 }
 
 bool supports_avx512_vnni() {  // dot products of int8 quadruples
-#ifdef LOCKSTEP_X86_64
   return supports_avx512() && __builtin_cpu_supports("avx512vnni");
-#else
-  return false;
-#endif
 }
 
 bool supports_avx512_dot() {  // those, and of bf16 pairs
-#ifdef LOCKSTEP_X86_64
   return supports_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
 }
 
 // AMX multiplies bf16 tiles. Its registers are large: Linux grants them only
 // to a process that asks.
 bool supports_amx() {
-#if defined(LOCKSTEP_X86_64) && defined(__linux__)
+#ifdef __linux__
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
   static const bool granted = supports_avx512_dot() && __builtin_cpu_supports("amx-tile") &&
                               __builtin_cpu_supports("amx-bf16") &&
@@ -123,14 +108,15 @@ bool supports_amx() {
   return false;
 #endif
 }
-
+#elif defined(__aarch64__)
 bool supports_neon_dot() {  // dot products of int8 quadruples
-#if defined(__aarch64__) && defined(__linux__)
+#ifdef __linux__
   return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   return false;
 #endif
 }
+#endif
 
 // Tables of what this CPU supports; the others stay empty, for the functions that fill them are
 // made of the same instructions as the kernels.
