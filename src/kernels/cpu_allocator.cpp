@@ -9,6 +9,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -58,7 +59,7 @@ std::size_t bytes_of(std::size_t size_class) {
 
 thread_local int64_t thread_limit = 0;  // of TensorLimit
 
-// Returns `bytes` of fresh zero pages, aligned to a huge page.
+// Returns `bytes`, a multiple of huge pages, of fresh zero pages, aligned to one.
 std::byte* map_pages(std::size_t bytes) {
   const std::size_t wanted = bytes + kHugePage;
   void* start = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +71,7 @@ std::byte* map_pages(std::size_t bytes) {
   // What lies outside the aligned range is given back; a failure would only leave
   // address space reserved.
   if (aligned > address) munmap(start, aligned - address);
-  const std::uintptr_t end = aligned + (bytes + 4095) / 4096 * 4096;
+  const std::uintptr_t end = aligned + bytes;
   if (address + wanted > end) munmap(reinterpret_cast<void*>(end), address + wanted - end);
   std::byte* pages = reinterpret_cast<std::byte*>(aligned);
   madvise(pages, bytes, MADV_HUGEPAGE);  // advice: kernels without huge pages refuse it
@@ -111,12 +112,14 @@ class Heap {
   }
 
   void give_back_free_pages() {
+    // Some systems of aarch64 have pages of 64 KB, and would take the rest of one as well.
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     std::lock_guard<std::mutex> guard(lock_);
     for (const auto& [size, block] : free_) {
       // The header and every page that is shared with a neighbour are spared.
       const auto start = reinterpret_cast<std::uintptr_t>(block + 1);
-      const std::uintptr_t begin = (start + kPage - 1) / kPage * kPage;
-      const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;
+      const std::uintptr_t begin = (start + page - 1) / page * page;
+      const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(block) + size) / page * page;
       if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     }
   }

@@ -1,6 +1,7 @@
 #include "train/parts/machine_speed.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <time.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
@@ -43,6 +44,11 @@ double best_seconds(double seconds, double (*now)(), const F& f) {
   return best;
 }
 
+// On CPUs of aarch64 without bf16 products libtorch warns, with its stack, and takes another way.
+class NoWarnings : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 double product_speed(torch::Device device, at::ScalarType type, double seconds) {
   constexpr int64_t kRows = 512, kWidth = 1024;
   const auto options = torch::TensorOptions(device).dtype(type);
@@ -77,6 +83,8 @@ double copy_speed(double seconds) {
 
 MachineSpeed measure_machine(double seconds) {
   torch::NoGradGuard no_grad;
+  NoWarnings no_warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&no_warnings);
   MachineSpeed out;
   const double each = seconds / 5;
   out.copied_bytes_per_second = copy_speed(each);

@@ -14,7 +14,7 @@ struct AttentionShape {
 
 // Head widths 3 to 64; one token, one sentence, lengths around the blocks of 64 queries.
 const std::vector<AttentionShape> kAttentionShapes = {
-    {{1}, {1}, 1, 3},
+    {{1, 2}, {1, 2}, 1, 3},  // the gradient of one query at one key is zero
     {{5}, {9}, 2, 34},
     {{7, 1, 16, 33}, {2, 40, 1, 17}, 4, 64},
     {{64, 130}, {65, 3}, 2, 64},
