@@ -29,4 +29,6 @@ void FileLock::lock() {
   throw NoLocks("{}: cannot be locked: {}", path_.string(), std::strerror(errno));
 }
 
+void FileLock::unlock() { ::flock(file_.get(), LOCK_UN); }
+
 }  // namespace lockstep

@@ -22,6 +22,7 @@ class FileLock {
   // These throw NoLocks.
   bool try_lock();  // false: another process has it
   void lock();      // waits for it
+  void unlock();    // also for processes that were forked with it
 
   int descriptor() const { return file_.get(); }  // for reading and writing
 

@@ -188,6 +188,10 @@ void push(const LaunchArguments& a, Launch& launch, Arguments& command, RunFacts
   launch.remote.program = std::move(job.program);
   if (a.program.empty()) command = std::move(job.command);
   if (!run.folder.empty()) run.folder = std::move(job.run_folder);
+  if (job.turn == nullptr) return;
+  launch.on_event = [turn = job.turn](const LaunchEvent& event) {
+    if (event.event == "first_step") turn->end();
+  };
 }
 
 int threads_given(const Launch& launch) {

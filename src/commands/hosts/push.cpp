@@ -151,7 +151,9 @@ JobOnHosts push_job(const PushWishes& wishes) {
                  .folder = folder_on_hosts(wishes.folder),
                  .program = wishes.remote.program,
                  .command = wishes.command,
-                 .run_folder = ""};
+                 .run_folder = "",
+                 .turn = nullptr};
+  if (trains(job.command)) job.turn = std::make_shared<PushTurn>(job.hosts.hosts, job.folder);
   const std::optional<PushPlan> plan = plan_of(job);
   if (plan) show(*plan, job);
   HostSetup::Options options{.remote = wishes.remote, .log_folder = ""};

@@ -2,6 +2,9 @@
 // what it names (docs/launch.md#launch---push).
 #pragma once
 
+#include <memory>
+
+#include "commands/hosts/push_turn.h"
 #include "commands/shared/command_line.h"
 #include "launch/hosts/host_list.h"
 #include "launch/hosts/remote.h"
@@ -23,6 +26,7 @@ struct JobOnHosts {
   std::string program;     // "~/.lockstep/HASH/lockstep", or what --program-on-hosts says
   Arguments command;       // the words to run there: paths are those of the hosts
   std::string run_folder;  // run.folder as the hosts have it; empty: no training
+  std::shared_ptr<PushTurn> turn;  // of a training, to be ended when its ranks run; else null
 };
 
 // Returns the folder to work in on the hosts: `given` (--cwd) as the hosts understand it, a path

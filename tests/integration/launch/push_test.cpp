@@ -228,6 +228,30 @@ TEST_F(PushTest, ASecondJobDoesNotChangeWhatTheFirstReads) {
   EXPECT_EQ(first->wait(seconds(60)), 143) << first->output();
 }
 
+// While the first one's files are on their way nothing runs there yet that reads them.
+TEST_F(PushTest, ASecondLaunchWaitsUntilTheFirstOneTrains) {
+  SKIP_WITHOUT_VIRTUAL_HOSTS();
+  HostsApart hosts(lab());
+  const std::string own = read_file(run("work/tiny.toml"));
+  fs::create_directories(run("same-place"));
+  write_file(run("same-place/tiny.toml"), own + "# another\n");
+  auto first = hosts.start("control", {"/bin/sh", "-c",
+                                       push_command("-H a,b -- train tiny.toml run.folder=runs/a "
+                                                    "training.steps=10000000 checkpoint.every=0")});
+  ASSERT_GE(first->wait_for("data.corpus = ", seconds(60)), 0) << first->output();
+  const auto [refused, why] =
+      push(hosts,
+           "-H b,a --cwd '~/lockstep/work' -- train tiny.toml run.folder=runs/b "
+           "data.corpus=../work/data/corpus",
+           "same-place");
+  EXPECT_EQ(refused, 4) << why;
+  expect_says(why, "waits for another launch that brings its files to ~/lockstep/work");
+  expect_says(why, "reads tiny.toml, which is another now");
+  EXPECT_EQ(read_file(hosts.file("a", "lockstep/work/tiny.toml")), own);
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(seconds(60)), 143) << first->output();
+}
+
 // What somebody brought to the hosts by hand, or what changed there since.
 TEST_F(PushTest, NamesTheHostAndTheFileWhoseCorpusIsAnother) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
