@@ -338,6 +338,7 @@ int find_hosts(const LaunchArguments& given, const Arguments& command) {
                      .remote = given.hosts.remote,
                      .folder = given.folder,
                      .min_hosts = 1,
+                     .joins = true,
                      .command = given.program.empty() ? command : Arguments()})
                .hosts;
   }

@@ -153,7 +153,9 @@ JobOnHosts push_job(const PushWishes& wishes) {
                  .command = wishes.command,
                  .run_folder = "",
                  .turn = nullptr};
-  if (trains(job.command)) job.turn = std::make_shared<PushTurn>(job.hosts.hosts, job.folder);
+  if (trains(job.command) && !wishes.joins) {
+    job.turn = std::make_shared<PushTurn>(job.hosts.hosts, job.folder);
+  }
   const std::optional<PushPlan> plan = plan_of(job);
   if (plan) show(*plan, job);
   HostSetup::Options options{.remote = wishes.remote, .log_folder = ""};

@@ -16,6 +16,7 @@ struct PushWishes {
   RemoteOptions remote;
   std::string folder;  // --cwd; empty: ~/lockstep/NAME, where NAME is that of this folder
   int min_hosts = 0;   // so many are enough; 0: all
+  bool joins = false;  // hosts for a launch that has begun: it has its turn already
   Arguments command;   // after "--": "train CONFIG key=value"; empty: only the program goes there
 };
 
