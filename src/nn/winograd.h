@@ -15,8 +15,8 @@ namespace lockstep::detail {
 // and in bf16 from 32.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 
-// The same of the weight's gradient, for which no weight is transformed: in fp32 from 16 squares on,
-// in bf16 from 32.
+// The same of the weight's gradient, for which no weight is transformed: in fp32 from 16 squares
+// on, in bf16 from 32.
 bool takes_winograd_gradient(const Convolution& convolution, const torch::Tensor& x);
 
 // Convolves x [n, in, height, width], channels last, with weight [out, in, 3, 3], dense. `sums` is
