@@ -30,8 +30,8 @@ PushTurn::PushTurn(const std::vector<Host>& hosts, const std::string& folder) {
       }
       locks_.push_back(std::move(lock));
     }
-  } catch (const fs::filesystem_error&) {
-  } catch (const MachineError&) {
+  } catch (const fs::filesystem_error&) {  // no cache can be written: nothing is waited for
+  } catch (const MachineError&) {          // or its file system has no locks
   }
 }
 
