@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/fetch/hub.h"
 #include "data/images/images_manifest.h"
+#include "data/labelled/pair_input.h"
 #include "data/manifest/manifest.h"
 #include "models/bert_weights.h"
 #include "recipe/images_rules.h"
@@ -37,39 +38,64 @@ void require_kind(const std::string& kind, const fs::path& folder) {
   throw error;
 }
 
-std::optional<ParallelFiles> two_files(const std::vector<std::string>& names) {
-  if (names.empty()) return std::nullopt;
-  return ParallelFiles{names[0], names[1]};
-}
+// Two files, or what is taken out of one that has both languages into the folder.
+class GivenPairs {
+ public:
+  GivenPairs(const NewOptions& options, const fs::path& folder)
+      : wanted_{{options.source_language, ""}, options.columns}, folder_(folder) {}
 
-TranslationFiles translation_files(const NewOptions& options) {
-  if (options.data.size() == 1) {
-    if (!fs::is_directory(options.data[0])) {
-      DataError error("{}: a single file; expected two, or a folder", options.data[0]);
-      error.set_advice("lockstep new translation SOURCE TARGET, whose lines translate each other");
+  std::optional<ParallelFiles> files(const std::vector<std::string>& names,
+                                     const std::string& split) {
+    for (const std::string& name : names) {
+      if (fs::is_directory(name)) throw DataError("{}: a folder; expected a file", name);
+    }
+    if (names.empty()) return std::nullopt;
+    if (names.size() == 2) return ParallelFiles{names[0], names[1]};
+    if (!may_hold_pairs(names[0])) {
+      DataError error("{}: a single file; expected two, or a folder", names[0]);
+      error.set_advice(
+          "lockstep new translation SOURCE TARGET, whose lines translate each other; alone go "
+          ".csv, "
+          ".tsv, .jsonl, .json, .parquet, .txt with tabs, and archives");
       throw error;
     }
-    TranslationFiles out = find_translation_files(options.data[0], options.source_language);
-    if (auto dev = two_files(options.dev)) out.dev = dev;
-    if (auto test = two_files(options.test)) out.test = test;
-    return out;
+    const TakenPairs taken = take_pairs(names[0], wanted_, folder_, split);
+    wanted_.languages = taken.languages;  // dev and test have those of train
+    return taken.files;
   }
-  for (const std::string& file : options.data) {
-    if (fs::is_directory(file)) throw DataError("{}: a folder; expected two files", file);
+  const LanguagePair& languages() const { return wanted_.languages; }
+
+ private:
+  PairOptions wanted_;
+  fs::path folder_;
+};
+
+TranslationFiles translation_files(const NewOptions& options, const fs::path& folder) {
+  GivenPairs given(options, folder);
+  TranslationFiles out;
+  if (options.data.size() == 1 && fs::is_directory(options.data[0])) {
+    out = find_translation_files(options.data[0], options.source_language);
+  } else {
+    out = name_translation_files(*given.files(options.data, "train"));
+    if (out.train.taken) {
+      out.source_language = given.languages().source;
+      out.target_language = given.languages().target;
+    }
   }
-  TranslationFiles out = name_translation_files({options.data[0], options.data[1]});
-  out.dev = two_files(options.dev);
-  out.test = two_files(options.test);
+  if (auto dev = given.files(options.dev, "dev")) out.dev = dev;
+  if (auto test = given.files(options.test, "test")) out.test = test;
+  out.columns = options.columns;
   return out;
 }
 
 NewRun new_translation(const NewOptions& options, const RunNames& names) {
+  const TemporaryFolder folder;  // for what is taken out of tables and archives
   TranslationFiles files;
   TranslationFacts facts;
   if (is_prepared(options.data[0])) {
     facts = translation_facts(read_manifest(options.data[0]));
   } else {
-    files = translation_files(options);
+    files = translation_files(options, folder.path());
     facts = read_translation_facts(files);
   }
   const MachineFacts machine = read_machine_facts();
@@ -77,6 +103,9 @@ NewRun new_translation(const NewOptions& options, const RunNames& names) {
              .seen = describe_translation(facts),
              .recipe = translation_recipe(facts, machine, options.budget, names),
              .next = translation_commands(facts, files, names)};
+  if (files.train.taken) {
+    out.seen.push_back(fmt::format("taken: {}", files.train.taken->parts));
+  }
   for (const std::string& stem : files.passed_over) {
     out.seen.push_back(fmt::format("not used: {}.*", stem));
   }

@@ -16,10 +16,10 @@ struct NewOptions {
   std::vector<std::string> data;  // the words of the command line
   std::string out;                // the configuration file; empty: named after the data
   Budget budget;
-  std::vector<std::string> dev, test;  // for translation: source and target, or none
+  std::vector<std::string> dev, test;  // for translation: source and target, a table, or none
   std::string source_language;
   std::string images_labels;  // for flat val folders
-  TextColumns columns;        // for texts; empty: determined from the data
+  TextColumns columns;        // for texts and tables of pairs; empty: determined from the data
   bool values = false;        // for texts: labels are numbers to predict
   std::string model;          // for texts: the pretrained model; empty: chosen
 };

@@ -6,15 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/labelled/language_names.h"
 #include "data/labelled/text_inputs.h"
 
 namespace lockstep {
 
 namespace {
-
-// Endings of files that are often found beside corpora and are not languages.
-const std::set<std::string> kNoLanguages = {"txt", "tsv", "csv", "md",  "bz2", "xz",  "zip", "tar",
-                                            "sh",  "py",  "bpe", "xml", "sgm", "ids", "tgz", "bin"};
 
 struct Stem {
   std::map<std::string, fs::path> by_language;
@@ -72,20 +69,6 @@ std::pair<std::string, std::string> direction(const std::map<std::string, Stem>&
 }
 
 }  // namespace
-
-std::optional<std::string> language_of(const fs::path& file) {
-  const std::string name = without_gz(file);
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string::npos || dot == 0) return std::nullopt;
-  const std::string ending = lower_ascii(name.substr(dot + 1));
-  const std::string word = ending.substr(0, ending.find_first_of("-_"));  // en_US, pt-br, zh-Hans
-  const bool letters =
-      std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::islower(c) != 0; });
-  const bool usual = (word.size() == 2 || word.size() == 3) && !kNoLanguages.contains(word);
-  const bool named = word == "source" || word == "target" || word == "src" || word == "tgt";
-  if (!letters || (!usual && !named)) return std::nullopt;
-  return ending;
-}
 
 TranslationFiles find_translation_files(const fs::path& folder, const std::string& source) {
   const std::map<std::string, Stem> stems = stems_in(folder);

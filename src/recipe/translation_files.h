@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/labelled/text_manifest.h"
 #include "data/parallel/parallel_text.h"
 
 namespace lockstep {
@@ -15,10 +16,8 @@ struct TranslationFiles {
   ParallelFiles train;
   std::optional<ParallelFiles> dev, test;
   std::vector<std::string> passed_over;  // other pairs of files in the folder
+  TextColumns columns;                   // of tables, as the user named them
 };
-
-// Returns "en" for "train.en.gz", and nothing if the ending is not the name of a language.
-std::optional<std::string> language_of(const fs::path& file);
 
 // Searches a folder with files STEM.SOURCE and STEM.TARGET. The split follows from the name: train
 // (or the only pair there is), dev (also val, validation, valid) and test; of several test sets the

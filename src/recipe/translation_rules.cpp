@@ -285,19 +285,30 @@ namespace {
 std::vector<std::string> prepare_words(const TranslationFacts& facts, const TranslationFiles& files,
                                        const RunNames& names) {
   const CorpusChoice corpus = choose_corpus(facts);
-  std::vector<std::string> out{"lockstep", "prepare", "text", files.train.source.string(),
-                               files.train.target.string()};
+  std::vector<std::string> out{"lockstep", "prepare", "text"};
+  const auto add_files = [&](const ParallelFiles& pair) {
+    if (pair.taken) {
+      out.push_back(pair.taken->file.string());
+    } else {
+      out.insert(out.end(), {pair.source.string(), pair.target.string()});
+    }
+  };
+  add_files(files.train);
   const auto add = [&](std::initializer_list<std::string> words) { out.insert(out.end(), words); };
   const auto add_split = [&](const char* name, const std::optional<ParallelFiles>& split,
                              bool other_given) {
     if (split) {
-      add({fmt::format("--{}", name), split->source.string(), split->target.string()});
+      out.push_back(fmt::format("--{}", name));
+      add_files(*split);
     } else if (other_given) {  // without both, prepare splits off both
       add({fmt::format("--{}-size", name), "1000"});
     }
   };
   add_split("dev", files.dev, files.test.has_value());
   add_split("test", files.test, files.dev.has_value());
+  if (!files.columns.text.empty()) {
+    add({"--source-column", files.columns.text, "--target-column", files.columns.pair});
+  }
   add({"--vocab", std::to_string(corpus.vocabulary)});
   if (facts.source_language != "en") add({"--source-language", facts.source_language});
   if (facts.target_language != "de") add({"--target-language", facts.target_language});

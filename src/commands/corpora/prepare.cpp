@@ -14,7 +14,7 @@
 #include "commands/corpora/prepare_labelled.h"
 #include "data/fetch/hub.h"
 #include "data/images/prepare_images.h"
-#include "data/labelled/table_pairs.h"
+#include "data/labelled/pair_input.h"
 #include "data/parallel/describe_corpus.h"
 #include "data/parallel/prepare_corpus.h"
 #include "data/parallel/wmt_corpus.h"
@@ -30,6 +30,7 @@ struct Options {
   std::string source, target;
   std::string vocabulary = "8000";
   std::vector<std::string> dev_files, test_files;
+  TextColumns columns;  // of tables of pairs
   std::optional<int64_t> dev_size, test_size;
   uint64_t seed = 1;
 
@@ -110,21 +111,27 @@ CommandLine* add_catalogs(CommandLine& app, Options& o) {
 
 CommandLine* add_text(CommandLine& app, Options& o) {
   CommandLine* command =
-      app.add_subcommand("text", "any two files whose lines translate each other");
+      app.add_subcommand("text", "two files whose lines translate each other, or a table of pairs");
   command
       ->add_option("source", o.source,
-                   "text, plain or .gz; or hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face "
-                   "hub, alone")
+                   "text, plain or .gz; or alone: csv, tsv, JSON lines or Parquet with both "
+                   "languages, an archive of one or of two texts, or "
+                   "hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face hub")
       ->required();
   command->add_option("target", o.target,
                       "its translation, line by line (labels instead: lockstep prepare labelled)");
+  command->add_option("--source-column", o.columns.text,
+                      "of a table: the column of the source, its name or number from 1");
+  command->add_option("--target-column", o.columns.pair, "of a table: the column of the target");
   o.hub.add_options(*command);
   add_corpus_options(*command, o);
   add_split_options(*command, o);
   CommandOption dev =
-      command->add_option("--dev", o.dev_files, "source and target to validate on")->expected(2);
+      command->add_option("--dev", o.dev_files, "source and target to validate on, or a table")
+          ->expected(1, 2);
   CommandOption test =
-      command->add_option("--test", o.test_files, "source and target to test on")->expected(2);
+      command->add_option("--test", o.test_files, "source and target to test on, or a table")
+          ->expected(1, 2);
   command->add_option("--dev-size", o.dev_size, "pairs to split off (1000 without dev and test)")
       ->excludes(dev);
   command->add_option("--test-size", o.test_size, "pairs to split off (1000 without dev and test)")
@@ -197,9 +204,22 @@ CommandLine* add_images(CommandLine& app, Options& o) {
   return command;
 }
 
-std::optional<ParallelFiles> files_of(const std::vector<std::string>& names) {
+// Returns the two files that `names` are, or takes them out of the one that has both languages and
+// says what was taken. Nothing for no names.
+std::optional<ParallelFiles> files_of(const std::vector<std::string>& names, const Options& o,
+                                      const TemporaryFolder& folder, const std::string& split) {
   if (names.empty()) return std::nullopt;
-  return ParallelFiles{names[0], names[1]};
+  if (names.size() == 2) return ParallelFiles{names[0], names[1]};
+  if (!may_hold_pairs(names[0])) {
+    ConfigError error("prepare text: {}: expected target too, its translation line by line",
+                      names[0]);
+    error.set_advice("alone go .csv, .tsv, .jsonl, .json, .parquet, .txt with tabs, and archives");
+    throw error;
+  }
+  const PairOptions options{{o.corpus.source_language, o.corpus.target_language}, o.columns};
+  const ParallelFiles files = take_pairs(names[0], options, folder.path(), split).files;
+  fmt::print("{}: {}\n", names[0], files.taken->parts);
+  return files;
 }
 
 // Takes the pairs of a data set of the hub: train, validation and test, by their languages'
@@ -207,8 +227,6 @@ std::optional<ParallelFiles> files_of(const std::vector<std::string>& names) {
 PreparedCorpus prepare_pairs(const HubData& data, Options& o) {
   const TemporaryFolder folder;
   const std::string source = o.corpus.source_language, target = o.corpus.target_language;
-  const PairColumns columns =
-      find_pair_columns(data.folder / data.splits.front().files.front(), source, target);
   TextSources sources;
   for (const HubSplit& split : data.splits) {
     const ParallelFiles files{folder.path() / (split.name + "." + source),
@@ -218,7 +236,7 @@ PreparedCorpus prepare_pairs(const HubData& data, Options& o) {
     if (split.name == "train") sources.train = files;
     if (split.name == "validation") sources.dev = files;
     if (split.name == "test") sources.test = files;
-    write_table_pairs(tables, columns, files);
+    write_table_pairs(tables, {{source, target}, o.columns, /*header=*/true}, files);
   }
   if (sources.train.source.empty()) {
     throw DataError("{}: no split train; --splits train=NAME", data.name());
@@ -235,12 +253,14 @@ PreparedCorpus prepare_text_input(Options& o) {
     throw ConfigError("prepare text: {}: a data set has both languages; expected no target",
                       o.source);
   }
-  if (!data && o.target.empty()) {
-    throw ConfigError("prepare text: {}: expected target, its translation line by line", o.source);
-  }
   if (data) return prepare_pairs(*data, o);
-  return prepare_text({{o.source, o.target}, files_of(o.dev_files), files_of(o.test_files)},
-                      o.corpus);
+  const TemporaryFolder folder;
+  std::vector<std::string> train{o.source};
+  if (!o.target.empty()) train.push_back(o.target);
+  return prepare_text(
+      {*files_of(train, o, folder, "train"), files_of(o.dev_files, o, folder, "dev"),
+       files_of(o.test_files, o, folder, "test")},
+      o.corpus);
 }
 
 int prepare_them(PrepareImagesOptions options, const HubInput& hub) {

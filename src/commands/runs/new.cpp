@@ -17,13 +17,18 @@ void add_translation(CommandLine& app, NewOptions& o) {
   CommandLine* part =
       app.add_subcommand("translation", "sentences to sentences, with a Transformer");
   part->add_option("data", o.data,
-                   "SOURCE and TARGET, whose lines translate each other; or a folder with "
-                   "train.en, train.de, dev.*, test.*, or one that prepare made")
+                   "SOURCE and TARGET, whose lines translate each other; a table of both, or an "
+                   "archive; or a folder with train.en, train.de, dev.*, test.*, or one that "
+                   "prepare made")
       ->required()
       ->expected(1, 2);
-  part->add_option("--dev", o.dev, "source and target to validate on")->expected(2);
-  part->add_option("--test", o.test, "source and target to test on")->expected(2);
-  part->add_option("--source-language", o.source_language, "of a folder: which ending is it");
+  part->add_option("--dev", o.dev, "source and target to validate on, or a table")->expected(1, 2);
+  part->add_option("--test", o.test, "source and target to test on, or a table")->expected(1, 2);
+  part->add_option("--source-language", o.source_language,
+                   "of a folder: which ending is it; of a table: which column");
+  part->add_option("--source-column", o.columns.text,
+                   "of a table: the column of the source, its name or number from 1");
+  part->add_option("--target-column", o.columns.pair, "of a table: the column of the target");
   add_common(*part, o);
 }
 

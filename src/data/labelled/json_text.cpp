@@ -38,16 +38,30 @@ AnyJson parse_object(std::string_view text, const std::string& place) {
   throw DataError("{}: expected an object such as {{\"text\": ..., \"label\": ...}}", place);
 }
 
+// The members of an object within the object are named as Parquet's are: "translation.en".
 template <typename AnyJson>
 std::vector<std::string> keys_of(const AnyJson& object) {
   std::vector<std::string> out;
-  for (const auto& item : object.items()) out.push_back(item.key());
+  for (const auto& item : object.items()) {
+    out.push_back(item.key());
+    if (!item.value().is_object()) continue;
+    for (const auto& member : item.value().items()) {
+      out.push_back(item.key() + "." + member.key());
+    }
+  }
   return out;
 }
 
 const RowJson& value_of(const RowJson& object, const std::string& key, const std::string& place) {
   auto found = object.find(key);
   if (found != object.end()) return *found;
+  if (const std::size_t dot = key.find('.'); dot != std::string::npos) {
+    const auto outer = object.find(key.substr(0, dot));
+    if (outer != object.end() && outer->is_object()) {
+      const auto member = outer->find(key.substr(dot + 1));
+      if (member != outer->end()) return *member;
+    }
+  }
   throw DataError("{}: no \"{}\"{}", place, key, did_you_mean(key, keys_of(object)));
 }
 

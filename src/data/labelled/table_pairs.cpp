@@ -8,20 +8,19 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "data/labelled/text_source.h"
 #include "data/lines/progress.h"
-#include "formats/parquet_file.h"
 
 namespace lockstep {
 
 namespace {
 
-std::unique_ptr<TextSource> open_pairs(const fs::path& table, const PairColumns& columns) {
+std::unique_ptr<TextSource> open_pairs(const fs::path& table, const PairOptions& pairs) {
   TextSourceOptions options;
-  options.columns.wanted = {.text = columns.source, .pair = columns.target, .label = ""};
-  options.columns.labels = false;
-  options.header = true;
+  options.columns.wanted = pairs.columns;
+  options.columns.languages = pairs.languages;
+  options.header = pairs.header;
+  options.tabs = true;
   return open_text_source(table, options);
 }
 
@@ -48,45 +47,27 @@ class LineFile {
 
 }  // namespace
 
-PairColumns find_pair_columns(const fs::path& table, const std::string& source_language,
-                              const std::string& target_language) {
-  const PairColumns members{"translation." + source_language, "translation." + target_language};
-  const PairColumns plain{source_language, target_language};
-  if (table.extension() != ".parquet") return plain;
-  std::vector<std::string> names;
-  const std::unique_ptr<ParquetFile> file = open_parquet(table);
-  for (const ParquetColumn& column : file->columns()) names.push_back(column.name);
-  auto has = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const PairColumns& columns : {members, plain}) {
-    if (has(columns.source) && has(columns.target)) return columns;
-  }
-  DataError error("{}: no columns of {} and {} (it has {})", table.string(), source_language,
-                  target_language, join(names, ", "));
-  error.set_advice("--source-language and --target-language, as the columns are named");
-  throw error;
-}
-
-int64_t write_table_pairs(const std::vector<fs::path>& tables, const PairColumns& columns,
-                          const ParallelFiles& to) {
+TablePairs write_table_pairs(const std::vector<fs::path>& tables, const PairOptions& options,
+                             const ParallelFiles& to) {
   LineFile source(to.source), target(to.target);
   Progress progress("taking pairs", "pairs");
-  int64_t pairs = 0;
+  PairOptions wanted = options;
+  TablePairs out;
   for (const fs::path& table : tables) {
-    const std::unique_ptr<TextSource> rows = open_pairs(table, columns);
+    const std::unique_ptr<TextSource> rows = open_pairs(table, wanted);
+    wanted.columns = out.columns = rows->columns();
     while (std::optional<TextSource::Block> block = rows->next()) {
       for (TextRow& row : (*block)()) {
         source.add(std::move(row.text));
         target.add(std::move(row.pair));
-        ++pairs;
+        ++out.pairs;
       }
-      progress.update(pairs);
+      progress.update(out.pairs);
     }
   }
   source.close();
   target.close();
-  return pairs;
+  return out;
 }
 
 }  // namespace lockstep

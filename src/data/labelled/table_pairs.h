@@ -1,29 +1,35 @@
-// Takes sentence pairs out of tables: data sets of translations, as the Hugging Face hub has them.
+// Takes sentence pairs out of tables: data sets of translations as people have them, and as the
+// Hugging Face hub has them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "data/labelled/text_columns.h"
 #include "data/parallel/parallel_text.h"
 
 namespace lockstep {
 
-struct PairColumns {
-  std::string source,
-      target;  // names of columns, such as "translation.en" for a member of a struct
+struct PairOptions {
+  LanguagePair languages;
+  TextColumns columns;  // text: the source's, pair: the target's; empty: found by find_sides(), or
+                        // in csv, tsv and txt without a header the first two that hold no numbers
+  std::optional<bool> header = std::nullopt;  // of csv, tsv and txt; absent: if names are known
 };
 
-// Returns the columns of a table that hold the two languages ("en", "de"): members of the struct
-// "translation", or columns of these names. Throws DataError, with the columns that there are.
-PairColumns find_pair_columns(const fs::path& table, const std::string& source_language,
-                              const std::string& target_language);
+struct TablePairs {
+  TextColumns columns;  // those that were taken: names, or numbers from 1
+  int64_t pairs = 0;
+};
 
 // Writes the pairs of the tables, in their order, as lines of two files; line ends within a text
-// become blanks. The columns are those of the first table, which the others must have. Returns the
-// number of pairs. Throws DataError with file and row, and MachineError when the disk refuses.
-int64_t write_table_pairs(const std::vector<fs::path>& tables, const PairColumns& columns,
-                          const ParallelFiles& to);
+// become blanks. The columns are those of the first table, which the others must have. Throws
+// DataError with file and row, for columns that are not found with those that there are, and
+// MachineError when the disk refuses.
+TablePairs write_table_pairs(const std::vector<fs::path>& tables, const PairOptions& options,
+                             const ParallelFiles& to);
 
 }  // namespace lockstep

@@ -7,19 +7,23 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/labelled/language_names.h"
 
 namespace lockstep {
 
 namespace {
 
 using Names = std::vector<std::string>;
+using Pair = std::pair<std::string, std::string>;
 
 // The names are tried in this order. Pairs come first, because "sentence" and "question" may be
 // single texts too.
-const std::vector<std::pair<std::string, std::string>> kPairs = {
-    {"sentence1", "sentence2"}, {"premise", "hypothesis"},   {"question1", "question2"},
-    {"question", "sentence"},   {"question", "passage"},     {"text1", "text2"},
-    {"text_a", "text_b"},       {"sentence_A", "sentence_B"}};
+const std::vector<Pair> kPairs = {{"sentence1", "sentence2"}, {"premise", "hypothesis"},
+                                  {"question1", "question2"}, {"question", "sentence"},
+                                  {"question", "passage"},    {"text1", "text2"},
+                                  {"text_a", "text_b"},       {"sentence_A", "sentence_B"}};
+const std::vector<Pair> kSides = {
+    {"source", "target"}, {"src", "tgt"}, {"src", "trg"}, {"source_text", "target_text"}};
 const Names kTexts = {"text", "sentence", "review", "content", "comment_text", "tweet", "phrase"};
 const Names kLabels = {"label", "labels", "class", "target", "gold_label", "sentiment", "category"};
 
@@ -37,12 +41,28 @@ std::optional<std::string> first_of(const Names& known, const Names& names) {
   return std::nullopt;
 }
 
-std::optional<std::pair<std::string, std::string>> find_pair(const Names& names) {
-  for (const auto& [text, pair] : kPairs) {
+std::optional<Pair> find_pair(const std::vector<Pair>& known, const Names& names) {
+  for (const auto& [text, pair] : known) {
     const auto first = first_of({text}, names), second = first_of({pair}, names);
-    if (first && second) return std::pair(*first, *second);
+    if (first && second) return Pair(*first, *second);
   }
   return std::nullopt;
+}
+
+// Returns the columns that are named as languages, if there are two.
+std::optional<Pair> two_languages(const Names& names, const std::string& source) {
+  Names found;
+  for (const std::string& name : names) {
+    if (is_language_name(language_of_column(name))) found.push_back(name);
+  }
+  if (found.size() > 2) std::erase(found, "id");  // a number here, rather than Indonesian
+  if (found.size() != 2) return std::nullopt;
+  const auto is = [](const std::string& column, const std::string& language) {
+    return equals_ignoring_case(language_of_column(column), language);
+  };
+  const bool second = source.empty() ? is(found[1], "en") : is(found[1], source);
+  if (!source.empty() && !second && !is(found[0], source)) return std::nullopt;
+  return second ? Pair(found[1], found[0]) : Pair(found[0], found[1]);
 }
 
 [[noreturn]] void fail(const Names& names, const std::string& source, const std::string& what,
@@ -70,20 +90,57 @@ void check_distinct(const Names& names, const std::string& source) {
   }
 }
 
+// The columns of a translation.
+TextColumns choose_sides(const Names& names, const ColumnOptions& options,
+                         const std::string& source) {
+  TextColumns out = options.wanted;
+  need(out.text, "--source-column", names, source);
+  need(out.pair, "--target-column", names, source);
+  if (!out.text.empty() && !out.pair.empty()) return out;
+  if (out.text.empty() != out.pair.empty()) {
+    throw ConfigError("expected --source-column and --target-column, both or none");
+  }
+  const std::optional<Pair> sides = find_sides(names, *options.languages);
+  if (!sides) {
+    fail(names, source, "which columns are source and target?",
+         "--source-column COLUMN --target-column COLUMN, or --source-language and "
+         "--target-language, if the columns are named so");
+  }
+  std::tie(out.text, out.pair) = *sides;
+  return out;
+}
+
 }  // namespace
 
+std::optional<Pair> find_sides(const Names& names, const LanguagePair& languages) {
+  const auto& [source, target] = languages;
+  std::vector<Pair> known = kSides;
+  if (!source.empty() && !target.empty()) {
+    known.insert(known.begin(),
+                 {{"translation." + source, "translation." + target}, {source, target}});
+  } else if (const std::optional<Pair> found = two_languages(names, source)) {
+    return found;
+  }
+  return find_pair(known, names);
+}
+
+bool has_known_sides(const Names& names, const LanguagePair& languages) {
+  return find_sides(names, languages) || find_sides(names, {});
+}
+
 bool has_known_column(const Names& names) {
-  return first_of(kTexts, names) || first_of(kLabels, names) || find_pair(names);
+  return first_of(kTexts, names) || first_of(kLabels, names) || find_pair(kPairs, names);
 }
 
 TextColumns choose_columns(const Names& names, const ColumnOptions& options,
                            const std::string& source, bool need_label) {
   check_distinct(names, source);
+  if (options.languages) return choose_sides(names, options, source);
   TextColumns out = options.wanted;
   need(out.text, "--text", names, source);
   need(out.pair, "--pair", names, source);
   if (out.text.empty()) {
-    if (const auto pair = find_pair(names); pair && out.pair.empty()) {
+    if (const auto pair = find_pair(kPairs, names); pair && out.pair.empty()) {
       std::tie(out.text, out.pair) = *pair;
     } else {
       out.text = first_of(kTexts, names).value_or("");

@@ -26,11 +26,16 @@ class DelimitedSource : public TextSource {
   DelimitedSource(const fs::path& path, char separator, const TextSourceOptions& options)
       : path_(path.string()), reader_(path, separator, options.quotes.value_or(separator == ',')) {
     if (!reader_.next(fields_)) throw DataError("{}: it is empty", path_);
-    const TextColumns& wanted = options.columns.wanted;
+    ColumnOptions columns = options.columns;
+    TextColumns& wanted = columns.wanted;
+    const bool known = columns.languages ? has_known_sides(fields_, *columns.languages)
+                                         : has_known_column(fields_);
+    if (columns.languages && !known && wanted.text.empty() && !options.header) {
+      wanted = first_texts(separator);
+    }
     // A number means a column's position even if there is a header, unless it is a name there.
     const bool by_number = is_number(wanted.text) || is_number(wanted.label);
-    const bool header =
-        options.header.value_or(has_known_column(fields_) || (!by_number && !wanted.text.empty()));
+    const bool header = options.header.value_or(known || (!by_number && !wanted.text.empty()));
     header_line_ = header ? reader_.line() : 0;
     width_ = fields_.size();
     if (!header && !by_number) {
@@ -43,7 +48,7 @@ class DelimitedSource : public TextSource {
     }
     const bool as_numbers = by_number && !(header && has_wanted(wanted));
     const std::vector<std::string> names = as_numbers ? numbered_columns(width_) : fields_;
-    columns_ = choose_columns(names, options.columns, path_, options.need_label);
+    columns_ = choose_columns(names, columns, path_, options.need_label);
     text_ = column_index(names, columns_.text);
     pair_ = columns_.pair.empty() ? width_ : column_index(names, columns_.pair);
     label_ = columns_.label.empty() ? width_ : column_index(names, columns_.label);
@@ -72,6 +77,19 @@ class DelimitedSource : public TextSource {
     throw DataError("{}:{}: {} field{}, expected {} as in {}", path_, reader_.line(),
                     fields_.size(), fields_.size() == 1 ? "" : "s", width_,
                     header_line_ > 0 ? "the header" : "the first line");
+  }
+  // Returns the numbers of the first two columns that hold no numbers, of a translation without a
+  // header.
+  TextColumns first_texts(char separator) const {
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < fields_.size() && found.size() < 2; ++i) {
+      if (!is_number(fields_[i])) found.push_back(std::to_string(i + 1));
+    }
+    if (found.size() == 2) return {.text = found[0], .pair = found[1], .label = ""};
+    DataError error("{}: expected source and target in each line, with a {} between them", path_,
+                    separator == ',' ? "comma" : "tab");
+    error.set_cause(fmt::format("its first line is \"{}\"", first_fields()));
+    throw error;
   }
   bool has_wanted(const TextColumns& wanted) const {
     return std::find(fields_.begin(), fields_.end(), wanted.text) != fields_.end();
@@ -178,7 +196,9 @@ std::unique_ptr<TextSource> open_text_source(const fs::path& path,
   if (fs::is_directory(path)) return std::make_unique<FolderTextSource>(path, options.classes);
   const std::string ending = ending_of(path);
   if (ending == ".csv") return std::make_unique<DelimitedSource>(path, ',', options);
-  if (ending == ".tsv") return std::make_unique<DelimitedSource>(path, '\t', options);
+  if (ending == ".tsv" || (ending == ".txt" && options.tabs)) {
+    return std::make_unique<DelimitedSource>(path, '\t', options);
+  }
   if (ending == ".jsonl" || ending == ".json") return open_json_text(path, options);
   if (path.extension() == ".parquet") return open_parquet_text(path, options);
   throw DataError(

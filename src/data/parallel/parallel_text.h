@@ -1,14 +1,24 @@
 // Reads two text files whose lines translate each other.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/file.h"
 #include "data/manifest/manifest.h"
 #include "data/parallel/sentence_pairs.h"
 
 namespace lockstep {
 
+// Where two files came from: a table or an archive, and what of it.
+struct TakenFrom {
+  fs::path file;
+  std::string parts;  // "columns en and de"
+};
+
 struct ParallelFiles {
   fs::path source, target;  // plain or .gz, UTF-8, one sentence per line
+  std::optional<TakenFrom> taken = std::nullopt;
 };
 
 struct ParallelText {

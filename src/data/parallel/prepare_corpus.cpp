@@ -298,6 +298,12 @@ PreparedCorpus prepare_text(const TextSources& sources, const CorpusOptions& opt
   PreparedCorpus out;
   out.manifest = start_manifest("text", options);
   auto record = [&](const ParallelFiles& files, const std::string& role) {
+    if (files.taken) {
+      out.manifest.inputs.push_back(record_file(files.taken->file));
+      out.manifest.parameters[role] =
+          files.taken->file.filename().string() + ": " + files.taken->parts;
+      return;
+    }
     out.manifest.inputs.push_back(record_file(files.source));
     out.manifest.inputs.push_back(record_file(files.target));
     out.manifest.parameters[role] =

@@ -68,6 +68,28 @@ TEST_F(NewRuns, ATranslationTrainsUntouched) {
   expect_says(run("new text data/numbers").errors, "lockstep new translation data/numbers");
 }
 
+TEST_F(NewRuns, ATableOfPairsBecomesACorpus) {
+  write_tiny_text(folder_.path(), "train", 400, 1);
+  const std::vector<std::string> english = read_lines(folder_.path() / "train.en"),
+                                 german = read_lines(folder_.path() / "train.de");
+  std::string table = "de\ten\n";
+  for (std::size_t i = 0; i < english.size(); ++i) table += german[i] + "\t" + english[i] + "\n";
+  write_file(folder_.path() / "my pairs.tsv", table);
+  const auto commands = make("translation 'my pairs.tsv' --minutes 0.03");
+  const ProgramResult prepared = run(commands[0]);
+  EXPECT_EQ(prepared.exit_code, 0) << prepared.errors;
+  expect_says(prepared.output, "my pairs.tsv: columns en and de");
+  const std::string kept = read_file(folder_.path() / "data/my-pairs/train.en");
+  EXPECT_NE(kept.find("eight"), std::string::npos);
+  EXPECT_EQ(kept.find("acht"), std::string::npos);
+  const ProgramResult again = run(commands[0]);
+  expect_says(again.output, "already holds this corpus");
+  expect_dry_run("my-pairs.toml");
+  const ProgramResult lines = run("prepare text train.en --out data/other");
+  EXPECT_EQ(lines.exit_code, 2);
+  expect_says(lines.errors, "expected target too");
+}
+
 TEST_F(NewRuns, ImagesWithoutAValSplitTrainUntouched) {
   write_tiny_images(folder_.path(), {.classes = 3, .train = 12, .val = 1});
   fs::rename(folder_.path() / "train", folder_.path() / "colours");

@@ -75,13 +75,13 @@ TEST_F(ParquetSets, OfTranslationsBecomeLines) {
   if (!python_has("pyarrow")) GTEST_SKIP() << "no pyarrow for " << LOCKSTEP_PYTHON;
   write("pairs");
   const fs::path table = in() / "train.parquet";
-  const PairColumns columns = find_pair_columns(table, "en", "de");
-  EXPECT_EQ(columns.source, "translation.en");
   const ParallelFiles to{folder_.path() / "a.en", folder_.path() / "a.de"};
-  EXPECT_EQ(write_table_pairs({table}, columns, to), 1500);
+  const TablePairs pairs = write_table_pairs({table}, {{"en", "de"}, {}}, to);
+  EXPECT_EQ(pairs.columns.text, "translation.en");
+  EXPECT_EQ(pairs.pairs, 1500);
   EXPECT_EQ(read_lines(to.source).at(1400), "house 1400");
   EXPECT_EQ(read_lines(to.target).at(1400), "Haus 1400");
-  EXPECT_ERROR(find_pair_columns(table, "en", "fr"), DataError,
+  EXPECT_ERROR(write_table_pairs({table}, {{"en", "fr"}, {}}, to), DataError,
                "it has translation.en, translation.de, id");
 }
 

@@ -227,14 +227,7 @@ TEST_F(AlignedFolder, CountsWordsLengthsAndCharacters) {
   EXPECT_ERROR(read_translation_facts(find()), DataError, "no pair of lines with text in both");
 }
 
-TEST(LanguageNames, AreEndingsOfTwoOrThreeLetters) {
-  EXPECT_EQ(language_of("train.en"), "en");
-  EXPECT_EQ(language_of("a/train.tok.de.gz"), "de");
-  EXPECT_EQ(language_of("train.pt-br"), "pt-br");
-  EXPECT_EQ(language_of("train.source"), "source");
-  EXPECT_FALSE(language_of("train.txt"));
-  EXPECT_FALSE(language_of("train.json.gz"));
-  EXPECT_FALSE(language_of("train"));
+TEST(TranslationFiles, WithoutLanguagesInTheirNamesAreSourceAndTarget) {
   const TranslationFiles files = name_translation_files({"src-train.txt", "tgt-train.txt"});
   EXPECT_EQ(files.source_language, "source");
   EXPECT_EQ(files.target_language, "target");
