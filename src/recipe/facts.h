@@ -49,6 +49,7 @@ struct ImagesFacts {
   std::vector<std::string> classes;
   int64_t train = 0, val = 0;                     // numbers of images; val 0: not given
   int64_t smallest_class = 0, largest_class = 0;  // images of train
+  std::string unread;  // says which pictures are of formats that are not read; empty: none
   // The figures of the sampled images:
   int64_t sampled = 0, broken = 0;
   int64_t shorter_side = 0;   // the median, in pixels

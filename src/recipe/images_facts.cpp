@@ -174,7 +174,9 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
     return facts_of_shards(input.input);
   }
   const FlatLabels labels =
-      input.flat_labels.empty() ? FlatLabels() : FlatLabels(input.flat_labels);
+      input.flat_labels.empty()
+          ? FlatLabels()
+          : FlatLabels(input.flat_labels, {.image = "", .label = input.label});
   const std::unique_ptr<ImageSource> source = open_image_source(input.input, labels);
   ClassCounts train, val;
   ImageSample sample;
@@ -193,6 +195,7 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
     }
   }
   ImagesFacts out = facts_of(train, val, input.input);
+  if (const UnreadPictures unread = source->unread(); !unread.empty()) out.unread = unread.text();
   PixelCounter pixels;
   for (const SourceImage& image : kept) look_at(image, pixels);
   pixels.fill(out);
@@ -212,6 +215,7 @@ std::vector<std::string> describe_image_facts(const ImagesFacts& facts) {
   if (facts.grey_share > 0) sizes += fmt::format(", {:.0f} % grey", 100 * facts.grey_share);
   if (facts.broken > 0) sizes += fmt::format(", {} cannot be decoded", facts.broken);
   out.push_back(fmt::format("of {} looked at: {}", facts.sampled, sizes));
+  if (!facts.unread.empty()) out.push_back(facts.unread);
   return out;
 }
 

@@ -8,7 +8,8 @@ namespace lockstep {
 
 struct ImagesInput {
   fs::path input;        // the input of `lockstep prepare images`, or its output folder
-  fs::path flat_labels;  // the option --val-labels; empty: none
+  fs::path flat_labels;  // the option --labels; empty: none
+  std::string label;     // the column of its classes; empty: found by its name
 };
 
 // Lists all images and decodes a sample of some hundred. Archives are read to their end. Throws

@@ -18,7 +18,7 @@ struct NewOptions {
   Budget budget;
   std::vector<std::string> dev, test;  // for translation: source and target, a table, or none
   std::string source_language;
-  std::string images_labels;  // for flat val folders
+  std::string images_labels;  // for images without class folders
   TextColumns columns;        // for texts and tables of pairs; empty: determined from the data
   bool values = false;        // for texts: labels are numbers to predict
   std::string model;          // for texts: the pretrained model; empty: chosen

@@ -178,9 +178,10 @@ CommandLine* add_images(CommandLine& app, Options& o) {
                    "the Hugging Face hub")
       ->required();
   o.hub.add_options(*command);
-  command->add_option("--image", images.columns.image, "Parquet: column of the images");
+  command->add_option("--image", images.columns.image,
+                      "Parquet: column of the images; --labels: of the files");
   command->add_option("--label", images.columns.label,
-                      "Parquet, metadata.csv and .jsonl: column of the labels");
+                      "Parquet, --labels, metadata.csv and .jsonl: column of the labels");
   command->add_option("--out", images.out, "folder to write into")->required();
   command
       ->add_option("--resize", images.resize,
@@ -188,8 +189,8 @@ CommandLine* add_images(CommandLine& app, Options& o) {
       ->capture_default_str();
   command->add_option("--quality", images.quality, "of the JPEGs that are encoded anew")
       ->capture_default_str();
-  command->add_option("--val-labels", images.flat_labels,
-                      "list of FILE CLASS, or of classes, for images without class folders");
+  command->add_option("--labels,--val-labels", images.flat_labels,
+                      "csv, list of FILE CLASS, or of classes, for images without class folders");
   command
       ->add_option("--hold-out", images.hold_out,
                    "share of each class of train that becomes val, where there is none")

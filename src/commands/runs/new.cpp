@@ -39,8 +39,9 @@ void add_images(CommandLine& app, NewOptions& o) {
                    "folder that prepare made")
       ->required()
       ->expected(1);
-  part->add_option("--val-labels", o.images_labels,
-                   "list of FILE CLASS, for val images without class folders");
+  part->add_option("--labels,--val-labels", o.images_labels,
+                   "csv or list of FILE CLASS, for images without class folders");
+  part->add_option("--label", o.columns.label, "of the csv: column of the classes");
   add_common(*part, o);
 }
 

@@ -13,6 +13,7 @@
 #include "base/descriptor.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/images/image_names.h"
 #include "data/images/images_manifest.h"
@@ -24,12 +25,14 @@ namespace {
 
 constexpr int64_t kSizesCompared = 1024;  // the sizes of a million files would take minutes on NFS
 
-std::vector<std::string> sorted_names(const fs::path& folder, bool folders) {
+std::vector<std::string> sorted_names(const fs::path& folder, bool folders,
+                                      UnreadPictures* unread = nullptr) {
   std::vector<std::string> out;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::string name = it->path().filename().string();
     if (name.starts_with(".")) continue;
+    if (unread != nullptr) unread->note(name);
     bool wanted = folders ? it->is_directory() : !it->is_directory() && is_image_name(name);
     if (wanted) out.push_back(std::move(name));
   }
@@ -43,7 +46,8 @@ class FolderImages : public ImageSet {
  public:
   FolderImages(const fs::path& data, const std::string& split) : data_(data), split_(split) {
     fs::path folder = data / split;
-    classes_ = sorted_names(folder, true);
+    UnreadPictures unread;
+    classes_ = sorted_names(folder, true, &unread);
     if (classes_.empty()) {
       DataError error("{}: holds no class folders", folder.string());
       error.set_advice("expected " + folder.string() +
@@ -53,12 +57,13 @@ class FolderImages : public ImageSet {
     }
     for (const std::string& name : classes_) {
       first_.push_back(size());
-      for (const std::string& file : sorted_names(folder / name, false)) {
+      for (const std::string& file : sorted_names(folder / name, false, &unread)) {
         ends_.push_back((ends_.empty() ? 0 : ends_.back()) + file.size());
         names_ += file;
       }
-      if (size() == first_.back()) fail_empty_class(folder.string(), name);
+      if (size() == first_.back()) fail_empty_class(folder.string(), name, unread);
     }
+    if (!unread.empty()) log_warning("{}: {}", folder.string(), unread.text());
   }
 
   int64_t size() const override { return static_cast<int64_t>(ends_.size()); }

@@ -13,6 +13,7 @@
 #include "data/images/image_names.h"
 #include "data/images/parquet_images.h"
 #include "data/images/picture_list.h"
+#include "data/labelled/delimited_text.h"
 #include "data/labelled/text_inputs.h"
 
 namespace lockstep {
@@ -49,6 +50,29 @@ bool holds_images(const fs::path& folder) {
   return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(), is_image);
 }
 
+// Names of columns as Kaggle and others use them.
+const std::vector<std::string> kFileColumns = {"file_name", "filename", "file",       "image",
+                                               "image_id",  "imageid",  "image_name", "image_path",
+                                               "path",      "id"};
+const std::vector<std::string> kLabelColumns = {
+    "label", "labels", "class", "class_name", "target", "class_id", "category", "predictionstring"};
+
+// Returns the place of a column: of the one that is wanted, else of the first of the known names,
+// in any case. Throws DataError when the wanted one is not there.
+std::optional<std::size_t> column_of(const std::vector<std::string>& header,
+                                     const std::string& wanted, const char* option,
+                                     const std::vector<std::string>& known, const fs::path& table) {
+  const std::vector<std::string> names = wanted.empty() ? known : std::vector{wanted};
+  for (const std::string& name : names) {
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      if (equals_ignoring_case(header[i], name)) return i;
+    }
+  }
+  if (wanted.empty()) return std::nullopt;
+  throw DataError("{}: no column \"{}\" ({}){}; it has {}", table.string(), wanted, option,
+                  did_you_mean(wanted, header), join(header, ", "));
+}
+
 bool all_digits(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -56,8 +80,10 @@ bool all_digits(std::string_view text) {
 // Reads CLASS/FILE.jpg, CLASS.tar or FILE.jpg below one folder.
 class FolderSource : public ImageSource {
  public:
-  FolderSource(const fs::path& folder, std::string split, const FlatLabels& labels)
-      : split_(std::move(split)), labels_(labels) {
+  // With `by_list` folders are no classes: the labels say that of each file.
+  FolderSource(const fs::path& folder, std::string split, const FlatLabels& labels,
+               bool by_list = false)
+      : split_(std::move(split)), by_list_(by_list), labels_(labels) {
     for (const fs::path& child : sorted_children(folder)) children_.push_back(child);
   }
 
@@ -70,7 +96,8 @@ class FolderSource : public ImageSource {
       if (!files_.empty()) {
         fs::path path = std::move(files_.front());
         files_.pop_front();
-        return SourceImage{split_, class_, path.filename().string(), path, {}};
+        const std::string name = path.filename().string();
+        return SourceImage{split_, by_list_ ? labels_.of(name) : class_, name, path, {}};
       }
       if (children_.empty()) return std::nullopt;
       fs::path child = std::move(children_.front());
@@ -79,12 +106,16 @@ class FolderSource : public ImageSource {
     }
   }
 
+  UnreadPictures unread() const override { return unread_; }
+
  private:
   std::optional<SourceImage> enter(const fs::path& child) {
     std::string name = child.filename().string();
+    unread_.note(name);
     if (fs::is_directory(child)) {
       class_ = name;
       for (fs::path& file : sorted_children(child)) {
+        unread_.note(file.filename().string());
         if (is_image_name(file.filename().string())) files_.push_back(std::move(file));
       }
     } else if (is_archive_name(name)) {
@@ -99,14 +130,17 @@ class FolderSource : public ImageSource {
   std::optional<SourceImage> next_archived() {
     while (std::optional<std::string> path = archive_->next()) {
       std::string file = fs::path(*path).filename().string();
+      unread_.note(file);
       if (is_image_name(file)) return SourceImage{split_, class_, file, {}, archive_->read()};
     }
     return std::nullopt;
   }
 
   std::string split_, class_;
+  bool by_list_;
   const FlatLabels& labels_;
   std::deque<fs::path> children_, files_;
+  UnreadPictures unread_;
   std::unique_ptr<ArchiveEntries> archive_;
 };
 
@@ -123,6 +157,7 @@ class ArchiveSource : public ImageSource {
       if (inner_) {
         while (std::optional<std::string> path = inner_->next()) {
           std::string file = fs::path(*path).filename().string();
+          unread_.note(file);
           if (is_image_name(file)) {
             return SourceImage{need_split(*path), class_, file, {}, inner_->read()};
           }
@@ -132,6 +167,7 @@ class ArchiveSource : public ImageSource {
       std::optional<std::string> path = outer_.next();
       if (!path) return std::nullopt;
       std::string file = fs::path(*path).filename().string();
+      unread_.note(file);
       if (is_archive_name(file)) {
         class_ = archive_stem(file);
         inner_ = std::make_unique<ArchiveEntries>(outer_.read(), path_.string() + ": " + *path);
@@ -140,6 +176,8 @@ class ArchiveSource : public ImageSource {
       }
     }
   }
+
+  UnreadPictures unread() const override { return unread_; }
 
  private:
   // Returns nothing if the image is to be skipped.
@@ -174,6 +212,7 @@ class ArchiveSource : public ImageSource {
   const FlatLabels& labels_;
   ArchiveEntries outer_;
   std::unique_ptr<ArchiveEntries> inner_;
+  UnreadPictures unread_;
 };
 
 class SourceList : public ImageSource {
@@ -188,6 +227,7 @@ class SourceList : public ImageSource {
     while (true) {
       if (present_) {
         if (auto image = present_->next()) return image;
+        unread_.add(present_->unread());
         present_.reset();
       }
       if (waiting_.empty()) return std::nullopt;
@@ -196,25 +236,74 @@ class SourceList : public ImageSource {
     }
   }
 
+  UnreadPictures unread() const override {
+    UnreadPictures out = unread_;
+    if (present_) out.add(present_->unread());
+    return out;
+  }
+
  private:
   std::deque<std::function<std::unique_ptr<ImageSource>()>> waiting_;
   std::unique_ptr<ImageSource> present_;
+  UnreadPictures unread_;
 };
 
 }  // namespace
 
-FlatLabels::FlatLabels(const fs::path& list) : path_(list) {
-  for_each_line(list, [&](std::string_view line, int64_t number) {
+FlatLabels::FlatLabels(const fs::path& list, const ImageColumns& columns) : path_(list) {
+  if (list.extension() == ".csv" || list.extension() == ".tsv") {
+    read_table(columns);
+  } else {
+    read_list();
+  }
+  if (empty()) throw DataError("{}: an empty list of labels", list.string());
+}
+
+void FlatLabels::read_table(const ImageColumns& columns) {
+  const bool commas = path_.extension() == ".csv";
+  DelimitedReader rows(path_, commas ? ',' : '\t', /*quotes=*/commas);
+  std::vector<std::string> row;
+  if (!rows.next(row)) return;
+  const std::vector<std::string> header = row;
+  const std::size_t file =
+      column_of(header, columns.image, "--image", kFileColumns, path_).value_or(0);
+  const std::optional<std::size_t> named =
+      column_of(header, columns.label, "--label", kLabelColumns, path_);
+  if (!named && header.size() != 2) {
+    DataError error("{}: which column is the class? (it has {})", path_.string(),
+                    join(header, ", "));
+    error.set_advice("--label COLUMN");
+    throw error;
+  }
+  const std::size_t label = named ? *named : 1 - file;
+  const bool boxes = equals_ignoring_case(header[label], "PredictionString");
+  while (rows.next(row)) {
+    const std::string place = fmt::format("{}:{}", path_.string(), rows.line());
+    if (row.size() != header.size()) {
+      throw DataError("{}: {} field{}, expected {} as in the header", place, row.size(),
+                      row.size() == 1 ? "" : "s", header.size());
+    }
+    std::string value(trim(row[label]));
+    if (boxes) value = value.substr(0, value.find(' '));
+    if (value.empty()) throw DataError("{}: no class for {}", place, row[file]);
+    const fs::path name = fs::path(row[file]).filename();
+    by_name_.emplace(is_image_name(name.string()) ? name.stem().string() : name.string(),
+                     class_of_label(value, {}, place));
+  }
+}
+
+void FlatLabels::read_list() {
+  for_each_line(path_, [&](std::string_view line, int64_t number) {
     std::vector<std::string_view> words = split_words(line);
     if (words.empty()) return;
     bool named = words.size() == 2;
     bool right = words.size() <= 2 && (named ? by_number_.empty() : by_name_.empty());
     if (!right) {
       throw DataError("{}:{}: expected FILE and CLASS, or CLASS alone, as in the lines before",
-                      list.string(), number);
+                      path_.string(), number);
     }
     if (all_digits(words.back())) {
-      DataError error("{}:{}: expected the name of a class, got the number {}", list.string(),
+      DataError error("{}:{}: expected the name of a class, got the number {}", path_.string(),
                       number, words.back());
       error.set_cause(
           "the numbers of ILSVRC's ground truth follow its own list, others a sorted "
@@ -230,11 +319,12 @@ FlatLabels::FlatLabels(const fs::path& list) : path_(list) {
       by_number_.emplace_back(words[0]);
     }
   });
-  if (empty()) throw DataError("{}: an empty list of labels", list.string());
 }
 
 const std::string* FlatLabels::find(const std::string& file) const {
-  if (auto it = by_name_.find(file); it != by_name_.end()) return &it->second;
+  for (const std::string& name : {file, fs::path(file).stem().string()}) {
+    if (auto it = by_name_.find(name); it != by_name_.end()) return &it->second;
+  }
   std::optional<int64_t> number = number_at_end(file);
   bool listed = number && *number >= 1 && *number <= static_cast<int64_t>(by_number_.size());
   return listed ? &by_number_[static_cast<std::size_t>(*number - 1)] : nullptr;
@@ -243,7 +333,7 @@ const std::string* FlatLabels::find(const std::string& file) const {
 const std::string& FlatLabels::of(const std::string& file) const {
   if (empty()) {
     DataError error("{}: an image without a folder of its class", file);
-    error.set_advice("--val-labels FILE, with a line \"FILE CLASS\" for each");
+    error.set_advice("--labels FILE: a csv, or a line \"FILE CLASS\" for each");
     throw error;
   }
   const std::string* label = find(file);
@@ -276,15 +366,25 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
   if (fs::is_directory(input)) {
     const std::vector<fs::path> children = sorted_children(input);
     for (const fs::path& child : children) add(child);
-    if (list->empty() && std::any_of(children.begin(), children.end(), holds_images)) {
-      list->add(
-          [input, &labels] { return std::make_unique<FolderSource>(input, "train", labels); });
+    const bool flat = holds_images(input);
+    if (list->empty() && (flat || std::any_of(children.begin(), children.end(), holds_images))) {
+      list->add([input, &labels] {
+        return std::make_unique<FolderSource>(input, "train", labels, !labels.empty());
+      });
     }
   } else {
     add(input);
   }
   if (list->empty()) {
+    UnreadPictures unread;
+    for (const fs::path& child :
+         fs::is_directory(input) ? sorted_children(input) : std::vector<fs::path>()) {
+      unread.note(child.filename().string());
+      if (!fs::is_directory(child)) continue;
+      for (const fs::path& file : sorted_children(child)) unread.note(file.filename().string());
+    }
     DataError error("{}: no images found", input.string());
+    if (!unread.empty()) error.set_cause(unread.text());
     error.set_advice(
         "expected train/CLASS/FILE.jpg or CLASS/FILE.jpg, or archives such as train.tar and "
         "val.zip");

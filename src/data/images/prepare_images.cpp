@@ -254,7 +254,8 @@ std::vector<std::string> classes_of(const Splits& splits) {
 
 ImagesManifest prepare_images(const PrepareImagesOptions& options) {
   check_options(options);
-  FlatLabels labels = options.flat_labels.empty() ? FlatLabels() : FlatLabels(options.flat_labels);
+  const FlatLabels labels =
+      options.flat_labels.empty() ? FlatLabels() : FlatLabels(options.flat_labels, options.columns);
   std::unique_ptr<ImageSource> source =
       options.inputs.empty() ? open_image_source(options.input, labels, options.columns)
                              : open_image_inputs(options.inputs, labels, options.columns);
@@ -281,6 +282,9 @@ ImagesManifest prepare_images(const PrepareImagesOptions& options) {
         auto [it, added] = splits.try_emplace(name, options.out, name, options.shard_bytes);
         it->second.add(image.source, image.bytes, image.sum);
       });
+  if (const UnreadPictures unread = source->unread(); !unread.empty()) {
+    log_warning("{}: {}", manifest.input, unread.text());
+  }
   manifest.classes = classes_of(splits);
   for (auto& [name, split] : splits) {
     split.finish(manifest.classes, manifest.files);

@@ -30,8 +30,10 @@ std::vector<ImageShards::Shard> shards_of(const fs::path& folder, const ImagesMa
 
 }  // namespace
 
-void fail_empty_class(const std::string& where, const std::string& name) {
+void fail_empty_class(const std::string& where, const std::string& name,
+                      const UnreadPictures& unread) {
   DataError error("{}: class \"{}\" has no images", where, name);
+  if (!unread.empty()) error.set_cause(unread.text());
   error.set_advice("remove the class from all splits, or add images (.jpg, .jpeg, .png)");
   throw error;
 }

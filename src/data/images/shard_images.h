@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/images/image_names.h"
 #include "data/images/image_set.h"
 #include "data/images/images_manifest.h"
 #include "formats/image_index.h"
@@ -59,7 +60,8 @@ std::unique_ptr<ShardImages> open_shard_images(const fs::path& data, const std::
 const ImageSplitRecord& find_images_split(const ImagesManifest& manifest, const fs::path& data,
                                           const std::string& split);
 
-// Throws DataError for a class that has no images.
-[[noreturn]] void fail_empty_class(const std::string& where, const std::string& name);
+// Throws DataError for a class that has no images. `unread` is the cause, where there are some.
+[[noreturn]] void fail_empty_class(const std::string& where, const std::string& name,
+                                   const UnreadPictures& unread = {});
 
 }  // namespace lockstep

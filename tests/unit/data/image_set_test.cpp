@@ -133,7 +133,7 @@ TEST_F(ImageSets, ComeOutOfArchivesInTheSameOrder) {
 
   write_bytes(path("ilsvrc/ILSVRC2012_img_train.tar"), tar_of(classes));
   write_bytes(path("ilsvrc/ILSVRC2012_img_val.tar"), tar_of(val));
-  EXPECT_ERROR(prepare_images(options("ilsvrc", "no_list")), DataError, "--val-labels");
+  EXPECT_ERROR(prepare_images(options("ilsvrc", "no_list")), DataError, "--labels FILE");
   write_file(path("labels.txt"), labels);
   PrepareImagesOptions o = options("ilsvrc", "from_ilsvrc");
   o.flat_labels = path("labels.txt");
@@ -143,6 +143,60 @@ TEST_F(ImageSets, ComeOutOfArchivesInTheSameOrder) {
   ASSERT_EQ(flat->size(), val_set->size());
   EXPECT_EQ(flat->name(0), "val/class0/ILSVRC2012_val_00000001.JPEG");
   EXPECT_EQ(flat->label(5), val_set->label(5));
+}
+
+TEST_F(ImageSets, OfFlatFoldersHaveTheirClassesFromATable) {
+  write_bytes(path("flat/photos/a.jpg"), jpeg_file(20, 20, 1));
+  write_bytes(path("flat/photos/b.jpg"), jpeg_file(20, 20, 2));
+  write_file(path("flat/photos/c.webp"), "not read");
+  const auto names = [&](const std::string& input, const std::string& table,
+                         ImageColumns columns = {}) {
+    static int number = 0;
+    write_file(path("labels.csv"), table);
+    PrepareImagesOptions o = options(input, fmt::format("out{}", ++number));
+    o.flat_labels = path("labels.csv");
+    o.columns = std::move(columns);
+    prepare_images(o);
+    const auto set = open_image_set(o.out, "train");
+    std::vector<std::string> out;
+    for (int64_t i = 0; i < set->size(); ++i) out.push_back(set->name(i));
+    return out;
+  };
+  using Names = std::vector<std::string>;
+  const Names wanted{"train/cat/b.jpg", "train/dog/a.jpg"};
+  EXPECT_EQ(names("flat", "id,breed\na,dog\nb,cat\n"), wanted);
+  EXPECT_EQ(names("flat/photos", "label,seen,file_name\ndog,1,x/a.jpg\n\"cat\",2,b.jpg\n"), wanted);
+  EXPECT_EQ(names("flat", "ImageId,PredictionString\na,dog 1 2 3 4 dog 5 6 7 8\nb,cat 1 2 3 4\n"),
+            wanted);
+  EXPECT_EQ(names("flat", "id,breed,age\na,dog,1\nb,cat,2\n", {.image = "id", .label = "breed"}),
+            wanted);
+  EXPECT_EQ(names("flat", "image_id,label\na,3\nb,0\n"),
+            (Names{"train/0000/b.jpg", "train/0003/a.jpg"}));
+  EXPECT_ERROR(names("flat", "id,breed,age\na,dog,1\n"), DataError,
+               "which column is the class? (it has id, breed, age)");
+  EXPECT_ERROR(names("flat", "id,breed\na,dog\n", {.image = "", .label = "bred"}), DataError,
+               "no column \"bred\" (--label); did you mean breed?");
+  EXPECT_ERROR(names("flat", "id,breed\na,dog\nb\n"), DataError,
+               "labels.csv:3: 1 field, expected 2");
+  EXPECT_ERROR(names("flat", "id,breed\na,dog\nb,\n"), DataError, "labels.csv:3: no class for b");
+  EXPECT_ERROR(names("flat", "id,breed\na,dog\n"), DataError, "labels.csv: no line for b.jpg");
+  EXPECT_ERROR(names("flat", "id,breed\n"), DataError, "an empty list of labels");
+}
+
+TEST_F(ImageSets, SayWhichPicturesAreNotRead) {
+  write_bytes(path("photos/cats/a.webp"), jpeg_file(20, 20, 1));
+  write_bytes(path("photos/cats/b.WEBP"), jpeg_file(20, 20, 1));
+  write_bytes(path("photos/dogs/c.bmp"), jpeg_file(20, 20, 1));
+  write_bytes(path("photos/dogs/notes.txt"), jpeg_file(20, 20, 1));
+  EXPECT_ERROR(prepare_images(options("photos")), DataError,
+               "1 .bmp and 2 .webp not read: convert them to JPEG or PNG");
+  write_bytes(path("tree/train/cats/a.webp"), jpeg_file(20, 20, 1));
+  EXPECT_ERROR(open_image_set(path("tree"), "train"), DataError, "1 .webp not read");
+  write_bytes(path("photos/dogs/d.jpg"), jpeg_file(20, 20, 1));
+  ::testing::internal::CaptureStderr();
+  prepare_images(options("photos"));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("photos: 1 .bmp and 2 .webp not read"), std::string::npos) << said;
 }
 
 // As Kaggle's archive of ILSVRC has them.
