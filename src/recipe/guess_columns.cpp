@@ -85,10 +85,9 @@ std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows) {
 
 std::vector<TableRow> first_rows(const fs::path& file, std::size_t most) {
   const fs::path plain = file.extension() == ".gz" ? file.stem() : file.filename();
-  const bool csv = plain.extension() == ".csv";
   std::vector<TableRow> out;
-  if (!csv && plain.extension() != ".tsv") return out;
-  DelimitedReader reader(file, csv ? ',' : '\t', csv);
+  if (plain.extension() != ".csv" && plain.extension() != ".tsv") return out;
+  DelimitedReader reader(file, separation_of(file));
   TableRow row;
   while (out.size() < most && reader.next(row)) {
     if (!out.empty() && row.size() != out[0].size()) break;  // `prepare` reports this error

@@ -13,6 +13,6 @@ FUZZ(bytes) {
     while (auto block = source->next()) lockstep::use((*block)());
     return;
   }
-  lockstep::DelimitedReader reader(file, kind == 't' ? '\t' : ',', kind != 't');
+  lockstep::DelimitedReader reader(file, {kind == 't' ? '\t' : ',', kind != 't'});
   for (std::vector<std::string> fields; reader.next(fields);) lockstep::use(fields);
 }

@@ -260,8 +260,7 @@ FlatLabels::FlatLabels(const fs::path& list, const ImageColumns& columns) : path
 }
 
 void FlatLabels::read_table(const ImageColumns& columns) {
-  const bool commas = path_.extension() == ".csv";
-  DelimitedReader rows(path_, commas ? ',' : '\t', /*quotes=*/commas);
+  DelimitedReader rows(path_, separation_of(path_));
   std::vector<std::string> row;
   if (!rows.next(row)) return;
   const std::vector<std::string> header = row;

@@ -8,8 +8,30 @@ namespace {
 constexpr std::size_t kEnd = std::string_view::npos;
 }
 
-DelimitedReader::DelimitedReader(const fs::path& path, char separator, bool quotes)
-    : path_(path), separator_(separator), quotes_(quotes), lines_(path) {}
+std::string Separation::name() const {
+  return separator == ',' ? "comma" : separator == ';' ? "semicolon" : "tab";
+}
+
+Separation separation_of(const fs::path& table) {
+  const fs::path plain = table.extension() == ".gz" ? table.stem() : table;
+  if (plain.extension() != ".csv") return {'\t', false};
+  LineStream lines(table);
+  std::string_view line;
+  while (line.empty() && lines.next(line)) {
+  }
+  bool quoted = false, semicolons = false, tabs = false;
+  for (const char c : line) {
+    quoted ^= c == '"';
+    if (quoted) continue;
+    if (c == ',') return {',', true};
+    semicolons |= c == ';';
+    tabs |= c == '\t';
+  }
+  return {semicolons ? ';' : tabs ? '\t' : ',', true};
+}
+
+DelimitedReader::DelimitedReader(const fs::path& path, const Separation& separation)
+    : path_(path), separation_(separation), lines_(path) {}
 
 bool DelimitedReader::next(std::vector<std::string>& fields) {
   do {
@@ -19,7 +41,7 @@ bool DelimitedReader::next(std::vector<std::string>& fields) {
   std::size_t count = 0;
   for (std::size_t at = 0; at != kEnd; ++count) {
     if (count == fields.size()) fields.emplace_back();
-    const bool quoted = quotes_ && at < rest_.size() && rest_[at] == '"';
+    const bool quoted = separation_.quotes && at < rest_.size() && rest_[at] == '"';
     at = quoted ? quoted_field(at + 1, fields[count]) : plain_field(at, fields[count]);
   }
   fields.resize(count);
@@ -27,7 +49,7 @@ bool DelimitedReader::next(std::vector<std::string>& fields) {
 }
 
 std::size_t DelimitedReader::plain_field(std::size_t at, std::string& field) {
-  const std::size_t end = rest_.find(separator_, at);
+  const std::size_t end = rest_.find(separation_.separator, at);
   field.assign(rest_.substr(at, end == kEnd ? kEnd : end - at));
   return end == kEnd ? kEnd : end + 1;
 }
@@ -55,7 +77,7 @@ std::size_t DelimitedReader::quoted_field(std::size_t at, std::string& field) {
     }
   }
   if (at == rest_.size()) return kEnd;
-  if (rest_[at] == separator_) return at + 1;
+  if (rest_[at] == separation_.separator) return at + 1;
   DataError error("{}:{}: text behind a closing quote: expected a separator or the end of the line",
                   path_.string(), lines_.number());
   error.set_advice(

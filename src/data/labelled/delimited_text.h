@@ -13,9 +13,22 @@
 
 namespace lockstep {
 
+// How the fields of a table are separated.
+struct Separation {
+  char separator = ',';
+  bool quotes = true;
+
+  std::string name() const;  // "comma", "semicolon" or "tab"
+};
+
+// Returns it by the file's name and first line. A .csv has commas; or semicolons, as spreadsheets
+// write where the comma is the decimal point, or tabs, if its first line has those alone outside of
+// quotes. Others have tabs, and no quotes. Throws DataError for a file that cannot be read.
+Separation separation_of(const fs::path& table);
+
 class DelimitedReader {
  public:
-  DelimitedReader(const fs::path& path, char separator, bool quotes);
+  DelimitedReader(const fs::path& path, const Separation& separation);
 
   // Reads the fields of the next record into reused memory and skips empty lines. Returns false
   // after the last record. Throws DataError with file and line for text that is not UTF-8, a quote
@@ -30,8 +43,7 @@ class DelimitedReader {
   std::size_t quoted_field(std::size_t at, std::string& field);
 
   fs::path path_;
-  char separator_;
-  bool quotes_;
+  Separation separation_;
   LineStream lines_;
   std::string_view rest_;  // the rest of the current line
   int64_t first_line_ = 0;

@@ -23,15 +23,17 @@ bool is_number(const std::string& name) {
 // Reads separated fields with or without a header.
 class DelimitedSource : public TextSource {
  public:
-  DelimitedSource(const fs::path& path, char separator, const TextSourceOptions& options)
-      : path_(path.string()), reader_(path, separator, options.quotes.value_or(separator == ',')) {
+  DelimitedSource(const fs::path& path, const TextSourceOptions& options)
+      : path_(path.string()),
+        separation_(with_quotes(separation_of(path), options.quotes)),
+        reader_(path, separation_) {
     if (!reader_.next(fields_)) throw DataError("{}: it is empty", path_);
     ColumnOptions columns = options.columns;
     TextColumns& wanted = columns.wanted;
     const bool known = columns.languages ? has_known_sides(fields_, *columns.languages)
                                          : has_known_column(fields_);
     if (columns.languages && !known && wanted.text.empty() && !options.header) {
-      wanted = first_texts(separator);
+      wanted = first_texts();
     }
     // A number means a column's position even if there is a header, unless it is a name there.
     const bool by_number = is_number(wanted.text) || is_number(wanted.label);
@@ -80,14 +82,14 @@ class DelimitedSource : public TextSource {
   }
   // Returns the numbers of the first two columns that hold no numbers, of a translation without a
   // header.
-  TextColumns first_texts(char separator) const {
+  TextColumns first_texts() const {
     std::vector<std::string> found;
     for (std::size_t i = 0; i < fields_.size() && found.size() < 2; ++i) {
       if (!is_number(fields_[i])) found.push_back(std::to_string(i + 1));
     }
     if (found.size() == 2) return {.text = found[0], .pair = found[1], .label = ""};
     DataError error("{}: expected source and target in each line, with a {} between them", path_,
-                    separator == ',' ? "comma" : "tab");
+                    separation_.name());
     error.set_cause(fmt::format("its first line is \"{}\"", first_fields()));
     throw error;
   }
@@ -99,7 +101,13 @@ class DelimitedSource : public TextSource {
     return out.size() <= 60 ? out : to_utf8(to_code_points(out).substr(0, 60)) + "...";
   }
 
+  static Separation with_quotes(Separation separation, std::optional<bool> quotes) {
+    separation.quotes = quotes.value_or(separation.quotes);
+    return separation;
+  }
+
   std::string path_;
+  Separation separation_;
   DelimitedReader reader_;
   std::vector<std::string> fields_;
   std::size_t width_ = 0, text_ = 0, pair_ = 0, label_ = 0;  // equal to width_: no such column
@@ -195,9 +203,8 @@ std::unique_ptr<TextSource> open_text_source(const fs::path& path,
   if (!fs::exists(path)) throw DataError("{}: no such file or folder", path.string());
   if (fs::is_directory(path)) return std::make_unique<FolderTextSource>(path, options.classes);
   const std::string ending = ending_of(path);
-  if (ending == ".csv") return std::make_unique<DelimitedSource>(path, ',', options);
-  if (ending == ".tsv" || (ending == ".txt" && options.tabs)) {
-    return std::make_unique<DelimitedSource>(path, '\t', options);
+  if (ending == ".csv" || ending == ".tsv" || (ending == ".txt" && options.tabs)) {
+    return std::make_unique<DelimitedSource>(path, options);
   }
   if (ending == ".jsonl" || ending == ".json") return open_json_text(path, options);
   if (path.extension() == ".parquet") return open_parquet_text(path, options);

@@ -23,7 +23,7 @@ struct TextRow {
 struct TextSourceOptions {
   ColumnOptions columns;
   std::optional<bool> header;        // of csv and tsv; absent: if a known column name is found
-  std::optional<bool> quotes;        // absent: true for csv, false for tsv
+  std::optional<bool> quotes;        // absent: true for csv, false for others
   bool tabs = false;                 // .txt is read as .tsv
   std::vector<std::string> classes;  // for folders of texts: only these; empty: all
   bool need_label = true;            // whether a file without labels is an error

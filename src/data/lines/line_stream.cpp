@@ -42,7 +42,9 @@ void LineStream::check_utf8(std::string_view line) const {
   DataError error("{}:{}:{}: byte 0x{:02x} is not valid UTF-8", path_.string(), number_,
                   to_code_points(line.substr(0, *bad)).size() + 1,
                   static_cast<unsigned char>(line[*bad]));
-  error.set_advice("iconv -f latin1 -t utf-8 (if the text is Latin-1) and prepare again");
+  const bool utf16 = number_ == 1 && (line.starts_with("\xff\xfe") || line.starts_with("\xfe\xff"));
+  error.set_advice(utf16 ? "iconv -f utf-16 -t utf-8 (the file begins as UTF-16) and prepare again"
+                         : "iconv -f latin1 -t utf-8 (if the text is Latin-1) and prepare again");
   throw error;
 }
 

@@ -71,6 +71,11 @@ TEST_F(LineStreamTest, ErrorsNameFileAndPlace) {
   EXPECT_TRUE(latin.next(line));
   EXPECT_ERROR(latin.next(line), DataError, "latin:2:3: byte 0xef is not valid UTF-8");
 
+  LineStream wide(file("wide", std::string("\xff\xfe"
+                                           "a\0b\0",
+                                           6)));
+  EXPECT_ERROR(wide.next(line), DataError, "iconv -f utf-16");
+
   std::string content;
   for (int i = 0; i < 50'000; ++i) content += std::to_string(i * 7919LL) + "\n";
   const fs::path cut = file("cut.gz", content);

@@ -44,6 +44,17 @@ TEST_F(LabelledTextSources, ReadsCsvWithQuotesAndLineEndsInFields) {
       (Rows{"one, \"two\"\nthree||1@2", "plain||0@5", "||1@6"}));
 }
 
+TEST_F(LabelledTextSources, ReadsCsvAsSpreadsheetsSeparateIt) {
+  const Rows wanted{"one, two; \"three\"||1@2", "4,5||0@3"};
+  EXPECT_EQ(rows("a.csv", "label;text\n1;\"one, two; \"\"three\"\"\"\n0;4,5\n"), wanted);
+  EXPECT_EQ(rows("a.csv", "label\ttext\n1\t\"one, two; \"\"three\"\"\"\n0\t4,5\n"), wanted);
+  EXPECT_EQ(rows("a.csv", "\nlabel,\"te;xt\"\n1,b\n", {.columns = {.wanted = {.text = "te;xt"}}}),
+            (Rows{"b||1@3"}));
+  EXPECT_EQ(rows("a.csv", "\"a, b\";1\n", {.columns = {.wanted = {.text = "1", .label = "2"}}}),
+            (Rows{"a, b||1@1"}));
+  EXPECT_ERROR(rows("a.csv", "label;text\n1;a;b\n"), DataError, "a.csv:2: 3 fields, expected 2");
+}
+
 TEST_F(LabelledTextSources, ReadsTsvWithoutQuotesUnlessTold) {
   const std::string content = "sentence\tlabel\n\"a\" b\t1\n\"c\td\"\n";
   EXPECT_EQ(rows("a.tsv", content), (Rows{"\"a\" b||1@2", "\"c||d\"@3"}));
