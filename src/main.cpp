@@ -1,6 +1,7 @@
 // lockstep COMMAND ARGUMENTS: finds the command and runs it.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "base/error.h"
@@ -47,5 +48,6 @@ int leave(int exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at the limit of its size is an error, as a full disk is
   return leave(exit_code_of([&] { return run({argv + 1, argv + argc}); }));
 }

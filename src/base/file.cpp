@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -89,7 +90,13 @@ void write_file(const fs::path& path, std::string_view content) {
 }
 
 TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "lockstep-XXXXXX").string();
+  std::error_code problem;
+  const fs::path place = fs::temp_directory_path(problem);
+  if (problem) {
+    const char* given = std::getenv("TMPDIR");
+    throw MachineError("TMPDIR = {}: {}", given == nullptr ? "/tmp" : given, problem.message());
+  }
+  std::string pattern = (place / "lockstep-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw MachineError("{}: cannot be created: {}", pattern, why());
   }

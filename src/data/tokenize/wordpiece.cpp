@@ -1,8 +1,10 @@
 #include "data/tokenize/wordpiece.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -130,22 +132,40 @@ WordPiece::WordPiece(const std::vector<std::string>& pieces, const WordPieceConf
   for (const char* piece : {"[UNK]", "[SEP]", "[CLS]", "[PAD]", "[MASK]"}) {
     if (std::optional<int32_t> id = find(piece)) specials_.push_back(*id);
   }
-  fill_alphabet(alphabet_);
+  plane_ = &plane_of(alphabet_);
+  fill_ascii();
 }
 
-void WordPiece::fill_alphabet(const AlphabetOptions& options) {
-  entries_.resize(kBasicPlane);
+WordPiece::BasicPlane WordPiece::make_plane(const AlphabetOptions& options) {
+  BasicPlane out;
+  out.entries.resize(kBasicPlane);
   for (char32_t c = 0; c < kBasicPlane; ++c) {
     std::vector<NormalCharacter> normal = normalize_character(c, options);
     if (normal.empty()) continue;
-    Entry& entry = entries_[c];
+    BasicPlane::Entry& entry = out.entries[c];
     entry.several = normal.size() > 1 || normal[0].code_point >= kBasicPlane;
     entry.kind = normal[0].kind;
-    entry.value = static_cast<char16_t>(entry.several ? several_.size() : normal[0].code_point);
-    if (entry.several) several_.push_back(std::move(normal));
+    entry.value = static_cast<char16_t>(entry.several ? out.several.size() : normal[0].code_point);
+    if (entry.several) out.several.push_back(std::move(normal));
   }
+  return out;
+}
+
+const WordPiece::BasicPlane& WordPiece::plane_of(const AlphabetOptions& options) {
+  struct Made {
+    std::once_flag once;
+    BasicPlane plane;
+  };
+  static std::array<Made, 8> made;
+  Made& one = made[(options.lowercase ? 1u : 0u) + (options.strip_accents ? 2u : 0u) +
+                   (options.chinese_apart ? 4u : 0u)];
+  std::call_once(one.once, [&] { one.plane = make_plane(options); });
+  return one.plane;
+}
+
+void WordPiece::fill_ascii() {
   for (std::size_t c = 0; c < 128; ++c) {
-    const Entry& entry = entries_[c];
+    const BasicPlane::Entry& entry = plane_->entries[c];
     ascii_letter_[c] = entry.kind == CharacterKind::kLetter ? static_cast<char>(entry.value) : '\0';
     ascii_alone_[c] = -1;
     if (entry.kind != CharacterKind::kAlone) continue;
@@ -183,10 +203,10 @@ void WordPiece::encode(std::string_view text, std::vector<int32_t>& ids, std::si
       encoder.alone(ascii_alone_[c]);
     } else if (c >= kBasicPlane) {
       for (NormalCharacter n : normalize_character(c, alphabet_)) encoder.character(n);
-    } else if (entries_[c].several) {
-      for (NormalCharacter n : several_[entries_[c].value]) encoder.character(n);
+    } else if (const BasicPlane::Entry& entry = plane_->entries[c]; entry.several) {
+      for (NormalCharacter n : plane_->several[entry.value]) encoder.character(n);
     } else {
-      encoder.character({entries_[c].kind, entries_[c].value});
+      encoder.character({entry.kind, entry.value});
     }
   }
   if (ids.size() < limit) encoder.end_word();

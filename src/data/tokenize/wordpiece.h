@@ -75,21 +75,27 @@ class WordPiece {
  private:
   class Encoder;  // one call of encode()
 
-  // How a character of the basic plane is normalized: its kind and code point, or an index in
-  // several_ if it becomes several characters.
-  struct Entry {
-    CharacterKind kind = CharacterKind::kRemoved;
-    bool several = false;
-    char16_t value = 0;
+  // How the characters of the basic plane are normalized.
+  struct BasicPlane {
+    // Its kind and code point, or an index in `several` if it becomes several characters.
+    struct Entry {
+      CharacterKind kind = CharacterKind::kRemoved;
+      bool several = false;
+      char16_t value = 0;
+    };
+    std::vector<Entry> entries;  // by code point, below 65536
+    std::vector<std::vector<NormalCharacter>> several;
   };
 
-  void fill_alphabet(const AlphabetOptions& options);
+  static BasicPlane make_plane(const AlphabetOptions& options);
+  // Returns the one of the process for these options, made at the first call. Any thread may call.
+  static const BasicPlane& plane_of(const AlphabetOptions& options);
+  void fill_ascii();
   std::optional<int32_t> special_at(std::string_view text) const;
 
   WordPieceVocabulary vocabulary_;
   AlphabetOptions alphabet_;
-  std::vector<Entry> entries_;  // by code point, below 65536
-  std::vector<std::vector<NormalCharacter>> several_;
+  const BasicPlane* plane_ = nullptr;
   std::array<char, 128> ascii_letter_{};    // the normalized letter or digit; 0 for other bytes
   std::array<int32_t, 128> ascii_alone_{};  // the id of a punctuation mark; -1 for other bytes
   std::vector<int32_t> specials_;           // ids of the special pieces that exist

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "support/expect_says.h"
 #include "support/program.h"
 
 namespace lockstep {
@@ -12,12 +13,13 @@ class PretendTest : public ::testing::Test {
  protected:
   fs::path run(const std::string& name) const { return folder_.path() / name; }
   // Trains 12 steps of 5 ms.
-  ProgramResult train(const std::string& name, int ranks, const std::string& words = "") const {
+  ProgramResult train(const std::string& name, int ranks, const std::string& words = "",
+                      const std::string& before = "") const {
     return run_lockstep(fmt::format("launch -n {} -- train {}/configs/pretend.toml run.folder={} "
                                     "pretend.step_milliseconds=5 pretend.evaluation_milliseconds=1 "
                                     "training.steps=12 evaluation.every=4 checkpoint.every=4 {}",
                                     ranks, LOCKSTEP_SOURCE, run(name).string(), words),
-                        "OMP_NUM_THREADS=1");
+                        before + " OMP_NUM_THREADS=1");
   }
   std::string weights(const std::string& name) const {
     return read_file(run(name) / "checkpoints" / "step_12" / "weights.safetensors");
@@ -40,6 +42,21 @@ TEST_F(PretendTest, HasTheSameDigitsOnAnyNumberOfRanks) {
   ASSERT_EQ(three.exit_code, 0) << three.errors;
   EXPECT_EQ(losses("three"), losses("one"));
   EXPECT_EQ(weights("three"), weights("one"));
+}
+
+// As clusters set it, `ulimit -f`: without care the kernel ends the process at such a write.
+TEST_F(PretendTest, AFileAtTheLimitOfItsSizeIsAnErrorThatNamesIt) {
+  const ProgramResult made = train("limited", 1, "", "ulimit -f 2000;");
+  EXPECT_EQ(made.exit_code, 4);
+  expect_says(made.errors, "weights.safetensors: cannot be written: File too large");
+}
+
+TEST_F(PretendTest, AFolderThatWasRemovedIsSaid) {
+  const std::string gone = run("gone").string();
+  const ProgramResult made =
+      run_lockstep("report", fmt::format("mkdir {0}; cd {0}; rmdir {0}; OMP_NUM_THREADS=1", gone));
+  EXPECT_EQ(made.exit_code, 4);
+  expect_says(made.errors, "the current folder was removed");
 }
 
 TEST_F(PretendTest, ResumesToTheSameDigits) {

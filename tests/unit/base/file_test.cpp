@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cstdlib>
+
 #include "base/error.h"
+#include "support/expect_error.h"
 
 namespace lockstep {
 namespace {
@@ -40,6 +43,14 @@ TEST(File, ReplacesWholeOrNotAtAll) {
   EXPECT_THROW(write_file(folder.path() / "absent" / "f", "x"), MachineError);
   EXPECT_THROW(read_file(folder.path() / "absent"), DataError);
   EXPECT_THROW(read_file(folder.path()), DataError);
+}
+
+TEST(TemporaryFolders, NameTheVariableThatLeadsNowhere) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/nowhere/at/all", 1);
+  EXPECT_ERROR(TemporaryFolder(), MachineError, "TMPDIR = /nowhere/at/all: No such file");
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
 }
 
 }  // namespace
