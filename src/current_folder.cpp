@@ -28,4 +28,4 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void check_curren
 }  // namespace
 
 __attribute__((section(".preinit_array"),
-               used)) static void (*const start_hook)(int, char**, char**) = check_current_folder;
+               used)) static void (*const kStartHook)(int, char**, char**) = check_current_folder;

@@ -45,4 +45,4 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void set_wait_pol
 }  // namespace
 
 __attribute__((section(".preinit_array"),
-               used)) static void (*const start_hook)(int, char**, char**) = set_wait_policy;
+               used)) static void (*const kStartHook)(int, char**, char**) = set_wait_policy;

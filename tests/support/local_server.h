@@ -33,6 +33,7 @@ class LocalServer {
                                    "--log",
                                    (own_.path() / "log").string()};
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     int to[2];

@@ -1,5 +1,7 @@
 #include "data/images/image_names.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <vector>
 

@@ -90,7 +90,7 @@ ArchivedPairs choose_entries(const fs::path& archive, const LanguagePair& wanted
 }
 
 fs::path unpack(const fs::path& archive, const std::string& entry, const fs::path& folder) {
-  const fs::path to = folder / ("of-archive-" + fs::path(entry).filename().string());
+  fs::path to = folder / ("of-archive-" + fs::path(entry).filename().string());
   ArchiveEntries content(archive);
   content.find(entry);
   std::ofstream file(to, std::ios::binary);

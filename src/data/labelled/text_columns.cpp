@@ -118,7 +118,7 @@ std::optional<Pair> find_sides(const Names& names, const LanguagePair& languages
   if (!source.empty() && !target.empty()) {
     known.insert(known.begin(),
                  {{"translation." + source, "translation." + target}, {source, target}});
-  } else if (const std::optional<Pair> found = two_languages(names, source)) {
+  } else if (std::optional<Pair> found = two_languages(names, source)) {
     return found;
   }
   return find_pair(known, names);

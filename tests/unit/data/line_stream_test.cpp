@@ -11,7 +11,7 @@ namespace {
 class LineStreamTest : public ::testing::Test {
  protected:
   fs::path file(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_.path() / name;
+    fs::path path = folder_.path() / name;
     if (path.extension() != ".gz") {
       write_file(path, content);
       return path;
