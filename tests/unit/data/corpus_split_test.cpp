@@ -105,7 +105,7 @@ TEST(CorpusSplit, HoldsOutNoShortPairAndAtMostATwentieth) {
   for (int i = 0; i < 60; ++i) {
     std::string word(1, static_cast<char>('a' + i % 26));
     std::string unique = word + word + static_cast<char>('a' + i / 26) + word + word;
-    pairs.add(unique + " " + unique + "x " + unique + "y", unique + "q r s " + unique + "z");
+    pairs.add(fmt::format("{0} {0}x {0}y", unique), fmt::format("{0}q r s {0}z", unique));
     pairs.add(unique + "k", unique + "m");
   }
   CorpusSplit split = split_corpus(pairs, {.dev = 1000, .test = 1000});
