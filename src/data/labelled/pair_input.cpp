@@ -48,7 +48,10 @@ Stems stems_of(const Names& entries, const LanguagePair& wanted) {
     const std::optional<std::string> language = language_of(entry);
     if (!language) continue;
     const bool any = wanted.source.empty() || wanted.target.empty();
-    if (!any && *language != wanted.source && *language != wanted.target) continue;
+    if (!any && !equals_ignoring_case(*language, wanted.source) &&
+        !equals_ignoring_case(*language, wanted.target)) {
+      continue;
+    }
     const std::size_t ending = language->size() + (entry.ends_with(".gz") ? 4 : 1);
     out[entry.substr(0, entry.size() - ending)][*language] = entry;
   }
@@ -83,14 +86,15 @@ ArchivedPairs choose_entries(const fs::path& archive, const LanguagePair& wanted
   const auto& [first, second] =
       std::pair(*stems.begin()->second.begin(), *std::next(stems.begin()->second.begin()));
   const std::string source = !wanted.source.empty() ? wanted.source : "en";
-  const bool swapped = second.first == source;
+  const bool swapped = equals_ignoring_case(second.first, source);
   const auto& [from, to] = swapped ? std::pair(second, first) : std::pair(first, second);
   return {
       .table = "", .source = from.second, .target = to.second, .languages = {from.first, to.first}};
 }
 
-fs::path unpack(const fs::path& archive, const std::string& entry, const fs::path& folder) {
-  fs::path to = folder / ("of-archive-" + fs::path(entry).filename().string());
+// Writes an entry to a file whose name is `to` and the entry's own.
+fs::path unpack(const fs::path& archive, const std::string& entry, fs::path to) {
+  to += "-" + fs::path(entry).filename().string();
   ArchiveEntries content(archive);
   content.find(entry);
   std::ofstream file(to, std::ios::binary);
@@ -123,11 +127,11 @@ TakenPairs take_pairs(const fs::path& file, const PairOptions& options, const fs
   if (is_archive_name(file.string())) {
     const ArchivedPairs found = choose_entries(file, options.languages);
     if (found.table.empty()) {
-      return {{unpack(file, found.source, folder), unpack(file, found.target, folder),
+      return {{unpack(file, found.source, folder / name), unpack(file, found.target, folder / name),
                TakenFrom{file, found.source + " and " + found.target}},
               found.languages};
     }
-    table = unpack(file, found.table, folder);
+    table = unpack(file, found.table, folder / name);
     of_archive = found.table + ", ";
   }
   ParallelFiles files{folder / (name + ".source"), folder / (name + ".target"), std::nullopt};

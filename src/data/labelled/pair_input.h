@@ -20,10 +20,10 @@ struct TakenPairs {
                            // and "target"
 };
 
-// Writes the pairs of `file` into the folder, as `name` and the languages. An archive holds either
-// two texts whose names end in the languages (as those of OPUS in Moses' format do) or one table.
-// Throws DataError for one that holds neither or more, with what it holds, and what
-// write_table_pairs() and ArchiveEntries throw.
+// Writes the pairs of `file` into the folder, in files whose names begin with `name`; no two calls
+// with one folder may have the same. An archive holds either two texts whose names end in the
+// languages (as those of OPUS in Moses' format do) or one table. Throws DataError for one that
+// holds neither or more, with what it holds, and what write_table_pairs() and ArchiveEntries throw.
 TakenPairs take_pairs(const fs::path& file, const PairOptions& options, const fs::path& folder,
                       const std::string& name);
 

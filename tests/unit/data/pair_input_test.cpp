@@ -100,6 +100,15 @@ TEST_F(PairsOfOneFile, OfAnArchiveAreTwoTextsOrATable) {
   EXPECT_EQ(languages_, "en-de");
   take("de-en.txt.zip", zip(moses), {{"de", "en"}, {}});
   EXPECT_EQ(languages_, "de-en");
+  write_file(folder_.path() / "dev.zip", zip({{"X.de-en.de", "Katze\n"}, {"X.de-en.en", "cat\n"}}));
+  const ParallelFiles train =
+      take_pairs(folder_.path() / "de-en.txt.zip", {}, out_.path(), "a").files;
+  const ParallelFiles dev = take_pairs(folder_.path() / "dev.zip", {}, out_.path(), "b").files;
+  EXPECT_EQ(read_lines(train.source), (Taken{"dog"}));  // of equal names in their archives
+  EXPECT_EQ(read_lines(dev.source), (Taken{"cat"}));
+  EXPECT_EQ(
+      take("zh.zip", zip({{"x.en", "dog\n"}, {"x.zh-Hans", "狗\n"}}), {{"en", "zh-Hans"}, {}}),
+      (Taken{"x.en and x.zh-Hans", "dog|狗"}));
   EXPECT_EQ(take("deu-eng.zip", zip({{"_about.txt", "by whom"}, {"deu.txt", "Go.\tGeh.\n"}})),
             (Taken{"deu.txt, columns 1 and 2", "Go.|Geh."}));
   const std::string tar =
