@@ -53,7 +53,10 @@ std::optional<Pair> find_pair(const std::vector<Pair>& known, const Names& names
 std::optional<Pair> two_languages(const Names& names, const std::string& source) {
   Names found;
   for (const std::string& name : names) {
-    if (is_language_name(language_of_column(name))) found.push_back(name);
+    const std::string language = language_of_column(name);
+    // A line of pairs without a header may be "red" and "rot".
+    const bool short_code = language.substr(0, language.find_first_of("-_")).size() == 2;
+    if (short_code && is_language_name(language)) found.push_back(name);
   }
   if (found.size() > 2) std::erase(found, "id");  // a number here, rather than Indonesian
   if (found.size() != 2) return std::nullopt;

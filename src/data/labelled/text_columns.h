@@ -30,7 +30,8 @@ bool has_known_column(const std::vector<std::string>& names);
 
 // Returns the columns of source and target: named as the languages, alone or as members of
 // "translation" ("en", "translation.en"), or by usual names ("source", "target"). Of languages that
-// are not given there must be two; English is then the source, else the first column's.
+// are not given there must be two, by codes of two letters; English is then the source, else the
+// first column's.
 std::optional<std::pair<std::string, std::string>> find_sides(const std::vector<std::string>& names,
                                                               const LanguagePair& languages);
 

@@ -82,6 +82,8 @@ TEST_F(PairsOfOneFile, TellsTheLanguagesWhereNoneAreAskedFor) {
   EXPECT_EQ(languages_, "de-en");
   take("a.tsv", "id\tde\nanjing\tHund\n", {});  // two columns: here id is Indonesian
   EXPECT_EQ(languages_, "id-de");
+  EXPECT_EQ(take("a.tsv", "red\trot\n", {}), (Taken{"columns 1 and 2", "red|rot"}));
+  EXPECT_EQ(take("a.tsv", "red\trot\n"), (Taken{"columns 1 and 2", "red|rot"}));
   EXPECT_EQ(take("a.tsv", "dog\tHund\n", {}), (Taken{"columns 1 and 2", "dog|Hund"}));
   EXPECT_EQ(languages_, "source-target");
   EXPECT_ERROR(take("a.jsonl", "{\"en\": \"dog\", \"de\": \"Hund\", \"fr\": \"chien\"}\n", {}),
