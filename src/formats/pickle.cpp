@@ -34,6 +34,14 @@ constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2";
 constexpr std::string_view kTagged = "torch.jit._pickle.restore_type_tag";  // by libtorch (C++)
 constexpr std::string_view kParameter = "torch._utils._rebuild_parameter";
+constexpr std::string_view kArrayClass = "numpy.ndarray";
+constexpr std::string_view kArrayType = "numpy.dtype";
+
+// NumPy moved it in 2.0.
+bool is_array_maker(std::string_view name) {
+  return name == "numpy.core.multiarray._reconstruct" ||
+         name == "numpy._core.multiarray._reconstruct";
+}
 
 std::optional<DType> storage_type(std::string_view name) {
   for (const StorageType& s : kStorages) {
@@ -44,7 +52,7 @@ std::optional<DType> storage_type(std::string_view name) {
 
 bool is_known(std::string_view name) {
   return name == kOrderedDict || name == kTensor || name == kParameter || name == kTagged ||
-         storage_type(name);
+         name == kArrayClass || name == kArrayType || is_array_maker(name) || storage_type(name);
 }
 
 // Executes the opcodes, which are named as in Python's pickletools.
@@ -61,7 +69,7 @@ class Machine {
         return std::move(out_);
       }
       if (!load(opcode) && !build(opcode) && !remember(opcode)) {
-        refuse(fmt::format("the opcode 0x{:02x} is not of a pickle of tensors", opcode));
+        refuse(fmt::format("the opcode 0x{:02x} is not of a pickle of tensors or arrays", opcode));
       }
     }
   }
@@ -139,9 +147,15 @@ class Machine {
       case 'G':
         return push(std::bit_cast<double>(__builtin_bswap64(take<uint64_t>())));
       case 'X':
+      case 'T':  // bytes of Python 2
+      case 'B':
         return push(take_text(take<uint32_t>()));
       case 0x8c:
+      case 'U':
+      case 'C':
         return push(take_text(take<uint8_t>()));
+      case 0x8e:
+        return push(take_text(take<uint64_t>()));
       case ')':
       case ']':
         return push(PickleList{});
@@ -173,9 +187,10 @@ class Machine {
 
   bool push_global(const std::string& name) {
     if (!is_known(name)) {
-      DataError error("{}: byte {}: names {}, which is no part of a tensor", name_, start_, name);
+      DataError error("{}: byte {}: names {}, which is no part of a tensor or an array", name_,
+                      start_, name);
       error.set_cause("a pickle can run code when it is read; nothing was run");
-      error.set_advice("a safetensors file of the same model");
+      error.set_advice("of a model, its safetensors file");
       throw error;
     }
     return push(PickleGlobal{name});
@@ -220,10 +235,8 @@ class Machine {
       }
       case 'R':
         return reduce();
-      case 'b':  // attributes of an OrderedDict, e.g. _metadata: not needed
-        pop();
-        as<PickleDict>(top(), "attributes of a dictionary alone");
-        return true;
+      case 'b':
+        return set_state();
       case 'Q':
         return persistent();
       default:
@@ -237,6 +250,10 @@ class Machine {
     const auto& items = as<PickleList>(arguments, "arguments").items;
     const std::string& name = as<PickleGlobal>(function, "a function").name;
     if (name == kOrderedDict && items.empty()) return push(PickleDict{});
+    if (is_array_maker(name)) return push(PickleArray{});
+    if (name == kArrayType && !items.empty()) {
+      return push(PickleArrayType{as<std::string>(items[0], "the name of a type")});
+    }
     if (name == kTagged && items.size() == 2) {
       stack_.push_back(items[0]);
       return true;
@@ -254,6 +271,23 @@ class Machine {
       return push(std::move(tensor));
     }
     refuse(name + " is called in another way than for tensors");
+  }
+
+  // Gives an array its elements. The attributes of an OrderedDict, e.g. _metadata, and the order of
+  // a type's bytes are not needed.
+  bool set_state() {
+    const PickleRef state = pop();
+    if (std::holds_alternative<PickleDict>(*top())) return true;
+    if (std::holds_alternative<PickleArrayType>(*top())) return true;
+    auto& array = as<PickleArray>(top(), "attributes of a dictionary or an array alone");
+    // (version, shape, type, Fortran's order, bytes)
+    const auto& items = as<PickleList>(state, "an array's state").items;
+    if (items.size() != 5) refuse("an array of objects, or of another NumPy");
+    array = {.type = as<PickleArrayType>(items[2], "an array's type").name,
+             .shape = integers(items[1]),
+             .columns_first = as<bool>(items[3], "an array's order"),
+             .bytes = as<std::string>(items[4], "an array's bytes")};
+    return true;
   }
 
   std::vector<int64_t> integers(PickleRef tuple) const {

@@ -1,6 +1,7 @@
-// Reads pickles of tensors without executing them. The reader knows only the opcodes that
-// torch.save writes for dictionaries of tensors, and of all functions and classes that a pickle can
-// name only those that make up a tensor. Anything else is refused with its name.
+// Reads pickles of tensors and of NumPy's arrays without executing them. The reader knows only the
+// opcodes that torch.save writes for dictionaries of tensors and that Python 2 and 3 write for
+// those of arrays, and of all functions and classes that a pickle can name only those that make up
+// a tensor or an array. Anything else is refused with its name.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -34,6 +36,15 @@ struct PickleTensor {
   int64_t offset;  // in elements
   std::vector<int64_t> shape, stride;
 };
+struct PickleArrayType {  // NumPy's dtype
+  std::string name;       // "u1", "f4", ...
+};
+struct PickleArray {  // NumPy's ndarray
+  std::string type;   // "u1": bytes
+  std::vector<int64_t> shape;
+  bool columns_first = false;  // the order of the elements is Fortran's
+  std::string_view bytes;      // in the Pickle; their number is not checked
+};
 struct PickleList {  // a list or a tuple
   std::vector<PickleRef> items;
 };
@@ -41,8 +52,9 @@ struct PickleDict {
   std::vector<std::pair<PickleRef, PickleRef>> items;
 };
 struct PickleMark {};
-struct PickleValue : std::variant<PickleNone, bool, int64_t, double, std::string, PickleGlobal,
-                                  PickleStorage, PickleTensor, PickleList, PickleDict, PickleMark> {
+struct PickleValue
+    : std::variant<PickleNone, bool, int64_t, double, std::string, PickleGlobal, PickleStorage,
+                   PickleTensor, PickleArrayType, PickleArray, PickleList, PickleDict, PickleMark> {
   using variant::variant;
 };
 
@@ -55,8 +67,8 @@ struct Pickle {
 };
 
 // Throws DataError with `name` and the byte offset for an opcode, function or class that does not
-// belong to tensors, for more than 10 million values, and for bytes that are not a pickle. A caller
-// that walks through the values must bound the depth itself.
+// belong to tensors and arrays, for more than 10 million values, and for bytes that are not a
+// pickle. A caller that walks through the values must bound the depth itself.
 Pickle read_pickle(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace lockstep

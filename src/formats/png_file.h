@@ -25,7 +25,9 @@ struct RgbImage {
   void fill(int64_t x, int64_t y, int64_t width, int64_t height, RgbColor color);
 };
 
-// Returns a whole PNG file. REQUIRES: at least one pixel. Throws MachineError when libpng fails.
+// Both return a whole PNG file. REQUIRES: at least one pixel. Throw MachineError when libpng fails.
 std::string encode_png(const RgbImage& image);
+std::string encode_grey_png(const uint8_t* pixels, int64_t width,
+                            int64_t height);  // [height, width]
 
 }  // namespace lockstep

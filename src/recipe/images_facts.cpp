@@ -161,23 +161,17 @@ ImagesFacts facts_of_shards(const fs::path& folder) {
   return out;
 }
 
-void look_at(const SourceImage& image, PixelCounter& pixels) {
-  if (!image.bytes.empty()) return pixels.add(image.bytes);
-  const std::string file = read_file(image.path);
-  pixels.add(std::as_bytes(std::span(file)));
-}
-
 }  // namespace
 
 ImagesFacts read_images_facts(const ImagesInput& input) {
   if (fs::is_directory(input.input) && has_manifest(input.input)) {
     return facts_of_shards(input.input);
   }
-  const FlatLabels labels =
-      input.flat_labels.empty()
-          ? FlatLabels()
-          : FlatLabels(input.flat_labels, {.image = "", .label = input.label});
-  const std::unique_ptr<ImageSource> source = open_image_source(input.input, labels);
+  const ImageColumns columns{.image = "", .label = input.label, .class_names = {}};
+  const FlatLabels labels = input.classes_by_name       ? FlatLabels::by_file_names()
+                            : input.flat_labels.empty() ? FlatLabels()
+                                                        : FlatLabels(input.flat_labels, columns);
+  const std::unique_ptr<ImageSource> source = open_image_source(input.input, labels, columns);
   ClassCounts train, val;
   ImageSample sample;
   std::vector<SourceImage> kept;
@@ -197,7 +191,7 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
   ImagesFacts out = facts_of(train, val, input.input);
   if (const UnreadPictures unread = source->unread(); !unread.empty()) out.unread = unread.text();
   PixelCounter pixels;
-  for (const SourceImage& image : kept) look_at(image, pixels);
+  for (SourceImage& image : kept) pixels.add(std::move(image).take_content());
   pixels.fill(out);
   return out;
 }

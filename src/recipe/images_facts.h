@@ -7,9 +7,10 @@
 namespace lockstep {
 
 struct ImagesInput {
-  fs::path input;        // the input of `lockstep prepare images`, or its output folder
-  fs::path flat_labels;  // the option --labels; empty: none
-  std::string label;     // the column of its classes; empty: found by its name
+  fs::path input;                // the input of `lockstep prepare images`, or its output folder
+  fs::path flat_labels;          // the option --labels; empty: none
+  std::string label;             // the column of its classes; empty: found by its name
+  bool classes_by_name = false;  // the option --classes-by-name
 };
 
 // Lists all images and decodes a sample of some hundred. Archives are read to their end. Throws

@@ -307,8 +307,9 @@ std::vector<std::string> images_commands(const ImagesFacts& facts, const ImageNe
     if (facts.val == 0) words.insert(words.end(), {"--hold-out", "0.1"});
     if (!input.flat_labels.empty()) {
       words.insert(words.end(), {"--labels", input.flat_labels.string()});
-      if (!input.label.empty()) words.insert(words.end(), {"--label", input.label});
     }
+    if (input.classes_by_name) words.push_back("--classes-by-name");
+    if (!input.label.empty()) words.insert(words.end(), {"--label", input.label});
     words.insert(words.end(), {"--out", names.data});
     out.push_back(command_line(words));
   }

@@ -113,7 +113,8 @@ NewRun new_translation(const NewOptions& options, const RunNames& names) {
 }
 
 NewRun new_images(const NewOptions& options, const RunNames& names) {
-  const ImagesInput input{options.data[0], options.images_labels, options.columns.label};
+  const ImagesInput input{options.data[0], options.images_labels, options.columns.label,
+                          options.images_by_name};
   const ImagesFacts facts = read_images_facts(input);
   const MachineFacts machine = read_machine_facts();
   const NetworkChoice choice = choose_network(facts, machine, options.budget);

@@ -18,10 +18,11 @@ struct NewOptions {
   Budget budget;
   std::vector<std::string> dev, test;  // for translation: source and target, a table, or none
   std::string source_language;
-  std::string images_labels;  // for images without class folders
-  TextColumns columns;        // for texts and tables of pairs; empty: determined from the data
-  bool values = false;        // for texts: labels are numbers to predict
-  std::string model;          // for texts: the pretrained model; empty: chosen
+  std::string images_labels;    // for images without class folders
+  bool images_by_name = false;  // for those: their names say the classes
+  TextColumns columns;          // for texts and tables of pairs; empty: determined from the data
+  bool values = false;          // for texts: labels are numbers to predict
+  std::string model;            // for texts: the pretrained model; empty: chosen
 };
 
 // The result for one kind of data.

@@ -170,11 +170,13 @@ CommandLine* add_wmt16(CommandLine& app, Options& o) {
 
 CommandLine* add_images(CommandLine& app, Options& o) {
   CommandLine* command = app.add_subcommand(
-      "images", "a tree train/CLASS/FILE.jpg, or archives of one, into shards to train on");
+      "images",
+      "a tree train/CLASS/FILE.jpg, archives of one, or sets of pixels, into shards to train on");
   PrepareImagesOptions& images = o.images;
   command
       ->add_option("input", images.input,
-                   "folder with train and val, an archive, or hf:datasets/OWNER/NAME[@REVISION] of "
+                   "folder with train and val, an archive, the files of MNIST or CIFAR, or "
+                   "hf:datasets/OWNER/NAME[@REVISION] of "
                    "the Hugging Face hub")
       ->required();
   o.hub.add_options(*command);
@@ -191,6 +193,8 @@ CommandLine* add_images(CommandLine& app, Options& o) {
       ->capture_default_str();
   command->add_option("--labels,--val-labels", images.flat_labels,
                       "csv, list of FILE CLASS, or of classes, for images without class folders");
+  command->add_flag("--classes-by-name", images.classes_by_name,
+                    "images without class folders are named after them: cat.0.jpg");
   command
       ->add_option("--hold-out", images.hold_out,
                    "share of each class of train that becomes val, where there is none")

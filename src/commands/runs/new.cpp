@@ -34,14 +34,18 @@ void add_translation(CommandLine& app, NewOptions& o) {
 
 void add_images(CommandLine& app, NewOptions& o) {
   CommandLine* part = app.add_subcommand("images", "images to classes, with a ResNet");
-  part->add_option("data", o.data,
-                   "folder with CLASS/FILE.jpg or train/CLASS and val/CLASS, an archive, or a "
-                   "folder that prepare made")
+  part->add_option(
+          "data", o.data,
+          "folder with CLASS/FILE.jpg or train/CLASS and val/CLASS, an archive, the files of "
+          "MNIST or CIFAR, or a folder that prepare made")
       ->required()
       ->expected(1);
   part->add_option("--labels,--val-labels", o.images_labels,
                    "csv or list of FILE CLASS, for images without class folders");
-  part->add_option("--label", o.columns.label, "of the csv: column of the classes");
+  part->add_option("--label", o.columns.label,
+                   "of the csv, or of a table of pixels: column of the classes");
+  part->add_flag("--classes-by-name", o.images_by_name,
+                 "images without class folders are named after them: cat.0.jpg");
   add_common(*part, o);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,6 +50,25 @@ bool all_digits(std::string_view text) {
 }
 
 }  // namespace
+
+std::string class_of_file_name(const std::string& file) {
+  std::string out = fs::path(file).stem().string();
+  const auto cut = [&out](const char* characters) {
+    out.resize(out.find_last_not_of(characters) + 1);
+  };
+  cut(" )");
+  const std::size_t before = out.size();
+  cut("0123456789");
+  if (out.size() == before) return "";
+  cut(" ._-(");
+  return out;
+}
+
+FlatLabels FlatLabels::by_file_names() {
+  FlatLabels out;
+  out.by_file_names_ = true;
+  return out;
+}
 
 FlatLabels::FlatLabels(const fs::path& list, const ImageColumns& columns) : path_(list) {
   if (list.extension() == ".csv" || list.extension() == ".tsv") {
@@ -120,24 +140,34 @@ void FlatLabels::read_list() {
   });
 }
 
-const std::string* FlatLabels::find(const std::string& file) const {
+std::optional<std::string> FlatLabels::find(const std::string& file) const {
+  if (by_file_names_) {
+    std::string name = class_of_file_name(file);
+    return name.empty() ? std::nullopt : std::optional(std::move(name));
+  }
   for (const std::string& name : {file, fs::path(file).stem().string()}) {
-    if (auto it = by_name_.find(name); it != by_name_.end()) return &it->second;
+    if (auto it = by_name_.find(name); it != by_name_.end()) return it->second;
   }
   std::optional<int64_t> number = number_at_end(file);
   bool listed = number && *number >= 1 && *number <= static_cast<int64_t>(by_number_.size());
-  return listed ? &by_number_[static_cast<std::size_t>(*number - 1)] : nullptr;
+  if (!listed) return std::nullopt;
+  return by_number_[static_cast<std::size_t>(*number - 1)];
 }
 
-const std::string& FlatLabels::of(const std::string& file) const {
+std::string FlatLabels::of(const std::string& file) const {
   if (empty()) {
     DataError error("{}: an image without a folder of its class", file);
-    error.set_advice("--labels FILE: a csv, or a line \"FILE CLASS\" for each");
+    std::string advice = "--labels FILE: a csv, or a line \"FILE CLASS\" for each";
+    if (const std::string name = class_of_file_name(file); !name.empty()) {
+      advice += fmt::format("; --classes-by-name: \"{}\", as the file's name says", name);
+    }
+    error.set_advice(advice);
     throw error;
   }
-  const std::string* label = find(file);
-  if (label == nullptr) throw DataError("{}: no line for {}", path_.string(), file);
-  return *label;
+  const std::optional<std::string> label = find(file);
+  if (label) return *label;
+  if (!by_file_names_) throw DataError("{}: no line for {}", path_.string(), file);
+  throw DataError("{}: its name says no class: expected one such as cat.0.jpg or cat_17.jpg", file);
 }
 
 }  // namespace lockstep

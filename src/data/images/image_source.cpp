@@ -12,6 +12,7 @@
 #include "data/images/image_names.h"
 #include "data/images/parquet_images.h"
 #include "data/images/picture_list.h"
+#include "data/images/pixel_source.h"
 #include "data/labelled/text_inputs.h"
 
 namespace lockstep {
@@ -214,9 +215,19 @@ class SourceList : public ImageSource {
 
 }  // namespace
 
+std::vector<std::byte> SourceImage::take_content() && {
+  if (!array && path.empty()) return std::move(bytes);
+  const std::string file_bytes = array ? array->encode(number) : read_file(path);
+  const auto* begin = reinterpret_cast<const std::byte*>(file_bytes.data());
+  return {begin, begin + file_bytes.size()};
+}
+
 std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const FlatLabels& labels,
                                                const ImageColumns& columns) {
   if (!fs::exists(input)) throw DataError("{}: no such file or folder", input.string());
+  if (labels.empty()) {
+    if (auto pixels = open_pixel_source(input, columns.label)) return pixels;
+  }
   auto list = std::make_unique<SourceList>();
   auto add = [&](const fs::path& path) {
     std::string name = path.filename().string();
@@ -226,7 +237,10 @@ std::unique_ptr<ImageSource> open_image_source(const fs::path& input, const Flat
       list->add(
           [path, split, &labels] { return std::make_unique<FolderSource>(path, split, labels); });
     } else if (is_archive_name(name)) {
-      list->add([path, &labels] {
+      list->add([path, &labels, columns]() -> std::unique_ptr<ImageSource> {
+        if (auto pixels = labels.empty() ? open_pixel_source(path, columns.label) : nullptr) {
+          return pixels;
+        }
         return std::make_unique<ArchiveSource>(path, split_of_name(archive_stem(path)), labels);
       });
     } else if (path.extension() == ".parquet") {

@@ -9,10 +9,12 @@
 //   DIR/FILE.jpg, DIR/FOLDER/FILE.jpg      all are train, with a list of every image's label
 //   DIR/train-00000-of-00002.parquet       a data set of Hugging Face
 //                                          (data/images/parquet_images.h)
+//   DIR/train-images-idx3-ubyte.gz, ...    arrays of pixels (data/images/pixel_source.h)
 // or one such archive instead of DIR.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,14 +24,19 @@
 #include "base/file.h"
 #include "data/images/flat_labels.h"
 #include "data/images/image_names.h"
+#include "formats/pixel_arrays.h"
 
 namespace lockstep {
 
 struct SourceImage {
   std::string split, class_name, file;
   fs::path path;                 // the file to read, or
-  std::vector<std::byte> bytes;  // its content, if it comes from an archive
+  std::vector<std::byte> bytes;  // its content, if it comes from an archive, or
+  std::shared_ptr<const PixelArray> array = nullptr;  // the pixels, of the image `number`
+  int64_t number = 0;
 
+  // Returns the file: its content, read or encoded. Throws DataError when it cannot be read.
+  std::vector<std::byte> take_content() &&;
   std::string name() const { return split + "/" + class_name + "/" + file; }
 };
 

@@ -68,13 +68,7 @@ std::vector<std::byte> resized(ImageDecoder& decoder, const PrepareImagesOptions
 Prepared prepare_one(SourceImage source, const PrepareImagesOptions& options) {
   Prepared out{.source = std::move(source)};
   try {
-    if (out.source.bytes.empty() && !out.source.path.empty()) {
-      std::string text = read_file(out.source.path);
-      const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-      out.bytes.assign(begin, begin + text.size());
-    } else {
-      out.bytes = std::move(out.source.bytes);
-    }
+    out.bytes = std::move(out.source).take_content();
     ImageDecoder decoder;
     ImageInfo info = decoder.open(out.bytes);
     out.odd = oddities(info, out.source.file);
@@ -198,6 +192,9 @@ void check_options(const PrepareImagesOptions& options) {
   if (!(options.hold_out >= 0 && options.hold_out <= 0.5)) {
     throw ConfigError("--hold-out {}: expected a share from 0 to 0.5", options.hold_out);
   }
+  if (options.classes_by_name && !options.flat_labels.empty()) {
+    throw ConfigError("--classes-by-name and --labels: expected one of the two");
+  }
   if (has_manifest(options.out)) {
     ConfigError error("{}: already holds prepared data", options.out.string());
     error.set_advice("another --out, or remove it first");
@@ -254,8 +251,10 @@ std::vector<std::string> classes_of(const Splits& splits) {
 
 ImagesManifest prepare_images(const PrepareImagesOptions& options) {
   check_options(options);
-  const FlatLabels labels =
-      options.flat_labels.empty() ? FlatLabels() : FlatLabels(options.flat_labels, options.columns);
+  const FlatLabels labels = options.classes_by_name ? FlatLabels::by_file_names()
+                            : options.flat_labels.empty()
+                                ? FlatLabels()
+                                : FlatLabels(options.flat_labels, options.columns);
   std::unique_ptr<ImageSource> source =
       options.inputs.empty() ? open_image_source(options.input, labels, options.columns)
                              : open_image_inputs(options.inputs, labels, options.columns);

@@ -17,6 +17,7 @@ struct PrepareImagesOptions {
   std::string input_name;          // for the manifest; empty: the name of `input`
   ImageColumns columns;            // of Parquet and metadata
   fs::path flat_labels;            // for val folders without class folders; empty: none
+  bool classes_by_name = false;    // of those: the files' names say their classes
   int64_t resize = 0;              // shorter side to shrink larger images to; 0: keep the files
   int64_t quality = 90;            // of the images that are shrunk
   int64_t shard_bytes = 1 << 30;   // a shard ends before it would exceed this

@@ -183,6 +183,29 @@ TEST_F(ImageSets, OfFlatFoldersHaveTheirClassesFromATable) {
   EXPECT_ERROR(names("flat", "id,breed\n"), DataError, "an empty list of labels");
 }
 
+TEST_F(ImageSets, OfFlatFoldersHaveTheirClassesInTheirNames) {
+  EXPECT_EQ(class_of_file_name("cat.0.jpg"), "cat");
+  EXPECT_EQ(class_of_file_name("great_pyrenees_12.jpg"), "great_pyrenees");
+  EXPECT_EQ(class_of_file_name("mp3-player (7).png"), "mp3-player");
+  EXPECT_EQ(class_of_file_name("class2_15.png"), "class2");
+  EXPECT_EQ(class_of_file_name("17.jpg"), "");
+  EXPECT_EQ(class_of_file_name("cat.jpg"), "");
+  for (const char* name : {"cat.0.jpg", "cat.1.jpg", "dog.0.jpg"}) {
+    write_bytes(path("pets/train") / name, jpeg_file(20, 20, 1));
+  }
+  EXPECT_ERROR(prepare_images(options("pets")), DataError,
+               "--classes-by-name: \"cat\", as the file's name says");
+  PrepareImagesOptions o = options("pets", "pet-shards");
+  o.classes_by_name = true;
+  EXPECT_EQ(prepare_images(o).classes, (std::vector<std::string>{"cat", "dog"}));
+  o.out = path("others");
+  o.flat_labels = path("labels.csv");
+  EXPECT_ERROR(prepare_images(o), ConfigError, "expected one of the two");
+  o.flat_labels.clear();
+  write_bytes(path("pets/train/17.jpg"), jpeg_file(20, 20, 1));
+  EXPECT_ERROR(prepare_images(o), DataError, "17.jpg: its name says no class");
+}
+
 TEST_F(ImageSets, SayWhichPicturesAreNotRead) {
   write_bytes(path("photos/cats/a.webp"), jpeg_file(20, 20, 1));
   write_bytes(path("photos/cats/b.WEBP"), jpeg_file(20, 20, 1));

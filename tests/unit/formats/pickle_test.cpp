@@ -40,6 +40,30 @@ TEST(Pickle, MakesTensorsOfTheirParts) {
   EXPECT_EQ(tensor.stride, (std::vector<int64_t>{3, 1}));
 }
 
+TEST(Pickle, MakesNumPysArraysOfTheirParts) {
+  for (const std::string module : {"numpy.core.multiarray", "numpy._core.multiarray"}) {
+    const Pickle value = read(
+        "\x80\x03"
+        "c" +
+        module +
+        "\n_reconstruct\ncnumpy\nndarray\nK\0\x85"
+        "C\1b\x87R"
+        "(K\1K\2K\3\x86"
+        "cnumpy\ndtype\nU\2u1\x89\x88\x87R(K\3U\1|NNNtb\x89"
+        "C\6abcdeftb."s);
+    const auto& array = std::get<PickleArray>(*value.root);
+    EXPECT_EQ(array.type, "u1");
+    EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_FALSE(array.columns_first);
+    EXPECT_EQ(array.bytes, "abcdef");
+  }
+  // An array of objects has a list where others have bytes.
+  EXPECT_ERROR(
+      read("cnumpy.core.multiarray\n_reconstruct\n)R(K\1)cnumpy\ndtype\nU\1O\x85R\x89]tb."s),
+      DataError, "expected an array's bytes");
+  EXPECT_ERROR(read("cnumpy\nndarray\n)R."s), DataError, "is called in another way");
+}
+
 TEST(Pickle, RefusesWhatWouldRunCode) {
   // What pickle.dumps makes of an object whose __reduce__ is (os.system, ("touch x",)).
   const std::string attack =
