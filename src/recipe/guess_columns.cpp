@@ -73,11 +73,11 @@ std::optional<GuessedColumns> guess_columns(const std::vector<TableRow>& rows) {
   std::sort(texts.begin(), texts.end());
   GuessedColumns out;
   // A header is recognized by a label that no other row has, while other labels repeat, and by
-  // short cells.
+  // short cells. Columns without a name are others': Kaggle's spam.csv has three.
   out.header = looks[label].first_is_alone && looks[label].values.size() * 3 < rows.size() &&
-               std::all_of(rows[0].begin(), rows[0].end(), [](const std::string& cell) {
-                 return !cell.empty() && split_words(cell).size() <= 3;
-               });
+               !rows[0][label].empty() && !rows[0][texts[0]].empty() &&
+               std::all_of(rows[0].begin(), rows[0].end(),
+                           [](const std::string& cell) { return split_words(cell).size() <= 3; });
   const auto name = [&](std::size_t c) { return out.header ? rows[0][c] : std::to_string(c + 1); };
   out.columns = {.text = name(texts[0]), .pair = pair ? name(texts[1]) : "", .label = name(label)};
   return out;

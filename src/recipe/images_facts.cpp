@@ -112,8 +112,13 @@ void check_split_classes(const ClassCounts& train, const ClassCounts& val) {
   }
 }
 
-ImagesFacts facts_of(const ClassCounts& train, const ClassCounts& val, const fs::path& input) {
-  if (train.empty()) throw DataError("{}: no images to train on", input.string());
+ImagesFacts facts_of(const ClassCounts& train, const ClassCounts& val, const fs::path& input,
+                     int64_t test) {
+  if (train.empty()) {
+    DataError error("{}: no images to train on", input.string());
+    if (test > 0) error.set_cause(fmt::format("{} are of the test split", with_commas(test)));
+    throw error;
+  }
   if (train.size() == 1) {
     DataError error("{}: all images are of one class, \"{}\"", input.string(),
                     train.begin()->first);
@@ -155,7 +160,8 @@ ImagesFacts facts_of_shards(const fs::path& folder) {
   };
   PixelCounter pixels;
   const ClassCounts train = count("train", &pixels), val = count("val", nullptr);
-  ImagesFacts out = facts_of(train, val, folder);
+  const ImageSplitRecord* test = manifest.find_split("test");
+  ImagesFacts out = facts_of(train, val, folder, test == nullptr ? 0 : test->images);
   out.prepared = true;
   pixels.fill(out);
   return out;
@@ -176,10 +182,13 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
   ImageSample sample;
   std::vector<SourceImage> kept;
   Progress progress("listing", "images");
-  int64_t listed = 0;
+  int64_t listed = 0, test = 0;
   while (std::optional<SourceImage> image = source->next()) {
     progress.show(++listed);
-    if (image->split == "test") continue;
+    if (image->split == "test") {
+      ++test;
+      continue;
+    }
     const bool for_training = image->split == "train";
     ++(for_training ? train : val)[image->class_name];
     if (!for_training) continue;
@@ -188,7 +197,7 @@ ImagesFacts read_images_facts(const ImagesInput& input) {
       kept[*place] = std::move(*image);
     }
   }
-  ImagesFacts out = facts_of(train, val, input.input);
+  ImagesFacts out = facts_of(train, val, input.input, test);
   if (const UnreadPictures unread = source->unread(); !unread.empty()) out.unread = unread.text();
   PixelCounter pixels;
   for (SourceImage& image : kept) pixels.add(std::move(image).take_content());

@@ -213,12 +213,11 @@ std::string find_classes_file(const fs::path& data, const TextsFacts& facts) {
   return "";
 }
 
-}  // namespace
-
-TextsFound read_texts_facts(const TextsInput& input, const fs::path& tokenizer) {
+TextsFound read_facts(const TextsInput& input, std::vector<TextSplitInput> splits,
+                      const fs::path& tokenizer) {
   TextsFound out;
   TextsReading& reading = out.reading;
-  reading.splits = find_text_inputs(input.data);
+  reading.splits = std::move(splits);
   if (reading.splits[0].name != "train") {
     throw DataError("{}: no train split ({} is there)", input.data.string(),
                     reading.splits[0].name);
@@ -240,6 +239,14 @@ TextsFound read_texts_facts(const TextsInput& input, const fs::path& tokenizer) 
   }
   reading.classes_file = find_classes_file(input.data, out.facts);
   return out;
+}
+
+}  // namespace
+
+TextsFound read_texts_facts(const TextsInput& input, const fs::path& tokenizer) {
+  return TextInputs(input.data).read([&](const auto& splits) {
+    return read_facts(input, splits, tokenizer);
+  });
 }
 
 TextsFacts texts_facts(const TextManifest& manifest) {

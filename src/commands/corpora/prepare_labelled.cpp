@@ -36,10 +36,10 @@ PrepareLabelledCommand::PrepareLabelledCommand(CommandLine& app) {
 }
 
 void PrepareLabelledCommand::add_source_options() {
-  CommandOption input =
-      command_->add_option("input", options_.input,
-                           "a file, a folder with train.csv or train/CLASS/*.txt and so on, or "
-                           "hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face hub");
+  CommandOption input = command_->add_option(
+      "input", options_.input,
+      "a file, an archive, a folder with train.csv or train/CLASS/*.txt and so on, or "
+      "hf:datasets/OWNER/NAME[@REVISION] of the Hugging Face hub");
   auto given = [&](const char* name, std::vector<fs::path>& files) {
     command_->add_option(name, files, "files of that split, in place of input")->excludes(input);
   };

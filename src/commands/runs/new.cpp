@@ -52,7 +52,8 @@ void add_images(CommandLine& app, NewOptions& o) {
 void add_text(CommandLine& app, NewOptions& o) {
   CommandLine* part = app.add_subcommand("text", "texts to classes or numbers, with a BERT");
   part->add_option("data", o.data,
-                   "csv, tsv, JSON lines, Parquet; or a folder with train.*, validation.*, test.* "
+                   "csv, tsv, JSON lines, Parquet, an archive; or a folder with train.*, "
+                   "validation.*, test.* "
                    "or train/CLASS/*.txt, or one that prepare made")
       ->required()
       ->expected(1);

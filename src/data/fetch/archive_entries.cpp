@@ -4,6 +4,9 @@
 #include <archive_entry.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "base/error.h"
@@ -126,8 +129,33 @@ std::vector<std::byte> ArchiveEntries::read() {
   }
 }
 
+void ArchiveEntries::write(const fs::path& path) {
+  std::ofstream file(path, std::ios::binary);
+  std::vector<char> piece(kEntryBytes);
+  while (const std::size_t bytes = read(piece.data(), piece.size())) {
+    file.write(piece.data(), static_cast<std::streamsize>(bytes));
+  }
+  file.close();
+  if (!file) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
+}
+
 void ArchiveEntries::check_rest() {
   while (next()) {
+  }
+}
+
+void unpack_archive(const fs::path& archive, const fs::path& folder,
+                    const std::function<bool(const fs::path&)>& wanted) {
+  ArchiveEntries entries(archive);
+  while (const std::optional<std::string> entry = entries.next()) {
+    const fs::path path = fs::path(*entry).lexically_normal();
+    if (!wanted(path)) continue;
+    if (path.is_absolute() || *path.begin() == "..") {
+      throw DataError("{}: {}: leads out of the archive", archive.string(), *entry);
+    }
+    std::error_code error;
+    fs::create_directories((folder / path).parent_path(), error);  // else writing says it
+    entries.write(folder / path);
   }
 }
 

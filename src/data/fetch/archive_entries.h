@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ class ArchiveEntries {
   // Reads up to `most` bytes of the current file and returns their number; 0 at its end. Throws
   // DataError when the archive is truncated or damaged.
   std::size_t read(char* to, std::size_t most);
+  // Writes the whole content of the current file to `path`. Throws MachineError when it cannot.
+  void write(const fs::path& path);
   // Reads the rest of the archive, because the checksums of the compression are at its end.
   void check_rest();
 
@@ -45,6 +48,11 @@ class ArchiveEntries {
   std::vector<std::byte> content_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
 };
+
+// Writes the files of an archive whose paths `wanted` takes into `folder`, in the folders that they
+// have there. Throws DataError for a path that leads out of it, MachineError when the disk refuses.
+void unpack_archive(const fs::path& archive, const fs::path& folder,
+                    const std::function<bool(const fs::path&)>& wanted);
 
 // Returns the content of one file of an archive. ArchiveEntries::find defines `entry`.
 std::string read_archived_file(const fs::path& archive, const std::string& entry);

@@ -1,9 +1,6 @@
 #include "data/labelled/pair_input.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <vector>
 
@@ -97,13 +94,7 @@ fs::path unpack(const fs::path& archive, const std::string& entry, fs::path to) 
   to += "-" + fs::path(entry).filename().string();
   ArchiveEntries content(archive);
   content.find(entry);
-  std::ofstream file(to, std::ios::binary);
-  std::vector<char> piece(std::size_t{1} << 20);
-  while (const std::size_t bytes = content.read(piece.data(), piece.size())) {
-    file.write(piece.data(), static_cast<std::streamsize>(bytes));
-  }
-  file.close();
-  if (!file) throw MachineError("{}: cannot be written: {}", to.string(), std::strerror(errno));
+  content.write(to);
   return to;
 }
 

@@ -332,10 +332,11 @@ void check_inputs(const PrepareLabelledOptions& options,
 }  // namespace
 
 TextManifest prepare_labelled(const PrepareLabelledOptions& options) {
-  const std::vector<TextSplitInput> inputs =
-      options.splits.empty() ? find_text_inputs(options.input) : options.splits;
-  check_inputs(options, inputs);
-  return Preparation(options).run(inputs);
+  const auto prepare = [&](const std::vector<TextSplitInput>& inputs) {
+    check_inputs(options, inputs);
+    return Preparation(options).run(inputs);
+  };
+  return options.splits.empty() ? TextInputs(options.input).read(prepare) : prepare(options.splits);
 }
 
 }  // namespace lockstep

@@ -25,7 +25,8 @@ const std::vector<Pair> kPairs = {{"sentence1", "sentence2"}, {"premise", "hypot
 const std::vector<Pair> kSides = {
     {"source", "target"}, {"src", "tgt"}, {"src", "trg"}, {"source_text", "target_text"}};
 const Names kTexts = {"text", "sentence", "review", "content", "comment_text", "tweet", "phrase"};
-const Names kLabels = {"label", "labels", "class", "target", "gold_label", "sentiment", "category"};
+const Names kLabels = {"label",     "labels",   "class", "target", "gold_label",
+                       "sentiment", "category", "stars", "rating"};
 
 bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -85,7 +86,7 @@ void need(const std::string& column, const char* option, const Names& names,
 void check_distinct(const Names& names, const std::string& source) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (names[i] == names[j]) {
+      if (names[i] == names[j] && !names[i].empty()) {
         throw DataError("{}: the columns {} and {} are both named \"{}\"", source, j + 1, i + 1,
                         names[i]);
       }

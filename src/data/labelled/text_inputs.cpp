@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "data/fetch/archive_entries.h"
 #include "data/labelled/text_source.h"
 
 namespace lockstep {
@@ -46,6 +47,16 @@ std::vector<TextSplitInput> splits_in(const fs::path& folder) {
   return out;
 }
 
+// Returns the only table of the folder, as the split train.
+std::vector<TextSplitInput> only_table(const fs::path& folder) {
+  std::vector<fs::path> tables;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (is_text_table(entry.path())) tables.push_back(entry.path());
+  }
+  if (tables.size() != 1) return {};
+  return {{"train", tables}};
+}
+
 }  // namespace
 
 std::string text_split_of_name(std::string_view file) {
@@ -81,6 +92,7 @@ std::vector<TextSplitInput> find_text_inputs(const fs::path& input) {
     out = std::move(below);
     from = entry.path();
   }
+  if (out.empty()) out = only_table(input);
   if (out.empty()) {
     DataError error("{}: no texts found", input.string());
     error.set_advice(
@@ -89,6 +101,18 @@ std::vector<TextSplitInput> find_text_inputs(const fs::path& input) {
     throw error;
   }
   return out;
+}
+
+TextInputs::TextInputs(const fs::path& input) : input_(input) {
+  if (fs::is_directory(input) || !is_archive_name(input.filename().string())) {
+    splits_ = find_text_inputs(input);
+    return;
+  }
+  unpacked_.emplace();
+  unpack_archive(input, unpacked_->path(), [](const fs::path& path) {
+    return is_text_table(path) || is_text_name(path.filename().string());
+  });
+  splits_ = find_text_inputs(unpacked_->path());
 }
 
 }  // namespace lockstep

@@ -1,10 +1,12 @@
 // Determines which files make which split of a data set of labelled texts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace lockstep {
@@ -22,8 +24,32 @@ std::string text_split_of_name(std::string_view file);
 
 // For a file, returns the split that its name gives, else train. For a folder, returns all tables
 // and folders in it that are named after a split, or, if there are none, those of its only
-// subfolder that has any. Throws DataError when there are none, and when a split has files of
-// several kinds.
+// subfolder that has any, else its only table. Throws DataError when there are none, and when a
+// split has files of several kinds.
 std::vector<TextSplitInput> find_text_inputs(const fs::path& input);
+
+// Does the same for an archive too. Its tables and texts are unpacked into a temporary folder,
+// which goes with this.
+class TextInputs {
+ public:
+  explicit TextInputs(const fs::path& input);
+  const std::vector<TextSplitInput>& splits() const { return splits_; }
+
+  // Returns read(splits()). An error in what was unpacked says of which archive it is.
+  template <typename Read>
+  auto read(const Read& read) const {
+    try {
+      return read(splits_);
+    } catch (Error& error) {
+      if (unpacked_) error.add_context("reading what was unpacked of " + input_.string());
+      throw;
+    }
+  }
+
+ private:
+  fs::path input_;
+  std::optional<TemporaryFolder> unpacked_;
+  std::vector<TextSplitInput> splits_;
+};
 
 }  // namespace lockstep

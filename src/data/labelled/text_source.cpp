@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"
@@ -165,10 +166,18 @@ class FolderTextSource : public TextSource {
   void add_class(const fs::path& folder) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.path().extension() == ".txt") files.push_back(entry.path());
+      if (is_text_name(entry.path().filename().string()) && !entry.is_directory()) {
+        files.push_back(entry.path());
+      }
     }
+    // Files without an ending beside texts with one are notes.
+    const auto is_txt = [](const fs::path& file) { return file.extension() == ".txt"; };
+    if (std::any_of(files.begin(), files.end(), is_txt)) std::erase_if(files, std::not_fn(is_txt));
     std::sort(files.begin(), files.end());
-    if (files.empty()) throw DataError("{}: no .txt in it", folder.string());
+    if (files.empty()) {
+      throw DataError("{}: no text in it: expected files .txt, or without an ending",
+                      folder.string());
+    }
     files_.insert(files_.end(), files.begin(), files.end());
   }
 
@@ -198,6 +207,10 @@ bool is_text_table(const fs::path& file) {
          file.extension() == ".parquet";
 }
 
+bool is_text_name(const std::string& file) {
+  return !file.starts_with(".") && (file.ends_with(".txt") || file.find('.') == std::string::npos);
+}
+
 std::unique_ptr<TextSource> open_text_source(const fs::path& path,
                                              const TextSourceOptions& options) {
   if (!fs::exists(path)) throw DataError("{}: no such file or folder", path.string());
@@ -208,10 +221,14 @@ std::unique_ptr<TextSource> open_text_source(const fs::path& path,
   }
   if (ending == ".jsonl" || ending == ".json") return open_json_text(path, options);
   if (path.extension() == ".parquet") return open_parquet_text(path, options);
-  throw DataError(
-      "{}: not known how to read it: expected .csv, .tsv, .jsonl, .json, .parquet or a folder "
-      "with CLASS/*.txt",
+  DataError error(
+      "{}: not known how to read it: expected .csv, .tsv, .jsonl, .json, .parquet, an archive or a "
+      "folder with CLASS/*.txt",
       path.string());
+  if (ending == ".xlsx" || ending == ".xls" || ending == ".ods") {
+    error.set_advice("save the sheet as .csv");
+  }
+  throw error;
 }
 
 }  // namespace lockstep

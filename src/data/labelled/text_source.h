@@ -59,5 +59,8 @@ void check_utf8_text(std::string_view text, const std::string& place);
 
 // Returns whether open_text_source() accepts a file of this name.
 bool is_text_table(const fs::path& file);
+// Returns whether a file of that name may be a text: .txt, or no ending, as 20 Newsgroups' have;
+// not hidden.
+bool is_text_name(const std::string& file);
 
 }  // namespace lockstep

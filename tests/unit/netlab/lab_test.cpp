@@ -28,9 +28,13 @@ TEST(Lab, DelaysEveryPacketByWhatIsAskedOneWay) {
   for (double delay : {5.0, 20.0, 100.0}) {
     set.delay_ms = delay;
     hosts.lab().apply(set);
-    double there_and_back = median(ping(hosts.lab(), "a", "b"));
-    EXPECT_GE(there_and_back, 2e-3 * delay * 0.999);
-    EXPECT_LE(there_and_back, 2e-3 * delay * 1.05 + 1e-3);  // 1 ms: busy cores wake us late
+    // Busy cores wake the lab, the echo and us late, for tens of milliseconds on end: the fastest
+    // fifth of packets apart from each other shows what the lab itself adds.
+    std::vector<double> there_and_back =
+        ping(hosts.lab(), "a", "b", {.count = 20, .every_seconds = 0.02});
+    std::sort(there_and_back.begin(), there_and_back.end());
+    EXPECT_GE(there_and_back.front(), 2e-3 * delay * 0.999);
+    EXPECT_LE(there_and_back[4], 2e-3 * delay * 1.05 + 1e-3);
   }
 }
 

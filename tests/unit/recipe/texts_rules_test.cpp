@@ -158,6 +158,19 @@ TEST(GuessedColumns, AreTheWordsAndTheFewValues) {
   EXPECT_EQ(guess->columns.label, "stars");
 }
 
+// As Kaggle's spam.csv.
+TEST(GuessedColumns, AHeaderMayLackNames) {
+  std::vector<TableRow> rows{{"v1", "v2", "", ""}};
+  for (int i = 0; i < 40; ++i) {
+    rows.push_back({i % 2 == 0 ? "ham" : "spam", fmt::format("message {} of a list", i), "", ""});
+  }
+  const auto guess = guess_columns(rows);
+  ASSERT_TRUE(guess);
+  EXPECT_TRUE(guess->header);
+  EXPECT_EQ(guess->columns.text, "v2");
+  EXPECT_EQ(guess->columns.label, "v1");
+}
+
 TEST(GuessedColumns, ASecondTextMakesAPair) {
   std::vector<TableRow> rows;
   for (int i = 0; i < 3000; ++i) {
