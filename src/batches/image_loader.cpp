@@ -24,9 +24,10 @@ enum Stream : uint64_t { kMixing = 101, kPartner, kErasing };
 
 // Expresses (pixel / 255 - mean) / std as a factor and an addend for each byte of a row.
 struct Normalization {
+  int64_t size;  // of a row and of a column
   std::vector<float> scale, shift;
 
-  Normalization(const ImagesConfig& config, int64_t size) {
+  Normalization(const ImagesConfig& config, int64_t side) : size(side) {
     for (int64_t i = 0; i < 3 * size; ++i) {
       double mean = pixel_mean(config)[i % 3], deviation = pixel_deviation(config)[i % 3];
       scale.push_back(static_cast<float>(1 / (255 * deviation)));
@@ -35,29 +36,35 @@ struct Normalization {
   }
 };
 
+// Bytes of an image, mixed with those of another.
+struct MixedPixels {
+  const uint8_t* pixels;
+  const uint8_t* other = nullptr;  // null: none
+  float weight = 1;                // of the first
+};
+
 template <class T>
-void normalize_rows(void (*kernel)(const NormalizeArgs<T>&), const Normalization& how, int64_t size,
-                    const uint8_t* x, const uint8_t* other, float weight, void* out) {
-  int64_t n = 3 * size;
+void normalize_rows(void (*kernel)(const NormalizeArgs<T>&), const Normalization& how,
+                    const MixedPixels& from, void* out) {
+  int64_t n = 3 * how.size;
   NormalizeArgs<T> args{
-      .weight = weight, .scale = how.scale.data(), .shift = how.shift.data(), .n = n};
-  for (int64_t row = 0; row < size; ++row) {
-    args.x = x + row * n;
-    args.other = other == nullptr ? nullptr : other + row * n;
+      .weight = from.weight, .scale = how.scale.data(), .shift = how.shift.data(), .n = n};
+  for (int64_t row = 0; row < how.size; ++row) {
+    args.x = from.pixels + row * n;
+    args.other = from.other == nullptr ? nullptr : from.other + row * n;
     args.out = static_cast<T*>(out) + row * n;
     kernel(args);
   }
 }
 
-void normalize(at::ScalarType type, const Normalization& how, int64_t size, const uint8_t* x,
-               const uint8_t* other, float weight, void* out) {
+void normalize(at::ScalarType type, const Normalization& how, const MixedPixels& from, void* out) {
   const ImageKernels& kernel = kernels().image;
   if (type == at::kFloat) {
-    normalize_rows(kernel.normalize_fp32, how, size, x, other, weight, out);
+    normalize_rows(kernel.normalize_fp32, how, from, out);
   } else if (type == at::kBFloat16) {
-    normalize_rows(kernel.normalize_bf16, how, size, x, other, weight, out);
+    normalize_rows(kernel.normalize_bf16, how, from, out);
   } else {
-    normalize_rows(kernel.normalize_fp16, how, size, x, other, weight, out);
+    normalize_rows(kernel.normalize_fp16, how, from, out);
   }
 }
 
@@ -181,8 +188,9 @@ struct ImageLoader::Impl {
     float* weight = nullptr;
   };
 
-  bool train_item(int64_t index, int64_t epoch, int64_t size, const Normalization& how,
-                  const Slot& slot, Worker& worker) const {
+  bool train_item(int64_t index, int64_t epoch, const Normalization& how, const Slot& slot,
+                  Worker& worker) const {
+    const int64_t size = how.size;
     auto bytes = static_cast<std::size_t>(3 * size * size);
     worker.pixels.resize(bytes);
     uint64_t own = key(epoch, index);
@@ -207,8 +215,8 @@ struct ImageLoader::Impl {
       *slot.other_label = set.label(mix.partner);
       *slot.weight = static_cast<float>(mix.weight);
     }
-    normalize(options.compute, how, size, worker.pixels.data(), other,
-              static_cast<float>(mix.weight), slot.image);
+    normalize(options.compute, how, {worker.pixels.data(), other, static_cast<float>(mix.weight)},
+              slot.image);
     if (config.erasing > 0) {
       KeyedRandom random(combine_keys(own, kErasing));
       erase(random_erasing(size, config.erasing, random), size, c10::elementSize(options.compute),
@@ -217,14 +225,14 @@ struct ImageLoader::Impl {
     return true;
   }
 
-  bool eval_item(int64_t index, int64_t size, const Normalization& how, const Slot& slot,
-                 Worker& worker) const {
+  bool eval_item(int64_t index, const Normalization& how, const Slot& slot, Worker& worker) const {
+    const int64_t size = how.size;
     worker.pixels.resize(static_cast<std::size_t>(3 * size * size));
     bool whole = made(index, worker, [&](std::span<const std::byte> file) {
       worker.pipeline.evaluation(file, resize_for(size), size, worker.pixels.data());
     });
     if (whole) {
-      normalize(options.compute, how, size, worker.pixels.data(), nullptr, 1, slot.image);
+      normalize(options.compute, how, {worker.pixels.data()}, slot.image);
     }
     return whole;
   }
@@ -320,7 +328,7 @@ ImageTensors ImageLoader::train_batch(std::span<const int64_t> indices, int64_t 
   Normalization how(impl_->config, size);
   return impl_->batch(indices, size, impl_->mixes(),
                       [&](int64_t index, const Impl::Slot& slot, Worker& worker) {
-                        return impl_->train_item(index, epoch, size, how, slot, worker);
+                        return impl_->train_item(index, epoch, how, slot, worker);
                       });
 }
 
@@ -339,7 +347,7 @@ ImageTensors ImageLoader::eval_batch(std::span<const int64_t> indices, int64_t s
   Normalization how(impl_->config, size);
   return impl_->batch(indices, size, false,
                       [&](int64_t index, const Impl::Slot& slot, Worker& worker) {
-                        return impl_->eval_item(index, size, how, slot, worker);
+                        return impl_->eval_item(index, how, slot, worker);
                       });
 }
 
@@ -362,8 +370,7 @@ torch::Tensor evaluation_image(std::span<const std::byte> file, const std::strin
   torch::Tensor out = torch::empty({1, 3, size, size}, torch::TensorOptions().dtype(compute),
                                    torch::MemoryFormat::ChannelsLast);
   const RgbImage seen = evaluation_pixels(file, name, config, size);
-  normalize(compute, Normalization(config, size), size, seen.pixels.data(), nullptr, 1,
-            out.data_ptr());
+  normalize(compute, Normalization(config, size), {seen.pixels.data()}, out.data_ptr());
   return out;
 }
 

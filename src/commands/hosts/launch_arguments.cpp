@@ -4,7 +4,7 @@ namespace lockstep {
 
 namespace {
 
-void describe(CommandLine& app, LaunchArguments& a) {
+void describe_ranks(CommandLine& app, LaunchArguments& a) {
   app.add_option(
       "-n,--ranks", a.ranks,
       "how many processes (default 1; with hosts, their ranks); auto: a rank a GPU, else "
@@ -22,6 +22,9 @@ void describe(CommandLine& app, LaunchArguments& a) {
                  "times to start again after failures without progress between them (default 0; 3 "
                  "for train over hosts)")
       ->non_negative();
+}
+
+void describe_hosts(CommandLine& app, LaunchArguments& a) {
   const char* group = "Hosts";
   app.add_option("--cwd", a.folder,
                  "folder to work in on every host, '~/...' below each home (default: this one; "
@@ -52,7 +55,18 @@ void describe(CommandLine& app, LaunchArguments& a) {
       ->group(group);
   app.add_option("--from", a.from, "with --detach: the host for the launcher (default: the first)")
       ->group(group);
-  group = "The end of the run";
+  app.add_option("--instances-command", a.hosts.hosts.command,
+                 "a command that prints the list of --instances; asked again while hosts are lost")
+      ->group(group);
+  app.add_option("--replacement-wait", a.replacement_wait,
+                 "with --instances-command: seconds to wait for other hosts when there are too few "
+                 "(default 1800)")
+      ->group(group);
+  app.add_flag("--find-hosts", a.find_hosts, "")->group("");
+}
+
+void describe_end(CommandLine& app, LaunchArguments& a) {
+  const char* group = "The end of the run";
   app.add_option("--notify", a.notify,
                  "URL, shell command or @FILE with one of them: told of failures, lost hosts, the "
                  "budget and the end")
@@ -79,16 +93,7 @@ void describe(CommandLine& app, LaunchArguments& a) {
                  "shell command that switches a host off (default: sudo -n systemctl poweroff)")
       ->group(group);
   app.add_option("--spent", a.spent, "")->group("");  // what `resume` knows of earlier launchers
-  app.add_option("--instances-command", a.hosts.hosts.command,
-                 "a command that prints the list of --instances; asked again while hosts are lost")
-      ->group(group);
-  app.add_option("--replacement-wait", a.replacement_wait,
-                 "with --instances-command: seconds to wait for other hosts when there are too few "
-                 "(default 1800)")
-      ->group(group);
-  app.add_flag("--find-hosts", a.find_hosts, "")->group("");
-  app.add_option("--job", a.job, "")->group("");  // what --detach starts on that host
-  add_host_options(app, a.hosts);
+  app.add_option("--job", a.job, "")->group("");      // what --detach starts on that host
 }
 
 }  // namespace
@@ -99,7 +104,10 @@ bool parse_launch(const Arguments& words, LaunchArguments& given) {
       "lockstep launch -n RANKS|auto [options] -- COMMAND [arguments]\n"
       "lockstep launch -H a:2,b:2 [options] -- COMMAND [arguments]",
       "lockstep launch");
-  describe(app, given);
+  describe_ranks(app, given);
+  describe_hosts(app, given);
+  describe_end(app, given);
+  add_host_options(app, given.hosts);
   return app.parse(words);
 }
 

@@ -72,14 +72,7 @@ void show_confusion(const Evaluation& result, const EvaluateArguments& a) {
                                            : confusion_table(confusion));
 }
 
-}  // namespace
-
-int evaluate(const Arguments& arguments) {
-  EvaluateArguments a;
-  CommandLine app(
-      "Measures a run's model on a split of its data, or on a file: BLEU of translations, accuracy "
-      "of classes.",
-      "lockstep evaluate");
+void describe(CommandLine& app, EvaluateArguments& a) {
   app.add_option("words", a.words, "RUN, and key=value words such as decoding.beam_size=1");
   app.add_option("--checkpoint", a.run.checkpoint, kCheckpointHelp)->capture_default_str();
   app.add_option("--split", a.split, "of the run's data; by default test, of images val");
@@ -105,6 +98,17 @@ int evaluate(const Arguments& arguments) {
                    ? ""
                    : file + ": expected a name that ends in .svg, .png or .tsv";
       });
+}
+
+}  // namespace
+
+int evaluate(const Arguments& arguments) {
+  EvaluateArguments a;
+  CommandLine app(
+      "Measures a run's model on a split of its data, or on a file: BLEU of translations, accuracy "
+      "of classes.",
+      "lockstep evaluate");
+  describe(app, a);
   if (!app.parse(arguments)) return kExitOk;
   a.run.words = take_settings(a.words);
   if (a.words.size() != 1) throw ConfigError("evaluate: expected one run folder");

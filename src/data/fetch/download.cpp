@@ -214,9 +214,8 @@ class Transfer {
     if (colon == std::string_view::npos) return;
     std::string_view name = line.substr(0, colon);
     std::string_view value = trim(line.substr(colon + 1));
-    if (same_word(name, "etag") && !value.starts_with("W/")) {
-      answer_.mark = value;
-    } else if (same_word(name, "last-modified") && answer_.mark.empty()) {
+    const bool tag = same_word(name, "etag") && !value.starts_with("W/");
+    if (tag || (same_word(name, "last-modified") && answer_.mark.empty())) {
       answer_.mark = value;
     } else if (same_word(name, "content-length") && answer_.total_bytes < 0) {
       answer_.total_bytes = number_in(value).value_or(-1);

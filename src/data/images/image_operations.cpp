@@ -100,6 +100,7 @@ void adjust_contrast(const ByteImage& image, double factor) {
   int64_t sum = 0;
   for (int64_t i = 0; i < image.bytes(); i += 3) sum += grey_of(image.pixels + i);
   double mean = static_cast<double>(sum) / static_cast<double>(image.width * image.height);
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): as Pillow rounds.
   blend_from_constant(image, static_cast<int>(mean + 0.5), factor);
 }
 

@@ -22,25 +22,25 @@ int64_t reduction_for(const ImageInfo& info, const PixelBox& box, int64_t size) 
   return 1;
 }
 
-void plan(ResizeAxis& axis, int64_t begin, int64_t length, int64_t reduction, int64_t size,
-          ResizeFilter filter) {
-  auto n = static_cast<double>(reduction);
-  ResizeSpan span{.begin = static_cast<double>(begin) / n,
-                  .end = static_cast<double>(begin + length) / n,
-                  .size = size,
-                  .outputs = size};
-  axis.plan(span, begin / reduction, (begin + length + reduction - 1) / reduction, filter);
-}
-
 }  // namespace
 
 ImagePipeline::ImagePipeline(const ImagesConfig& config)
     : config_(config), filter_(resize_filter(config.interpolation)) {}
 
+void ImagePipeline::plan(ResizeAxis& axis, int64_t begin, int64_t length, int64_t reduction,
+                         int64_t size) const {
+  auto n = static_cast<double>(reduction);
+  ResizeSpan span{.begin = static_cast<double>(begin) / n,
+                  .end = static_cast<double>(begin + length) / n,
+                  .size = size,
+                  .outputs = size};
+  axis.plan(span, begin / reduction, (begin + length + reduction - 1) / reduction, filter_);
+}
+
 void ImagePipeline::resized_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out) {
   int64_t reduction = config_.exact_decoding ? 1 : reduction_for(decoder_.info(), box, size);
-  plan(resizer_.x, box.x, box.width, reduction, size, filter_);
-  plan(resizer_.y, box.y, box.height, reduction, size, filter_);
+  plan(resizer_.x, box.x, box.width, reduction, size);
+  plan(resizer_.y, box.y, box.height, reduction, size);
   resizer_.resize(decoder_.decode(box, reduction), mirror, out, 3 * size);
 }
 
@@ -61,8 +61,8 @@ void ImagePipeline::padded_crop(const PixelBox& box, int64_t size, bool mirror, 
     }
   }
   PixelBox whole{0, 0, box.width, box.height};
-  plan(resizer_.x, 0, box.width, 1, size, filter_);
-  plan(resizer_.y, 0, box.height, 1, size, filter_);
+  plan(resizer_.x, 0, box.width, 1, size);
+  plan(resizer_.y, 0, box.height, 1, size);
   resizer_.resize({.pixels = padded_.data(), .stride = stride, .box = whole}, mirror, out,
                   3 * size);
 }

@@ -28,6 +28,9 @@ class ImagePipeline {
   void evaluation(std::span<const std::byte> file, int64_t resize, int64_t size, uint8_t* out);
 
  private:
+  // Plans one axis of a resize of `length` pixels from `begin` on, in pixels of a decoding at
+  // 1 / `reduction`, to `size`.
+  void plan(ResizeAxis& axis, int64_t begin, int64_t length, int64_t reduction, int64_t size) const;
   void resized_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
   void padded_crop(const PixelBox& box, int64_t size, bool mirror, uint8_t* out);
 

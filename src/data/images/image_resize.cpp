@@ -17,9 +17,9 @@ double support_of(ResizeFilter filter) { return filter == ResizeFilter::kBilinea
 double weight_at(ResizeFilter filter, double x) {
   x = std::abs(x);
   if (filter == ResizeFilter::kBilinear) return x < 1 ? 1 - x : 0;
-  constexpr double a = -0.5;  // Keys 1981, like Pillow
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
+  constexpr double kA = -0.5;  // Keys 1981, like Pillow
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  if (x < 2) return (((x - 5) * x + 8) * x - 4) * kA;
   return 0;
 }
 
@@ -47,7 +47,10 @@ void ResizeAxis::plan(const ResizeSpan& span, int64_t low, int64_t high, ResizeF
   for (std::size_t i = 0; i < outputs; ++i) {
     double center = span.begin - origin +
                     (static_cast<double>(span.first_output) + static_cast<double>(i) + 0.5) * scale;
+    // Towards zero after 0.5 is added, as Pillow rounds.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     auto from = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     auto to = std::min<int64_t>(high - low, static_cast<int64_t>(center + support + 0.5));
     double sum = 0;
     for (int64_t k = 0; k < to - from; ++k) {

@@ -160,7 +160,7 @@ std::vector<PixelFile> collect_archived(const fs::path& archive) {
 // The files of one set in one folder, by their names.
 class PixelFiles {
  public:
-  void add(PixelFile file) {
+  void add(PixelFile&& file) {
     // A file that is there both plain and compressed counts once.
     std::string name = plain_name(file.name);
     by_name_.try_emplace(std::move(name), std::move(file));
@@ -331,7 +331,10 @@ std::unique_ptr<ImageSource> open_pixel_source(const fs::path& input, const std:
                      [input] { return read_pixel_file(input); }});
   }
   std::map<std::string, PixelFiles> folders;
-  for (PixelFile& file : files) folders[file.folder].add(std::move(file));
+  for (PixelFile& file : files) {
+    PixelFiles& set = folders[file.folder];
+    set.add(std::move(file));
+  }
   std::erase_if(folders, [](const auto& folder) { return !folder.second.whole(); });
   if (folders.empty()) return nullptr;
   if (folders.size() > 1) {

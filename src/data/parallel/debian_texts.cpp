@@ -101,7 +101,7 @@ class TextCollector {
   TextCollector(const TranslatedFiles& files, const CleaningRules& rules)
       : files_(files), rules_(rules) {}
 
-  void add(PackageTexts package) {
+  void add(PackageTexts&& package) {
     unreadable_ += package.unreadable;
     if (package.messages.lines > 0) {
       const int32_t source = source_number(package.number, TextKind::kCatalogue);

@@ -55,6 +55,7 @@ Gpus look_for_gpus() {
     const std::string why = why_unsuited(*gpu, driver_version(), cuda_functions()->cuda_version);
     if (!why.empty()) return {0, why};
   }
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): torch's number of a device has 8 bits.
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count > 0) use_gpu_kernels(cuda_functions()->kernels());
   return {count, count == 0 ? "the driver shows no GPU that this torch can use" : ""};

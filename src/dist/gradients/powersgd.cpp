@@ -71,8 +71,7 @@ void orthogonalize(const torch::Tensor& matrix, uint64_t seed) {
     }
     for (int64_t i = 0; i < rows; ++i) column[i] /= norm;
   }
-  torch::Tensor out = matrix;
-  out.copy_(columns.t());
+  matrix.copy_(columns.t());
 }
 
 }  // namespace lockstep

@@ -180,7 +180,7 @@ void Heartbeat::turn(Time now) {
       if (auto warning = judge_.warning(ranks_, now)) warnings_.push_back(*warning);
     }
   }
-  if (verdict) return settle(std::move(*verdict));
+  if (verdict) return settle(*verdict);
   if (follower_) judge_leader(now);
 }
 
@@ -273,10 +273,10 @@ void Heartbeat::judge_leader(Time now) {
     if (closed || silent) verdict = leader_lost(ranks_, closed, now);
     if (leader.presence == Presence::kDone) decided_.notify_all();
   }
-  if (verdict) settle(std::move(*verdict));
+  if (verdict) settle(*verdict);
 }
 
-void Heartbeat::settle(RankVerdict verdict) {
+void Heartbeat::settle(const RankVerdict& verdict) {
   {
     std::scoped_lock lock(mutex_);
     if (verdict_) return;
@@ -326,7 +326,7 @@ void Heartbeat::say_farewell() {
       own = judge_.judge(ranks_, std::chrono::steady_clock::now() + kMoment);
     }
   }
-  if (own) settle(std::move(*own));
+  if (own) settle(*own);
   std::scoped_lock lock(mutex_);
   if (leader_ && clean_) leader_->tell_all(BeatType::kFarewell, "");
   if (follower_ && clean_) follower_->say(BeatType::kFarewell, "");

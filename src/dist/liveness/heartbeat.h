@@ -81,7 +81,7 @@ class Heartbeat {
   void look_at_myself(Time now);
   void look_at_host(RankSeen& mine);
   void judge_leader(Time now);
-  void settle(RankVerdict verdict);
+  void settle(const RankVerdict& verdict);
   void end_if_stuck(Time now);
   void spread_stop();
   void lead_stop();

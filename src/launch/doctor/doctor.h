@@ -19,7 +19,7 @@ struct DoctorFinding {
   Judgement verdict = Judgement::kOk;
   std::string check;  // "clock"
   std::string host;   // empty: all hosts; "a - b": a pair
-  std::string seen, expected, advice;
+  std::string seen, expected = "", advice = "";
 };
 
 // What a configuration needs of its hosts; empty without a configuration, and then not checked.

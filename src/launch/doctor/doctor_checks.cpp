@@ -49,8 +49,8 @@ class HostChecks : public detail::Findings {
         advice = text.substr(at + 8);
         text.resize(at);
       }
-      add(Judgement::kFail, "reach", host.name, text, "ssh without a question, and lockstep there",
-          advice);
+      add({Judgement::kFail, "reach", host.name, text, "ssh without a question, and lockstep there",
+           advice});
     }
     fine("reach",
          fmt::format("{} host{} answered", answering_.size(), answering_.size() == 1 ? "" : "s"));
@@ -65,11 +65,11 @@ class HostChecks : public detail::Findings {
         const std::string here = versions.value(what, ""), there = first.value(what, "");
         if (here == there) continue;
         const bool driver = std::string(what) == "driver";
-        add(driver ? Judgement::kWarn : Judgement::kFail, "versions", host->name,
-            fmt::format("{} {}", what, here.empty() ? "none" : here),
-            fmt::format("{}, as {} has", there.empty() ? "none" : there, first_name),
-            driver ? "the same driver on all hosts"
-                   : "lockstep cluster setup installs one everywhere");
+        add({driver ? Judgement::kWarn : Judgement::kFail, "versions", host->name,
+             fmt::format("{} {}", what, here.empty() ? "none" : here),
+             fmt::format("{}, as {} has", there.empty() ? "none" : there, first_name),
+             driver ? "the same driver on all hosts"
+                    : "lockstep cluster setup installs one everywhere"});
       }
     }
     fine("versions", fmt::format("lockstep {}, libtorch {}", first.value("lockstep", ""),
@@ -86,10 +86,11 @@ class HostChecks : public detail::Findings {
       const double off = host->clock_ahead_seconds - middle;
       most = std::max(most, std::abs(off));
       if (std::abs(off) - host->clock_error_seconds <= kClockNoted) continue;
-      add(Judgement::kWarn, "clock", host->name,
-          fmt::format("{:.2f} s {} of the others", std::abs(off), off > 0 ? "ahead" : "behind"),
-          fmt::format("within {} s", std::abs(off) > kClockWrong ? kClockWrong : kClockNoted),
-          "start chrony or systemd-timesyncd there: times in logs and metrics cannot be compared");
+      add({Judgement::kWarn, "clock", host->name,
+           fmt::format("{:.2f} s {} of the others", std::abs(off), off > 0 ? "ahead" : "behind"),
+           fmt::format("within {} s", std::abs(off) > kClockWrong ? kClockWrong : kClockNoted),
+           "start chrony or systemd-timesyncd there: times in logs and metrics cannot be "
+           "compared"});
     }
     fine("clock", fmt::format("within {:.0f} ms", most * 1e3));
   }
@@ -98,9 +99,9 @@ class HostChecks : public detail::Findings {
     for (const HostReport* host : answering_) {
       const double load = host->facts.at("load"), cores = host->facts.at("cores");
       if (load <= kBusy * cores) continue;
-      add(Judgement::kWarn, "load", host->name,
-          fmt::format("load {:.1f} on {} cores", load, static_cast<int>(cores)), "an idle machine",
-          "see what runs there: top, or lockstep cluster run -- ps aux --sort=-%cpu");
+      add({Judgement::kWarn, "load", host->name,
+           fmt::format("load {:.1f} on {} cores", load, static_cast<int>(cores)), "an idle machine",
+           "see what runs there: top, or lockstep cluster run -- ps aux --sort=-%cpu"});
     }
     fine("load", "no other work");
   }
@@ -111,15 +112,15 @@ class HostChecks : public detail::Findings {
       const double total = host->facts.at("memory_bytes");
       const double wanted = static_cast<double>(needs_.memory_bytes) * host->ranks;
       if (free < wanted) {
-        add(Judgement::kFail, "memory", host->name, short_bytes(free) + " free",
-            fmt::format("{} for process, weights, gradients and optimizer of {} rank{}, and more "
-                        "for activations",
-                        short_bytes(wanted), host->ranks, host->ranks == 1 ? "" : "s"),
-            "fewer ranks there, training.shard_optimizer=true, or a larger machine");
+        add({Judgement::kFail, "memory", host->name, short_bytes(free) + " free",
+             fmt::format("{} for process, weights, gradients and optimizer of {} rank{}, and more "
+                         "for activations",
+                         short_bytes(wanted), host->ranks, host->ranks == 1 ? "" : "s"),
+             "fewer ranks there, training.shard_optimizer=true, or a larger machine"});
       } else if (free < 0.1 * total) {
-        add(Judgement::kWarn, "memory", host->name,
-            fmt::format("{} of {} free", short_bytes(free), short_bytes(total)), "most of it free",
-            "end what uses it");
+        add({Judgement::kWarn, "memory", host->name,
+             fmt::format("{} of {} free", short_bytes(free), short_bytes(total)), "most of it free",
+             "end what uses it"});
       }
     }
     fine("memory", "enough");
@@ -138,14 +139,15 @@ class HostChecks : public detail::Findings {
                 : kLogBytes;
         const double free = disk.at("free_bytes");
         if (run && !disk.value("writable", false)) {
-          add(Judgement::kFail, "disk", host.name, disk.value("below", path) + " cannot be written",
-              "a folder for the run in it", "another run.folder, or other permissions");
+          add({Judgement::kFail, "disk", host.name,
+               disk.value("below", path) + " cannot be written", "a folder for the run in it",
+               "another run.folder, or other permissions"});
         }
         if (free >= wanted) continue;
-        add(run ? Judgement::kFail : Judgement::kWarn, "disk", host.name,
-            fmt::format("{} free for {}", short_bytes(std::max(0.0, free)), path),
-            short_bytes(wanted) + (run ? " for checkpoints and logs" : ""),
-            "free some, a smaller checkpoint.keep, or a run.folder on another disk");
+        add({run ? Judgement::kFail : Judgement::kWarn, "disk", host.name,
+             fmt::format("{} free for {}", short_bytes(std::max(0.0, free)), path),
+             short_bytes(wanted) + (run ? " for checkpoints and logs" : ""),
+             "free some, a smaller checkpoint.keep, or a run.folder on another disk"});
       }
     }
     fine("disk", "enough space");
@@ -156,9 +158,9 @@ class HostChecks : public detail::Findings {
     if (needs_.config.empty()) return;
     for (const HostReport* host : answering_) {
       if (!host->facts.value("folder_there", true)) {
-        add(Judgement::kFail, "files", host->name, "no folder " + needs_.folder,
-            "the folder in which the command is given, as paths are relative to it",
-            "copy it, or mount a shared file system: lockstep cluster setup --mount");
+        add({Judgement::kFail, "files", host->name, "no folder " + needs_.folder,
+             "the folder in which the command is given, as paths are relative to it",
+             "copy it, or mount a shared file system: lockstep cluster setup --mount"});
       }
     }
     compare_files("config", needs_.config);
@@ -174,8 +176,8 @@ class HostChecks : public detail::Findings {
       const Json facts = host->facts.value(what, Json::object());
       const std::string problem = facts.value("problem", "not looked at");
       if (!problem.empty()) {
-        add(Judgement::kFail, "files", host->name, fmt::format("{}: {}", what, problem),
-            "the same files on every host", "copy " + path + " there, or share it");
+        add({Judgement::kFail, "files", host->name, fmt::format("{}: {}", what, problem),
+             "the same files on every host", "copy " + path + " there, or share it"});
         continue;
       }
       by_hash[facts.at("hash")].push_back(host->name);
@@ -183,12 +185,12 @@ class HostChecks : public detail::Findings {
     if (by_hash.size() < 2) return;
     for (const auto& [hash, names] : by_hash) {
       if (hash == answering_.front()->facts.at(what).at("hash").get<std::string>()) continue;
-      add(Judgement::kFail, "files", join(names, ", "),
-          fmt::format("another {}: {} has the hash {:.12}", what, path, hash),
-          fmt::format("{:.12}, as on {}",
-                      answering_.front()->facts.at(what).at("hash").get<std::string>(),
-                      answering_.front()->name),
-          "copy it from one host to all");
+      add({Judgement::kFail, "files", join(names, ", "),
+           fmt::format("another {}: {} has the hash {:.12}", what, path, hash),
+           fmt::format("{:.12}, as on {}",
+                       answering_.front()->facts.at(what).at("hash").get<std::string>(),
+                       answering_.front()->name),
+           "copy it from one host to all"});
     }
   }
 
@@ -198,29 +200,30 @@ class HostChecks : public detail::Findings {
       const auto ranks = static_cast<std::size_t>(host->ranks);
       const std::size_t wanted = needs_.shares_gpus ? 1 : ranks;
       if (gpus < wanted && ((gpus > 0 && needs_.device != "cpu") || needs_.wants_gpu())) {
-        add(Judgement::kFail, "gpus", host->name, fmt::format("{} GPUs for {} ranks", gpus, ranks),
-            "a GPU for each rank", "fewer ranks there (-n auto), or run.device=cpu");
+        add({Judgement::kFail, "gpus", host->name, fmt::format("{} GPUs for {} ranks", gpus, ranks),
+             "a GPU for each rank", "fewer ranks there (-n auto), or run.device=cpu"});
       }
       const Json compute = host->facts.value("compute", Json::object());
       if (compute.value("gpus_seen", 0) > compute.value("gpus", 0) && needs_.device != "cpu") {
-        add(Judgement::kWarn, "gpus", host->name,
-            fmt::format("{} GPU{}, but none can be used: {}", compute.value("gpus_seen", 0),
-                        compute.value("gpus_seen", 0) == 1 ? "" : "s",
-                        compute.value("why_no_gpu", "")),
-            "GPUs that compute",
-            "a driver and a build of torch that fit (docs/install.md#gpus), or run.device=cpu");
+        add({Judgement::kWarn, "gpus", host->name,
+             fmt::format("{} GPU{}, but none can be used: {}", compute.value("gpus_seen", 0),
+                         compute.value("gpus_seen", 0) == 1 ? "" : "s",
+                         compute.value("why_no_gpu", "")),
+             "GPUs that compute",
+             "a driver and a build of torch that fit (docs/install.md#gpus), or run.device=cpu"});
       }
       const std::size_t cores = host->facts.at("cores");
       if (gpus == 0 && ranks > cores) {
-        add(Judgement::kWarn, "gpus", host->name, fmt::format("{} ranks on {} cores", ranks, cores),
-            "at most a rank a core", "fewer ranks there");
+        add({Judgement::kWarn, "gpus", host->name,
+             fmt::format("{} ranks on {} cores", ranks, cores), "at most a rank a core",
+             "fewer ranks there"});
       }
     }
   }
 
   void check_layout() {
     for (const HostReport* host : answering_) {
-      if (!host->layout.empty()) add(Judgement::kOk, "ranks", host->name, host->layout);
+      if (!host->layout.empty()) add({Judgement::kOk, "ranks", host->name, host->layout});
     }
   }
 
@@ -243,13 +246,13 @@ class HostChecks : public detail::Findings {
     const std::string wanted = !chosen ? needs_.precision : mixed ? "bf16" : choice.precision;
     for (const NamedFormats& host : all) {
       if (host.formats.has(wanted)) continue;
-      add(Judgement::kWarn, "precision", host.name,
-          chosen
-              ? fmt::format("{}; the run would compute in {}", host.formats.why, choice.precision)
-              : fmt::format("{} is slow there: {}", wanted, host.formats.why),
-          "hardware that computes " + wanted,
-          chosen ? "leave it out, where the others are much faster in " + wanted
-                 : "run.precision=auto");
+      add({Judgement::kWarn, "precision", host.name,
+           chosen
+               ? fmt::format("{}; the run would compute in {}", host.formats.why, choice.precision)
+               : fmt::format("{} is slow there: {}", wanted, host.formats.why),
+           "hardware that computes " + wanted,
+           chosen ? "leave it out, where the others are much faster in " + wanted
+                  : "run.precision=auto"});
     }
     fine("precision",
          chosen ? fmt::format("{} (auto: {})", choice.precision, choice.why) : needs_.precision);
@@ -265,12 +268,13 @@ class HostChecks : public detail::Findings {
         const double value = host->speed.at(what);
         if (value >= (1 - kSlowMachine) * middle) continue;
         const bool memory = std::string(what) == "copied_bytes_per_second";
-        add(Judgement::kWarn, "speed", host->name,
-            memory ? fmt::format("copies {}/s", short_bytes(value))
-                   : fmt::format("{:.0f} Gflop/s in {:.4}", value * 1e-9, what),
-            memory ? short_bytes(middle) + "/s, the median"
-                   : fmt::format("{:.0f} Gflop/s, the median", middle * 1e-9),
-            "every step waits for the slowest machine: leave it out, or see what else runs there");
+        add({Judgement::kWarn, "speed", host->name,
+             memory ? fmt::format("copies {}/s", short_bytes(value))
+                    : fmt::format("{:.0f} Gflop/s in {:.4}", value * 1e-9, what),
+             memory ? short_bytes(middle) + "/s, the median"
+                    : fmt::format("{:.0f} Gflop/s, the median", middle * 1e-9),
+             "every step waits for the slowest machine: leave it out, or see what else runs "
+             "there"});
       }
     }
     fine("speed", answering_.size() > 1 ? "all alike" : "measured");

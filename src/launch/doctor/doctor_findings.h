@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/doctor/doctor.h"
@@ -20,11 +21,9 @@ class Findings {
   std::vector<DoctorFinding> take() { return std::move(findings_); }
 
  protected:
-  void add(Judgement verdict, const std::string& check, const std::string& host,
-           const std::string& seen, const std::string& expected = "",
-           const std::string& advice = "") {
-    findings_.push_back({verdict, check, host, seen, expected, advice});
-    if (verdict != Judgement::kOk) troubled_.push_back(check);
+  void add(DoctorFinding finding) {
+    if (finding.verdict != Judgement::kOk) troubled_.push_back(finding.check);
+    findings_.push_back(std::move(finding));
   }
   // Adds what is said when a check found nothing wrong.
   void fine(const std::string& check, const std::string& seen) {

@@ -35,20 +35,21 @@ class LinkChecks : public detail::Findings {
   void check_addresses() {
     for (const HostReport* host : answering_) {
       if (host->address.empty()) {
-        add(Judgement::kFail, "interface", host->name, "no address that the others could reach",
-            "a private address", "give one: address=10.0.0.2 in the hosts file");
+        add({Judgement::kFail, "interface", host->name, "no address that the others could reach",
+             "a private address", "give one: address=10.0.0.2 in the hosts file"});
         continue;
       }
       if (host->interface.empty()) {
-        add(Judgement::kFail, "interface", host->name, host->address + " is none of its own",
-            "an address of an interface there", "the private address, not a public one behind NAT");
+        add({Judgement::kFail, "interface", host->name, host->address + " is none of its own",
+             "an address of an interface there",
+             "the private address, not a public one behind NAT"});
         continue;
       }
       if (is_virtual(host->interface)) {
-        add(Judgement::kWarn, "interface", host->name,
-            fmt::format("{} ({}) joins containers or virtual machines", host->interface,
-                        host->address),
-            "an interface of the network", "the private address of the host itself");
+        add({Judgement::kWarn, "interface", host->name,
+             fmt::format("{} ({}) joins containers or virtual machines", host->interface,
+                         host->address),
+             "an interface of the network", "the private address of the host itself"});
       }
       name_second_path(*host);
     }
@@ -80,9 +81,9 @@ class LinkChecks : public detail::Findings {
                                            speed > 0 ? fmt::format(", {} Mbit/s", speed) : "",
                                            host.interface, host.address, host.why);
       const bool faster = speed > 0 && chosen > 0 && speed > chosen;
-      add(faster ? Judgement::kWarn : Judgement::kOk, "interface", host.name, seen,
-          faster ? "the fastest" : "",
-          faster ? "give the address of " + name + " in the hosts file" : "");
+      add({faster ? Judgement::kWarn : Judgement::kOk, "interface", host.name, seen,
+           faster ? "the fastest" : "",
+           faster ? "give the address of " + name + " in the hosts file" : ""});
     }
   }
 
@@ -98,9 +99,9 @@ class LinkChecks : public detail::Findings {
     for (const LinkReport& link : report_.links) {
       for (const std::string& failure : {link.failure, link.back_failure}) {
         if (failure.empty()) continue;
-        add(Judgement::kFail, "ports", pair_name(link), failure,
-            "TCP on any port between the private addresses",
-            "let the hosts' firewall or security group pass it (lockstep cluster check)");
+        add({Judgement::kFail, "ports", pair_name(link), failure,
+             "TCP on any port between the private addresses",
+             "let the hosts' firewall or security group pass it (lockstep cluster check)"});
       }
     }
     fine("ports", "every host reaches the others");
@@ -131,9 +132,9 @@ class LinkChecks : public detail::Findings {
     };
     const std::string name = pair_name(link);
     if (link.least() < kSlowLink * speed) {
-      add(Judgement::kWarn, "network", name, rate(link.least()), rate(speed) + ", the median",
-          "a sum over all hosts is as slow as its slowest link: cable, switch port, other "
-          "traffic?");
+      add({Judgement::kWarn, "network", name, rate(link.least()), rate(speed) + ", the median",
+           "a sum over all hosts is as slow as its slowest link: cable, switch port, other "
+           "traffic?"});
     }
     const double slow = std::min(link.to_many, link.from_many);
     const double fast = std::max(link.to_many, link.from_many);
@@ -141,23 +142,23 @@ class LinkChecks : public detail::Findings {
       const bool towards = link.to_many < link.from_many;
       const std::string &a = report_.hosts[towards ? link.from : link.to].name,
                         &b = report_.hosts[towards ? link.to : link.from].name;
-      add(Judgement::kWarn, "network", name,
-          fmt::format("{} from {} to {}, {} back", rate(slow), a, b, rate(fast)),
-          "the same both ways", "duplex of the port (ethtool), a shaped or shared uplink");
+      add({Judgement::kWarn, "network", name,
+           fmt::format("{} from {} to {}, {} back", rate(slow), a, b, rate(fast)),
+           "the same both ways", "duplex of the port (ethtool), a shaped or shared uplink"});
     }
     const int64_t nominal =
         std::min(nominal_mbit(report_.hosts[link.from], report_.hosts[link.from].interface),
                  nominal_mbit(report_.hosts[link.to], report_.hosts[link.to].interface));
     if (nominal > 0 && link.least() < kBelowNominal * static_cast<double>(nominal) * 1e6 / 8) {
-      add(Judgement::kWarn, "network", name, rate(link.least()),
-          fmt::format("more of the {} Mbit/s of the interfaces", nominal),
-          "a slower switch between them, or the cloud's limit for this kind of machine");
+      add({Judgement::kWarn, "network", name, rate(link.least()),
+           fmt::format("more of the {} Mbit/s of the interfaces", nominal),
+           "a slower switch between them, or the cloud's limit for this kind of machine"});
     }
     constexpr double kFarther = 5, kNoticed = 1e-3;
     if (link.round_trip_seconds > kFarther * delay && link.round_trip_seconds > kNoticed) {
-      add(Judgement::kWarn, "network", name,
-          fmt::format("a round trip takes {:.1f} ms", link.round_trip_seconds * 1e3),
-          fmt::format("{:.1f} ms, the median", delay * 1e3), "hosts of one zone and one subnet");
+      add({Judgement::kWarn, "network", name,
+           fmt::format("a round trip takes {:.1f} ms", link.round_trip_seconds * 1e3),
+           fmt::format("{:.1f} ms, the median", delay * 1e3), "hosts of one zone and one subnet"});
     }
   }
 
@@ -172,21 +173,21 @@ class LinkChecks : public detail::Findings {
     for (const HostReport* host : answering_) {
       const Json& network = host->facts.at("network");
       if (worst_delay > kFar && network.value("slow_start_after_idle", 0) == 1) {
-        add(Judgement::kWarn, "tcp", host->name,
-            fmt::format("tcp_slow_start_after_idle = 1 with round trips of {:.0f} ms",
-                        worst_delay * 1e3),
-            "0: every step begins with an idle connection",
-            "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
+        add({Judgement::kWarn, "tcp", host->name,
+             fmt::format("tcp_slow_start_after_idle = 1 with round trips of {:.0f} ms",
+                         worst_delay * 1e3),
+             "0: every step begins with an idle connection",
+             "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"});
       }
       const double least =
           std::min(network.value("receive_bytes_max", 0.0), network.value("send_bytes_max", 0.0));
       if (least > 0 && least < 2 * worst_product) {
-        add(Judgement::kWarn, "tcp", host->name,
-            fmt::format("buffers of at most {}", short_bytes(least)),
-            fmt::format("{}: twice bandwidth x delay", short_bytes(2 * worst_product)),
-            fmt::format("sysctl -w net.ipv4.tcp_rmem='4096 131072 {0}' net.ipv4.tcp_wmem='4096 "
-                        "16384 {0}'",
-                        static_cast<int64_t>(4 * worst_product)));
+        add({Judgement::kWarn, "tcp", host->name,
+             fmt::format("buffers of at most {}", short_bytes(least)),
+             fmt::format("{}: twice bandwidth x delay", short_bytes(2 * worst_product)),
+             fmt::format("sysctl -w net.ipv4.tcp_rmem='4096 131072 {0}' net.ipv4.tcp_wmem='4096 "
+                         "16384 {0}'",
+                         static_cast<int64_t>(4 * worst_product))});
       }
     }
     fine("tcp", "settings suit these links");
@@ -195,12 +196,12 @@ class LinkChecks : public detail::Findings {
   void check_exchange() {
     const ExchangeReport& e = report_.exchange;
     if (!e.failure.empty()) {
-      add(Judgement::kFail, "all-reduce", "", e.failure, "a sum over all hosts", "");
+      add({Judgement::kFail, "all-reduce", "", e.failure, "a sum over all hosts", ""});
     } else if (e.seconds > 0) {
-      add(Judgement::kOk, "all-reduce", "",
-          fmt::format("{:.3f} s for all gradients ({}), from {} in {:.3f} s", e.gradient_seconds,
-                      short_bytes(static_cast<double>(needs_.gradient_bytes)), short_bytes(e.bytes),
-                      e.seconds));
+      add({Judgement::kOk, "all-reduce", "",
+           fmt::format("{:.3f} s for all gradients ({}), from {} in {:.3f} s", e.gradient_seconds,
+                       short_bytes(static_cast<double>(needs_.gradient_bytes)),
+                       short_bytes(e.bytes), e.seconds)});
     }
   }
 };

@@ -23,7 +23,8 @@ double seconds_of_zone(std::string_view text) {
   int digits = 0;
   if (text.size() != 5) return 0;
   std::from_chars(text.data() + 1, text.data() + 5, digits);
-  const double seconds = digits / 100 * 3600.0 + digits % 100 * 60.0;
+  const int hours = digits / 100, minutes = digits % 100;
+  const double seconds = 3600.0 * hours + 60.0 * minutes;
   return text[0] == '-' ? -seconds : seconds;
 }
 
