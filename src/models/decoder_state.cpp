@@ -28,7 +28,7 @@ DecoderState::DecoderState(const Transformer& model,
   for (const DecoderLayer& layer : model.decoder()) {
     memory.key_value.push_back(linear(encoded, layer.cross.memory, numerics));
   }
-  cache_ = make_padded_cache(std::move(memory));
+  cache_ = make_padded_cache(memory);
   for (int64_t token : primer) step(std::vector<int64_t>(sources.size(), token));
   length_ = 0;
 }

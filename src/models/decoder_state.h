@@ -35,7 +35,7 @@ struct DecoderMemory {
 };
 
 // Makes a cache that uses libtorch's operations on padded arrays, on any device.
-std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory);
+std::unique_ptr<DecoderCache> make_padded_cache(const DecoderMemory& memory);
 
 class DecoderState : public Decoder {
  public:

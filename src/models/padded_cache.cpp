@@ -18,7 +18,7 @@ struct KeyValue {
 
 class PaddedCache : public DecoderCache {
  public:
-  explicit PaddedCache(DecoderMemory memory)
+  explicit PaddedCache(const DecoderMemory& memory)
       : heads_(memory.heads), past_(memory.key_value.size()) {
     const int64_t sentences = memory.source.sentences();
     for (const Tensor& packed : memory.key_value) {
@@ -112,8 +112,8 @@ class PaddedCache : public DecoderCache {
 
 }  // namespace
 
-std::unique_ptr<DecoderCache> make_padded_cache(DecoderMemory memory) {
-  return std::make_unique<PaddedCache>(std::move(memory));
+std::unique_ptr<DecoderCache> make_padded_cache(const DecoderMemory& memory) {
+  return std::make_unique<PaddedCache>(memory);
 }
 
 }  // namespace lockstep

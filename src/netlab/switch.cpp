@@ -87,7 +87,8 @@ class Switch::Engine {
 
   Port& port(int p) { return ports_.at(static_cast<std::size_t>(p)); }
   PathState& path(int from, int to) {
-    return paths_.at(static_cast<std::size_t>(from * options_.ports + to));
+    return paths_.at(static_cast<std::size_t>(from) * static_cast<std::size_t>(options_.ports) +
+                     static_cast<std::size_t>(to));
   }
   void attach(int p, Descriptor tap);
   void choose_frames(int p);

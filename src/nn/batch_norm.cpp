@@ -58,9 +58,8 @@ torch::Tensor synchronised(const torch::Tensor& x, const BatchNorm& norm,
                            const BatchNormMode& mode) {
   const torch::Tensor wide = x.to(at::kDouble);
   const int64_t channels = x.size(1);
-  const torch::Tensor own =
-      torch::cat({wide.sum({0, 2, 3}), (wide * wide).sum({0, 2, 3}),
-                  torch::full({1}, static_cast<double>(x.numel() / channels), wide.options())});
+  const torch::Tensor own = torch::cat({wide.sum({0, 2, 3}), (wide * wide).sum({0, 2, 3}),
+                                        torch::full({1}, x.numel() / channels, wide.options())});
   const torch::Tensor all = RankSum::apply(own, mode.sum_over_ranks);
   const double count = all[2 * channels].item<double>();
   detail::check_values_a_channel(static_cast<int64_t>(count), norm, x);

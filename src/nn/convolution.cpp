@@ -118,8 +118,8 @@ struct TileUse {
 };
 
 // Convolves x [n, in, height, width] with the weight.
-torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight, TileUse use,
-                             PixelSums* sums) {
+torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight,
+                             const TileUse& use, PixelSums* sums) {
   const int64_t inputs = x.size(1), outputs = weight.size(use.backward ? 1 : 0);
   const int64_t taps = weight.size(2) * weight.size(3);
   const int64_t height = (x.size(2) - 1) / use.stride + 1, width = (x.size(3) - 1) / use.stride + 1;
@@ -161,7 +161,8 @@ torch::Tensor convolve_tiles(const torch::Tensor& x, const torch::Tensor& weight
 
 // Gathers what each pixel of y is made of into rows [n * height * width of y, kernel * kernel *
 // in]: pixels of x [n, in, height, width], tap by tap, with zeros outside the image.
-void gather_taps(const torch::Tensor& x, const Convolution& convolution, torch::Tensor rows) {
+void gather_taps(const torch::Tensor& x, const Convolution& convolution,
+                 const torch::Tensor& rows) {
   const int64_t kernel = convolution.kernel(), lines = x.size(2), columns = x.size(3);
   const int64_t height = convolution.size_after(lines), width = convolution.size_after(columns);
   const torch::Tensor pixels = pixel_rows(x);
@@ -309,7 +310,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
   return detail::channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
 }
 
-void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
+void add_convolution_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                               const torch::Tensor& x, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::add_convolution_gradient", {});
   if (skips_pixels(convolution)) {

@@ -59,7 +59,7 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
                                 at::IntArrayRef sizes, const Convolution& convolution,
                                 torch::Tensor into = {});
 // Adds the weight's gradient to `gradient` [out, in, kernel, kernel], fp32 and dense.
-void add_convolution_gradient(torch::Tensor gradient, const torch::Tensor& d_y,
+void add_convolution_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                               const torch::Tensor& x, const Convolution& convolution);
 
 // Returns a view of x, channels last in memory, as rows of pixels [n * height * width, channels].

@@ -54,7 +54,8 @@ torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& we
   return prefers_onednn(x) ? onednn_linear(x, weight) : at::mm(x, weight.t());
 }
 
-torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight, torch::Tensor into) {
+torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight,
+                      const torch::Tensor& into) {
   if (takes_own_product(d_y, weight)) return own_product(d_y, weight, into);
   if (into.defined()) {
     return widens(d_y) ? into.add_(product(d_y, weight)) : into.addmm_(d_y, weight);

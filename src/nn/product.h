@@ -17,6 +17,6 @@ torch::Tensor product_transposed(const torch::Tensor& x, const torch::Tensor& we
 // Returns d_y W, dense: d_y [rows, out], weight [out, in] -> [rows, in]. If `into` is defined, adds
 // the product to it and returns it.
 torch::Tensor product(const torch::Tensor& d_y, const torch::Tensor& weight,
-                      torch::Tensor into = {});
+                      const torch::Tensor& into = {});
 
 }  // namespace lockstep::detail

@@ -79,7 +79,8 @@ std::string compared_to_yardstick(const MachineFacts& machine) {
 // Measured: Transformer-base with 1,500 target tokens per step takes 2,023 MB, BERT-base with 2,048
 // tokens 2,733 MB.
 double transformer_bytes(const TransformerSize& size, int64_t vocabulary, int64_t tokens) {
-  const auto held = static_cast<double>(2 * size.layers * size.d_model + vocabulary / 4);
+  const int64_t of_vocabulary = vocabulary / 4;
+  const auto held = static_cast<double>(2 * size.layers * size.d_model + of_vocabulary);
   return kBytesOfWeight * static_cast<double>(size.weights(vocabulary)) +
          40 * held * static_cast<double>(tokens);
 }

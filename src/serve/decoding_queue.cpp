@@ -54,7 +54,7 @@ bool DecodingQueue::submit(uint64_t job, std::vector<std::string> lines) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       Line line{
           .job = job, .number = i, .turn = turn_ + i, .sequence = sequence_++, .arrived = now};
-      raw_.emplace(line.turn, Raw{std::move(line), std::move(lines[i])});
+      raw_.emplace(turn_ + i, Raw{std::move(line), std::move(lines[i])});
     }
     figures_.waiting += count;
   }

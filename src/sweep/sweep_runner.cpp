@@ -84,7 +84,7 @@ class SweepRunner {
   CellRecord& record(std::size_t index) { return cells_[index].record; }
   std::size_t cores_of(const CellRecord& cell) const;
   bool start_next();
-  void start(std::size_t index, std::vector<int> cores);
+  void start(std::size_t index, const std::vector<int>& cores);
   void stop(RunningCell& cell, const char* why);
   void take_signals();
   void collect();
@@ -135,11 +135,11 @@ bool SweepRunner::start_next() {
   if (free_cores_.size() < needed) return false;
   std::vector<int> cores(free_cores_.begin(), free_cores_.begin() + static_cast<long>(needed));
   free_cores_.erase(free_cores_.begin(), free_cores_.begin() + static_cast<long>(needed));
-  start(next_++, std::move(cores));
+  start(next_++, cores);
   return true;
 }
 
-void SweepRunner::start(std::size_t index, std::vector<int> cores) {
+void SweepRunner::start(std::size_t index, const std::vector<int>& cores) {
   CellRecord& cell = record(index);
   const fs::path run = folder_.run(cell.name);
   const bool resume = has_checkpoint(run);

@@ -115,7 +115,7 @@ void take_environment(const BornRank& rank) {
   const std::size_t words = all.size();
   for (const std::string& entry : rank.environment) all.append(entry).push_back('\0');
   char* block = new char[all.size()];
-  std::memcpy(block, all.data(), all.size());
+  std::copy(all.begin(), all.end(), block);
   char** entries = new char*[rank.environment.size() + 1];
   char* at = block + words;
   for (std::size_t i = 0; i < rank.environment.size(); ++i) {

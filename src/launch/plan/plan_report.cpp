@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -13,9 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string ms(double seconds) {
-  return with_commas(static_cast<int64_t>(seconds * 1000 + 0.5)) + " ms";
-}
+std::string ms(double seconds) { return with_commas(std::llround(seconds * 1000)) + " ms"; }
 
 std::string rate_text(double bytes_per_second) {
   return fmt::format("{}/s ({:.3g} Gbit/s)", short_bytes(bytes_per_second),
@@ -30,7 +29,7 @@ std::string inputs_text(const Plan& plan) {
   std::string out;
   out += fmt::format("Run:            {}, {} weights, {}, {} steps an epoch of {} {}\n", in.config,
                      with_commas(m.weights), m.precision, with_commas(m.steps_in_epoch),
-                     with_commas(static_cast<int64_t>(m.targets_per_step + 0.5)), m.unit);
+                     with_commas(std::llround(m.targets_per_step)), m.unit);
   out += fmt::format("Hosts:          {} x {} rank{} x {} thread{}: {}\n", in.hosts.size(),
                      in.ranks_per_host, in.ranks_per_host == 1 ? "" : "s", m.threads,
                      m.threads == 1 ? "" : "s", join(in.hosts, ", "));

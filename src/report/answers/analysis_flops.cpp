@@ -78,9 +78,9 @@ FlopCount translation(const NamedShapes& weights, const StepWork& work) {
   for (const auto& [name, shape] : weights) {
     if (shape.size() < 2) continue;
     const double n = numbers(shape);
-    if (starts(name, "encoder.")) {
-      encoder += n;
-    } else if (starts(name, "decoder.") && name.find(".cross.memory.") != std::string::npos) {
+    // What attention reads of the encoder is computed once for each source token.
+    const bool of_memory = name.find(".cross.memory.") != std::string::npos;
+    if (starts(name, "encoder.") || (starts(name, "decoder.") && of_memory)) {
       encoder += n;
     } else if (starts(name, "decoder.")) {
       decoder += n;

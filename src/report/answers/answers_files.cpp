@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "report/answers/answers.h"
@@ -12,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-std::string counted(double value) { return with_commas(static_cast<int64_t>(value + 0.5)); }
+std::string counted(double value) { return with_commas(std::llround(value)); }
 
 std::string file_meaning(const std::string& name) {
   if (name == "weights.safetensors") return "the trained weights, and running statistics of norms";

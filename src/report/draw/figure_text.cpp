@@ -11,8 +11,7 @@ namespace lockstep {
 
 std::string milliseconds(double seconds) {
   const double ms = seconds * 1e3;
-  return ms < 100 ? fmt::format("{:.3g} ms", ms)
-                  : with_commas(static_cast<int64_t>(ms + 0.5)) + " ms";
+  return ms < 100 ? fmt::format("{:.3g} ms", ms) : with_commas(std::llround(ms)) + " ms";
 }
 
 std::string percent(double share) {

@@ -63,7 +63,7 @@ std::string dash_of(const Look& look) {
 
 // Draws a circle, square, triangle, diamond, inverted triangle or a hexagon-like cross.
 std::string marker(double x, double y, const Look& look, const SvgPaint& paint) {
-  constexpr double r = 4;
+  const double r = 4;
   const std::string style = fmt::format("style=\"fill:{};stroke:{}\" stroke-width=\"1\"",
                                         color_of(look, paint), paint.paper());
   auto polygon = [&](const std::vector<std::array<double, 2>>& corners) {
@@ -323,7 +323,8 @@ std::string figure_svg(const Figure& figure, SvgColors colors) {
   if (has_legend) out += legend_svg(legend, kTitle, paint);
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const double x = kMargin + static_cast<double>(i % columns) * (cell + kBetweenPanels);
-    const double y = top + static_cast<double>(i / columns) * row_height + above;
+    const std::size_t row = i / columns;
+    const double y = top + static_cast<double>(row) * row_height + above;
     out +=
         panel_svg(figure.panels[i], {x + kLeftOfArea, y, x + cell, y + area_height}, legend, paint);
   }

@@ -62,7 +62,7 @@ double student_quantile(int degrees) {
     return kSmall[static_cast<std::size_t>(degrees - 1)];
   }
   // The Cornish-Fisher expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
-  constexpr double z = 1.959964;
+  const double z = 1.959964;
   const double v = degrees;
   return z + (z * z * z + z) / (4 * v) +
          (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * v * v);

@@ -1,6 +1,7 @@
 #include "train/listeners/progress_line.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -9,7 +10,7 @@ namespace lockstep {
 
 std::string progress_text(const StepRecord& mean, double targets_per_second, double eta_seconds,
                           const std::string& unit) {
-  auto ms = [](double seconds) { return with_commas(static_cast<int64_t>(seconds * 1000 + 0.5)); };
+  auto ms = [](double seconds) { return with_commas(std::llround(seconds * 1000)); };
   return fmt::format(
       "step {:>6}/{}  loss {:.3f}  lr {:.2e}  norm {:.2f}  {} ms (compute {} wait {} data {})  {} "
       "{}/s  eta {}",
