@@ -9,7 +9,10 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,7 +39,9 @@ inline Descriptor socket_in(Lab& lab, const std::string& host, int kind, int por
   InNetworkNamespace there(lab.network_namespace(host));
   Descriptor socket(::socket(AF_INET, kind | SOCK_CLOEXEC, 0));
   sockaddr_in address = endpoint("0.0.0.0", port);
-  ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    throw std::runtime_error(std::string("bind: ") + std::strerror(errno));
+  }
   return socket;
 }
 
@@ -111,7 +116,9 @@ inline double tcp_rate(Lab& lab, const std::string& from, const std::string& to,
     }
   });
   sockaddr_in there = endpoint(lab.address(to), 7001);
-  ::connect(client.get(), reinterpret_cast<sockaddr*>(&there), sizeof there);
+  if (::connect(client.get(), reinterpret_cast<sockaddr*>(&there), sizeof there) != 0) {
+    throw std::runtime_error(std::string("connect: ") + std::strerror(errno));
+  }
   std::thread writer([&] {
     std::vector<char> buffer(1 << 18);
     while (!stop && ::send(client.get(), buffer.data(), buffer.size(), MSG_NOSIGNAL) > 0) {

@@ -59,7 +59,7 @@ class RandomText {
         "&amp;lt;", "日本", "語", "。",     "\u00A0",  "\u3000", "\u2009",  "\u200B",   "\u0085",
         "\u2028",   "\x1F", "\t", "-\n",    "\n",      "😀",      "e\u0301", "5-",       "-5",
         "a.b",      "x,y",  ".5", "5.",     "(",       ")",      "!",       "?",        ":"};
-    std::string out = kPieces[static_cast<std::size_t>(up_to(kPieces.size() - 1))];
+    const std::string& out = kPieces[static_cast<std::size_t>(up_to(kPieces.size() - 1))];
     return up_to(2) == 0 ? out : out + " ";
   }
 

@@ -73,7 +73,9 @@ class SshHosts {
     int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof address;
-    ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    if (::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      throw std::runtime_error("no free port");
+    }
     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
     ::close(socket);
     return ntohs(address.sin_port);

@@ -16,7 +16,7 @@ TEST(TextTraining, FollowsTransformersTrainer) {
     if (!python_has(module)) GTEST_SKIP() << "needs the Python package " << module;
   }
   TemporaryFolder temporary;
-  const fs::path folder = temporary.path();
+  const fs::path& folder = temporary.path();
   write_tiny_bert(folder, 2);
   ASSERT_EQ(prepare_tiny_texts(folder), "");
   write_tiny_text_config(folder);

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kSteps = 6, kRows = 24, kColumns = 36, kRank = 3;
 
 torch::Tensor gradients_of(int rank) {  // [steps, rows, columns]
-  torch::manual_seed(static_cast<uint64_t>(7 + rank));
+  torch::manual_seed(7 + static_cast<uint64_t>(rank));
   return torch::randn({kSteps, kRows, kColumns});
 }
 

@@ -149,7 +149,7 @@ TEST_F(Faults, AHostThatIsCutOffForEverIsDoneWithout) {
   ASSERT_TRUE(job.wait_for_steps(15));
   FaultRecord record = after("everything of b cut for ever: on with a", [&] { hosts_->cut("b"); });
   EXPECT_LT(record.detection, 9);
-  EXPECT_NE(record.said.find("b"), std::string::npos);
+  EXPECT_NE(record.said.find('b'), std::string::npos);
   EXPECT_EQ(job.events("start").back().value("ranks", 0), 2);
   // Nobody tells the ranks of b to end, but their agent's channel is silent too.
   EXPECT_TRUE(wait_until([&] { return job.processes_in("b").empty(); }, 15));
@@ -247,7 +247,7 @@ TEST_F(Faults, AnotherVersionOnAHostIsRefused) {
   EXPECT_EQ(job.launcher().wait(30s), 2) << job.output();
   record_fault({"another version of lockstep on b", unix_now() - start, -1, ""});
   EXPECT_NE(job.output().find("9.9.9"), std::string::npos) << job.output();
-  EXPECT_NE(job.output().find("b"), std::string::npos);
+  EXPECT_NE(job.output().find('b'), std::string::npos);
 }
 
 TEST_F(Faults, ASlowHostIsNamed) {

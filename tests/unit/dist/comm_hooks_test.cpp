@@ -15,7 +15,7 @@ const std::vector<GradientShape> kShapes{{0, 40, 32}, {1280, 40, 1}, {1328, 24, 
 constexpr int64_t kTotal = 1328 + 24 * 48;
 
 torch::Tensor gradients_of(int rank, int step) {
-  torch::manual_seed(static_cast<uint64_t>(100 * step + rank));
+  torch::manual_seed(100 * static_cast<uint64_t>(step) + static_cast<uint64_t>(rank));
   return torch::randn({kTotal});
 }
 

@@ -165,7 +165,7 @@ TEST(GradientReducer, WaitsForAllUsesOfATiedParameter) {
 
 // y = 3 w, adding the gradient straight into w.grad() and returning none, as fused kernels do.
 struct InPlaceTriple : torch::autograd::Function<InPlaceTriple> {
-  static torch::Tensor forward(torch::autograd::AutogradContext* context, torch::Tensor w) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& w) {
     context->save_for_backward({w});
     return w * 3;
   }

@@ -68,8 +68,8 @@ TEST(Pickle, RefusesWhatWouldRunCode) {
   // What pickle.dumps makes of an object whose __reduce__ is (os.system, ("touch x",)).
   const std::string attack =
       "\x80\x02"
-      "cposix\nsystem\nX\7\0\0\0touch x\x85R.";
-  EXPECT_ERROR(read(attack + ""s), DataError, "names posix.system, which is no part of a tensor");
+      "cposix\nsystem\nX\7\0\0\0touch x\x85R."s;
+  EXPECT_ERROR(read(attack), DataError, "names posix.system, which is no part of a tensor");
   EXPECT_ERROR(read("\x80\x04\x8c\x08"
                     "builtins\x8c\x04"
                     "eval\x93."s),

@@ -137,7 +137,8 @@ TEST(CachingAllocator, TakesBlocksBackFromOtherThreads) {
     makers.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) torch::empty({1 + (i * 37 + t) % 5000}).fill_(t);
       for (int i = 0; i < 16; ++i) {
-        handed[static_cast<std::size_t>(t * 16 + i)] = torch::full({1000 + i}, t * 16 + i);
+        handed[static_cast<std::size_t>(t) * 16 + static_cast<std::size_t>(i)] =
+            torch::full({1000 + i}, t * 16 + i);
       }
     });
   }

@@ -43,20 +43,20 @@ bool ended(pid_t pid) {
   }
 }
 
-// Ranks are shell scripts; they leave process ids and other words as files in `path`.
+// Ranks are shell scripts; they leave process ids and other words as files in `path_`.
 class Launcher : public ::testing::Test {
  protected:
   Launch shell(int ranks, const std::string& script) {
     Launch launch;
     launch.ranks = ranks;
-    launch.command = {"sh", "-c", script, "rank", path.string()};
-    shown[0] = Descriptor(::open((path / "shown").c_str(), O_CREAT | O_APPEND | O_RDWR, 0600));
-    launch.output.descriptors = {shown[0].get(), shown[0].get()};
+    launch.command = {"sh", "-c", script, "rank", path_.string()};
+    shown_[0] = Descriptor(::open((path_ / "shown").c_str(), O_CREAT | O_APPEND | O_RDWR, 0600));
+    launch.output.descriptors = {shown_[0].get(), shown_[0].get()};
     return launch;
   }
-  std::string console() { return read_file(path / "shown"); }
+  std::string console() { return read_file(path_ / "shown"); }
   std::string word(const std::string& name) {
-    return fs::exists(path / name) ? std::string(trim(read_file(path / name))) : "";
+    return fs::exists(path_ / name) ? std::string(trim(read_file(path_ / name))) : "";
   }
   pid_t pid_in(const std::string& name) {
     // Not -1: a signal to that goes to every process there is.
@@ -81,9 +81,9 @@ class Launcher : public ::testing::Test {
     return status;
   }
 
-  TemporaryFolder folder;
-  fs::path path = folder.path();
-  Descriptor shown[1];
+  TemporaryFolder folder_;
+  fs::path path_ = folder_.path();
+  Descriptor shown_[1];
 };
 
 TEST_F(Launcher, GivesEachRankItsPlace) {
@@ -220,7 +220,7 @@ TEST_F(Launcher, KillsAtOnceAtTheSecondInterrupt) {
       shell(1, "trap 'echo > $1/told' TERM; echo $$ > $1/pid; while :; do sleep 0.05; done"));
   pid_t rank = pid_in("pid");
   ::kill(launcher, SIGTERM);
-  ASSERT_TRUE(wait_until([&] { return fs::exists(path / "told"); }));
+  ASSERT_TRUE(wait_until([&] { return fs::exists(path_ / "told"); }));
   ::kill(launcher, SIGINT);
   int status = status_of(launcher);
   ASSERT_TRUE(WIFEXITED(status));
@@ -236,7 +236,7 @@ TEST_F(Launcher, PassesManyLinesWholeAndInOrder) {
   EXPECT_EQ(outcome.exit_code, 0);
   std::vector<int> next = {1, 1};
   int last = 0;
-  for_each_line(path / "shown", [&](std::string_view line, int64_t) {
+  for_each_line(path_ / "shown", [&](std::string_view line, int64_t) {
     int rank = line.rfind("[rank 1] ", 0) == 0 ? 1 : 0;
     std::string text(line.substr(rank == 1 ? 9 : 0));
     if (text == "last" + std::to_string(rank)) {
@@ -257,20 +257,20 @@ TEST_F(Launcher, RefusesBadInputBeforeAnythingStarts) {
   launch.ranks = 2;
   launch.command[0] = "no-such-program-anywhere";
   EXPECT_THROW(run_launch(launch), ConfigError);
-  launch.command[0] = (path / "shown").string();
+  launch.command[0] = (path_ / "shown").string();
   EXPECT_THROW(run_launch(launch), ConfigError) << "not executable";
   launch.command.clear();
   EXPECT_THROW(run_launch(launch), ConfigError);
-  EXPECT_FALSE(fs::exists(path / "started"));
+  EXPECT_FALSE(fs::exists(path_ / "started"));
 }
 
 TEST_F(Launcher, SaysWhyAProgramCannotBeStarted) {
   Launch launch = shell(2, "");
-  write_file(path / "broken",
+  write_file(path_ / "broken",
              "\x7F"
              "ELF but no program");
-  fs::permissions(path / "broken", fs::perms::owner_all);
-  launch.command = {(path / "broken").string()};
+  fs::permissions(path_ / "broken", fs::perms::owner_all);
+  launch.command = {(path_ / "broken").string()};
   EXPECT_THROW(run_launch(launch), MachineError);
 }
 
