@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/npy_file.h"
 #include "formats/pickle.h"
 #include "formats/png_file.h"
 
@@ -260,6 +261,41 @@ std::vector<std::string> read_cifar_names(std::string_view bytes, const std::str
     const auto* text = std::get_if<std::string>(item);
     if (text == nullptr) throw DataError("{}: the name of a class is no text", name);
     out.push_back(*text);
+  }
+  return out;
+}
+
+PixelArray read_npy_images(std::string_view bytes, const std::string& name) {
+  const NpyFile file = read_npy(bytes, name);
+  const std::vector<int64_t>& shape = file.shape;
+  const int64_t channels = shape.size() == 4 ? shape[3] : 1;
+  if (file.type != "|u1" || shape.size() < 3 || (channels != 1 && channels != 3)) {
+    throw DataError("{}: {}; expected bytes (uint8), images x height x width, or x 3", name,
+                    file.text());
+  }
+  return {.images = shape[0],
+          .height = shape[1],
+          .width = shape[2],
+          .channels = channels,
+          .pixels = copied(file.data)};
+}
+
+std::vector<std::string> read_npy_labels(std::string_view bytes, const std::string& name) {
+  const NpyFile file = read_npy(bytes, name);
+  const bool one_each = file.shape.size() == 1 || (file.shape.size() == 2 && file.shape[1] == 1);
+  const char order = file.type[0], kind = file.type[1];
+  const auto width = static_cast<std::size_t>(file.type[2] - '0');
+  if (!one_each || width > 8 || (kind != 'u' && kind != 'i') || (order != '<' && order != '|')) {
+    throw DataError("{}: {}; expected a whole number for each image", name, file.text());
+  }
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at < file.data.size(); at += width) {
+    uint64_t value = 0;
+    std::memcpy(&value, file.data.data() + at, width);
+    if (kind == 'i' && (value >> (8 * width - 1) & 1) != 0) {
+      throw DataError("{}: label {} is negative", name, out.size());
+    }
+    out.push_back(std::to_string(value));
   }
   return out;
 }

@@ -1,7 +1,8 @@
 // Reads images that are arrays of pixels, as well-known sets are published: MNIST's IDX files
 // (http://yann.lecun.com/exdb/mnist), CIFAR-10's and CIFAR-100's batches, binary or pickled
-// (https://www.cs.toronto.edu/~kriz/cifar.html), and tables with a column for each pixel. All
-// functions throw DataError with `name` for bytes of another size or form.
+// (https://www.cs.toronto.edu/~kriz/cifar.html), NumPy's files (numpy.lib.format, version 1 to 3),
+// and tables with a column for each pixel. All functions throw DataError with `name` for bytes of
+// another size or form.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,11 @@ PixelArray read_cifar_records(std::string_view bytes, int64_t label_bytes, const
 PixelArray read_cifar_pickle(std::string_view bytes, const std::string& name);
 // The classes' names in a dictionary with "label_names" or "fine_label_names".
 std::vector<std::string> read_cifar_names(std::string_view bytes, const std::string& name);
+
+// A .npy file of bytes: [images, height, width], or with a last dimension of 1 or 3 channels.
+PixelArray read_npy_images(std::string_view bytes, const std::string& name);
+// A .npy file of whole numbers, not negative: [images], or [images, 1].
+std::vector<std::string> read_npy_labels(std::string_view bytes, const std::string& name);
 
 // Returns whether the first line of a table, with commas, may be of an image and its label: one
 // field for each pixel of a square, grey or of three colours in turn, and perhaps one field more.

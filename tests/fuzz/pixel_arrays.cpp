@@ -1,4 +1,5 @@
-// Images as arrays of pixels: IDX files, CIFAR's batches, tables; and one of them as a PNG.
+// Images as arrays of pixels: IDX files, CIFAR's batches, NumPy's files, tables; and one of them as
+// a PNG.
 #include "formats/pixel_arrays.h"
 
 #include "fuzz.h"
@@ -15,6 +16,8 @@ FUZZ(bytes) {
   lockstep::try_one([&] { return encoded(lockstep::read_cifar_records(bytes, 2, "fuzz")); });
   lockstep::try_one([&] { return encoded(lockstep::read_cifar_pickle(bytes, "fuzz")); });
   lockstep::try_one([&] { return lockstep::read_cifar_names(bytes, "fuzz").size(); });
+  lockstep::try_one([&] { return encoded(lockstep::read_npy_images(bytes, "fuzz")); });
+  lockstep::try_one([&] { return lockstep::read_npy_labels(bytes, "fuzz").size(); });
   if (!lockstep::is_pixel_table(bytes)) return;
   lockstep::try_one([&] { return encoded(lockstep::read_pixel_table(bytes, "", "fuzz")); });
 }

@@ -26,6 +26,16 @@ inline std::string idx_file(std::initializer_list<uint32_t> sizes, std::string_v
   return out.append(data);
 }
 
+// Returns a file of NumPy (numpy.lib.format), version 1; `type` is as "|u1", `shape` as "(2, 3)".
+inline std::string npy_file(const std::string& type, const std::string& shape,
+                            std::string_view data) {
+  std::string head = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  while ((10 + head.size() + 1) % 64 != 0) head += ' ';
+  head += '\n';
+  const std::string size = pixel_number(static_cast<uint32_t>(head.size()), false).substr(0, 2);
+  return ("\x93NUMPY\1\0"s + size + head).append(data);
+}
+
 // The pixels of one image of CIFAR: all of one colour.
 inline std::string cifar_pixels(char red, char green, char blue) {
   return std::string(1024, red) + std::string(1024, green) + std::string(1024, blue);

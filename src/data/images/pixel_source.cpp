@@ -21,13 +21,13 @@ namespace lockstep {
 
 namespace {
 
-enum class PixelForm { kIdx, kRecords10, kRecords100, kPickle10, kPickle100, kTable };
+enum class PixelForm { kIdx, kNumpy, kRecords10, kRecords100, kPickle10, kPickle100, kTable };
 
 // What a file is by its name.
 struct PixelPart {
   PixelForm form;
   std::string split;     // empty: labels or names of classes, not images
-  std::string key = "";  // of IDX files: what images and their labels have in common
+  std::string key = "";  // of IDX and NumPy's files: what images and their labels have in common
 };
 
 struct PixelFile {
@@ -38,6 +38,7 @@ struct PixelFile {
 
 constexpr int64_t kLongestLine = 1 << 20;
 constexpr int64_t kLookedAt = 200;  // files of an archive, before it is taken for another
+constexpr int64_t kPictures = 20;   // pictures beside arrays that may show what is in them
 constexpr int kLevels = 2;
 
 std::string without_compression(std::string name) {
@@ -57,6 +58,8 @@ std::string plain_name(const std::string& file) {
 std::optional<PixelPart> part_of(const std::string& file) {
   static const std::regex kImages("(.*)images-idx3-ubyte");
   static const std::regex kLabels("(.*)labels-idx1-ubyte");
+  static const std::regex kArray("x_(train|val|test)\\.npy|(train|val|test)_images\\.npy");
+  static const std::regex kNumbers("y_(train|val|test)\\.npy|(train|val|test)_labels\\.npy");
   static const std::regex kBatch("(data_batch_[0-9]+|test_batch)(\\.bin)?");
   static const std::map<std::string, PixelPart> kNames = {
       {"batches.meta.txt", {PixelForm::kRecords10, ""}},
@@ -77,6 +80,11 @@ std::optional<PixelPart> part_of(const std::string& file) {
     return PixelPart{PixelForm::kIdx, test ? "test" : "train", key};
   }
   if (std::regex_match(name, match, kLabels)) return PixelPart{PixelForm::kIdx, "", match[1]};
+  const auto split_in = [&] { return match[match[1].matched ? 1 : 2].str(); };
+  if (std::regex_match(name, match, kArray)) {
+    return PixelPart{PixelForm::kNumpy, split_in(), split_in()};
+  }
+  if (std::regex_match(name, match, kNumbers)) return PixelPart{PixelForm::kNumpy, "", split_in()};
   if (std::regex_match(name, match, kBatch)) {
     return PixelPart{match[2].matched ? PixelForm::kRecords10 : PixelForm::kPickle10,
                      name.starts_with("test") ? "test" : "train"};
@@ -101,21 +109,23 @@ bool begins_as_table(const fs::path& path) {
   return is_pixel_table(line);
 }
 
-// MNIST's files are also given in folders of their own names.
+// Files are also given once more in folders of their own names.
 std::string folder_of(const fs::path& path) {
   const fs::path folder = path.parent_path();
-  return (folder.filename() == path.filename() ? folder.parent_path() : folder).string();
+  const bool its_own = folder.filename() == path.filename() || folder.filename() == path.stem();
+  return (its_own ? folder.parent_path() : folder).string();
 }
 
-// Collects the files of a folder and of those below it. A folder with a picture has no arrays.
+// Collects the files of a folder and of those below it. A folder of pictures has no arrays.
 void collect(const fs::path& folder, int levels, std::vector<PixelFile>& out) {
+  int64_t pictures = 0;
   std::vector<fs::path> below;
   std::vector<PixelFile> here;
   for (const auto& entry :
        fs::directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
     const fs::path& path = entry.path();
     const std::string name = path.filename().string();
-    if (is_image_name(name)) return;
+    if (is_image_name(name) && ++pictures > kPictures) return;
     if (entry.is_directory()) {
       if (!name.starts_with(".")) below.push_back(path);
       continue;
@@ -135,15 +145,15 @@ void collect(const fs::path& folder, int levels, std::vector<PixelFile>& out) {
 std::vector<PixelFile> collect_archived(const fs::path& archive) {
   std::vector<PixelFile> out;
   ArchiveEntries entries(archive);
-  int64_t others = 0;
+  int64_t others = 0, pictures = 0;
   while (const std::optional<std::string> entry = entries.next()) {
     const fs::path path = *entry;
     const std::string name = path.filename().string();
     const std::optional<PixelPart> part = part_of(name);
     if (!part) {
-      if (out.empty() && (is_image_name(name) || is_archive_name(name) || ++others > kLookedAt)) {
-        return {};
-      }
+      pictures += is_image_name(name) ? 1 : 0;
+      const bool other = is_archive_name(name) || pictures > kPictures || ++others > kLookedAt;
+      if (out.empty() && other) return {};
       continue;
     }
     const std::string place = archive.string() + ": " + *entry;
@@ -196,7 +206,8 @@ class PixelFiles {
   // Returns the classes' names in the order of their numbers; none when the set has none.
   std::vector<std::string> class_names() const {
     for (const auto& [name, file] : by_name_) {
-      if (!file.part.split.empty() || file.part.form == PixelForm::kIdx) continue;
+      const bool labels = file.part.form == PixelForm::kIdx || file.part.form == PixelForm::kNumpy;
+      if (!file.part.split.empty() || labels) continue;
       const std::string text = file.read();
       if (!name.ends_with(".txt")) return read_cifar_names(text, file.place);
       std::vector<std::string> out;
@@ -217,7 +228,7 @@ class PixelFiles {
   }
 
   void check_one_set() const {
-    std::map<std::string, std::string> keys;  // of IDX files, by split
+    std::map<std::string, std::string> keys;  // by split
     for (const auto& [name, file] : by_name_) {
       if (file.part.split.empty()) continue;
       const auto [known, added] = keys.try_emplace(file.part.split, file.part.key);
@@ -231,6 +242,7 @@ class PixelFiles {
   PixelArray read(const PixelFile& file, const std::string& label) const {
     switch (file.part.form) {
       case PixelForm::kIdx:
+      case PixelForm::kNumpy:
         break;
       case PixelForm::kRecords10:
         return read_cifar_records(file.read(), 1, file.place);
@@ -242,20 +254,27 @@ class PixelFiles {
       case PixelForm::kTable:
         return read_pixel_table(file.read(), label, file.place);
     }
-    return read_idx(file);
+    return read_labelled(file);
   }
 
-  PixelArray read_idx(const PixelFile& file) const {
-    PixelArray out = read_idx_images(file.read(), file.place);
+  // Reads images, and their labels in another file.
+  PixelArray read_labelled(const PixelFile& file) const {
+    const bool idx = file.part.form == PixelForm::kIdx;
+    const std::string bytes = file.read();
+    PixelArray out = idx ? read_idx_images(bytes, file.place) : read_npy_images(bytes, file.place);
     for (const auto& [name, other] : by_name_) {
       if (!other.part.split.empty() || other.part.key != file.part.key) continue;
-      out.labels = read_idx_labels(other.read(), other.place);
+      const std::string labels = other.read();
+      out.labels =
+          idx ? read_idx_labels(labels, other.place) : read_npy_labels(labels, other.place);
       if (std::ssize(out.labels) == out.images) return out;
       throw DataError("{}: {} labels, but {} has {} images", other.place, out.labels.size(),
                       file.name, out.images);
     }
-    throw DataError("{}: its labels are missing: no {}labels-idx1-ubyte beside it", file.place,
-                    file.part.key);
+    const std::string& key = file.part.key;
+    throw DataError(
+        "{}: its labels are missing: no {} beside it", file.place,
+        idx ? key + "labels-idx1-ubyte" : fmt::format("y_{0}.npy or {0}_labels.npy", key));
   }
 
   std::map<std::string, PixelFile> by_name_;
@@ -323,7 +342,7 @@ std::unique_ptr<ImageSource> open_pixel_source(const fs::path& input, const std:
   std::vector<PixelFile> files;
   if (fs::is_directory(input)) {
     collect(input, kLevels, files);
-  } else if (is_archive_name(input.filename().string())) {
+  } else if (is_archive_name(input.filename().string()) || input.extension() == ".npz") {
     files = collect_archived(input);
   } else if (const auto part = part_of(input.filename().string());
              part && part->form == PixelForm::kTable && begins_as_table(input)) {

@@ -5,8 +5,8 @@
 //   train.bin, test.bin, fine_label_names.txt                    CIFAR-100, binary
 //   data_batch_1, test_batch, batches.meta                       CIFAR-10, for Python
 //   train, test, meta                                            CIFAR-100, for Python
-//   train.csv, mnist_test.csv                                    tables with a column for each
-//   pixel
+//   x_train.npy, y_test.npy, train_images.npy, val_labels.npy    NumPy's, as in mnist.npz, MedMNIST
+//   train.csv, mnist_test.csv                                    tables, a column for each pixel
 // Each may be compressed (.gz).
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace lockstep {
 
-// `input` is a folder, a table or an archive. The files may be in a folder below it, two levels at
-// most. Their images are read at once and encoded as PNG when they are asked for. Classes have the
-// names that the set gives, else their numbers. `label` names the column of a table's labels, or is
-// empty. Returns null when there are none. Throws DataError for files that are damaged or lack a
-// part, and for more than one set.
+// `input` is a folder, a table, an archive or a .npz. The files may be in a folder below it, two
+// levels at most. Their images are read at once and encoded as PNG when they are asked for. Classes
+// have the names that the set gives, else their numbers. `label` names the column of a table's
+// labels, or is empty. Returns null when there are none. Throws DataError for files that are
+// damaged or lack a part, and for more than one set.
 std::unique_ptr<ImageSource> open_pixel_source(const fs::path& input, const std::string& label);
 
 }  // namespace lockstep

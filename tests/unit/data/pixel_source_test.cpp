@@ -23,6 +23,7 @@ using testing::cifar_pixels;
 using testing::Files;
 using testing::gz_of;
 using testing::idx_file;
+using testing::npy_file;
 using namespace std::string_literals;
 
 class PixelSources : public ::testing::Test {
@@ -139,16 +140,43 @@ TEST_F(PixelSources, ReadKagglesTables) {
                            {"train/12/train-000002.png", {9, 9, 9}}};
   EXPECT_EQ(read(path("digit-recognizer.zip")), expected);
   for (const auto& [name, content] : digits) write("unpacked/" + name, content);
+  write("unpacked/train/train.csv", digits.at("train.csv"));  // as some are given twice
   EXPECT_EQ(read(path("unpacked")), expected);
   EXPECT_EQ(read(path("unpacked/train.csv")), expected);
   EXPECT_EQ(open_pixel_source(path("unpacked/sample_submission.csv"), ""), nullptr);
 }
 
+// As Keras' mnist.npz and MedMNIST's are.
+TEST_F(PixelSources, ReadNumPysArrays) {
+  const std::string two = "\1\2\3\4\5\6";
+  write("mnist.npz", archive_of({{"x_test.npy", npy_file("|u1", "(1, 1, 3)", "\7\7\7")},
+                                 {"x_train.npy", npy_file("|u1", "(2, 1, 3)", two)},
+                                 {"y_test.npy", npy_file("|u1", "(1,)", "\1")},
+                                 {"y_train.npy", npy_file("|u1", "(2,)", "\0\1"s)}},
+                                archive_write_set_format_zip));
+  EXPECT_EQ(read(path("mnist.npz")), (Images{{"train/0/train-000001.png", {1, 1, 1}},
+                                             {"train/1/train-000002.png", {4, 4, 4}},
+                                             {"test/1/test-000001.png", {7, 7, 7}}}));
+  write("med/train_images.npy", npy_file("|u1", "(2, 1, 1, 3)", two));
+  write("med/train_labels.npy", npy_file("<i8", "(2, 1)", "\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"s));
+  write("med/val_images.npy", npy_file("|u1", "(1, 1, 1, 3)", "\7\10\11"));
+  EXPECT_ERROR(read(path("med")), DataError, "no y_val.npy or val_labels.npy beside it");
+  write("med/val_labels.npy", npy_file("|u1", "(1, 1)", "\1"));
+  EXPECT_EQ(read(path("med")), (Images{{"train/2/train-000001.png", {1, 2, 3}},
+                                       {"train/1/train-000002.png", {4, 5, 6}},
+                                       {"val/1/val-000001.png", {7, 8, 9}}}));
+}
+
 TEST_F(PixelSources, LeavePicturesToOthers) {
   write_tree(path("tree"));
-  write_mnist("tree/train/class0/");
   EXPECT_EQ(open_pixel_source(path("tree"), ""), nullptr);
   const std::vector<std::byte> file = jpeg_file(20, 20, 1);
+  // A picture of what is there, as Kaggle's sets have them, changes nothing; many do.
+  write_mnist("shown/");
+  write_bytes(path("shown/sample.jpg"), file);
+  EXPECT_EQ(read(path("shown")), kMnist);
+  for (int i = 0; i < 20; ++i) write_bytes(path(fmt::format("shown/{}.jpg", i)), file);
+  EXPECT_EQ(open_pixel_source(path("shown"), ""), nullptr);
   const std::string picture(reinterpret_cast<const char*>(file.data()), file.size());
   write("pictures.tar",
         archive_of({{"a/1.jpg", picture}, {"b/1.jpg", picture}}, archive_write_set_format_gnutar));

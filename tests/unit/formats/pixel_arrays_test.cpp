@@ -14,6 +14,7 @@ using testing::cifar_names;
 using testing::cifar_pickle;
 using testing::cifar_pixels;
 using testing::idx_file;
+using testing::npy_file;
 using namespace std::string_literals;
 
 using Texts = std::vector<std::string>;
@@ -78,6 +79,44 @@ std::string row(int64_t count, int first = 0, char separator = ',') {
     out += (i == 0 ? "" : std::string(1, separator)) + std::to_string((first + i) % 256);
   }
   return out;
+}
+
+TEST(PixelArrays, ReadsNumPysFiles) {
+  const PixelArray grey = read_npy_images(npy_file("|u1", "(2, 1, 3)", "abcdef"), "x_train.npy");
+  EXPECT_EQ(grey.images, 2);
+  EXPECT_EQ(grey.height, 1);
+  EXPECT_EQ(grey.width, 3);
+  EXPECT_EQ(grey.channels, 1);
+  EXPECT_EQ(std::string(grey.pixels.begin(), grey.pixels.end()), "abcdef");
+  const PixelArray colours = read_npy_images(npy_file("|u1", "(1, 1, 2, 3)", "abcdef"), "x.npy");
+  EXPECT_EQ(colours.channels, 3);
+  EXPECT_FALSE(colours.planar);
+  EXPECT_EQ(read_npy_images(npy_file("|u1", "(1, 2, 3, 1)", "abcdef"), "x.npy").channels, 1);
+  EXPECT_EQ(read_npy_labels(npy_file("|u1", "(3,)", "\0\7\xff"s), "y.npy"),
+            (Texts{"0", "7", "255"}));
+  EXPECT_EQ(read_npy_labels(npy_file("<i8", "(1, 1)", "\5\1\0\0\0\0\0\0"s), "y.npy"),
+            (Texts{"261"}));
+}
+
+TEST(PixelArrays, RefusesNumPysFilesOfAnotherForm) {
+  const auto refused = [](const std::string& file, const std::string& what) {
+    EXPECT_ERROR(read_npy_images(file, "x"), DataError, what);
+  };
+  refused("", "no .npy file");
+  refused(npy_file("|u1", "(2, 1, 3)", "abcde"), "5 bytes of data, which are not 2 x 1 x 3 of |u1");
+  refused(npy_file("|O", "(2, 1, 3)", "abcdef"), "or of another type");
+  refused(npy_file("<f4", "(1, 1, 1)", "abcd"), "1 x 1 x 1 of <f4; expected bytes");
+  refused(npy_file("|u1", "(1, 3, 1, 2)", "abcdef"), "expected bytes");
+  refused(npy_file("|u1", "(4294967295, 4294967295, 4294967295)", "abcdef"), "is not of images");
+  refused(npy_file("|u1", "(-1, 2)", "abcdef"), "its shape (-1, 2) is not of images");
+  refused(npy_file("|u1", "6", "abcdef"), "its head has no shape");
+  refused(npy_file("|u1", "(2, 1, 3)", "abcdef").replace(10, 8, "{'other'"), "has no 'descr'");
+  refused(npy_file("|u1", "(2, 1, 3)", "").substr(0, 30), "cut off within its head");
+  EXPECT_ERROR(read_npy_labels(npy_file("|i1", "(2,)", "\1\xff"), "y"), DataError,
+               "label 1 is negative");
+  EXPECT_ERROR(read_npy_labels(npy_file("|u1", "(1, 2)", "ab"), "y"), DataError,
+               "expected a whole number for each image");
+  EXPECT_ERROR(read_npy_labels(npy_file(">i2", "(1,)", "ab"), "y"), DataError, "whole number");
 }
 
 TEST(PixelArrays, ReadsTables) {
