@@ -138,6 +138,52 @@ Evaluation figures_of(const std::array<double, kSums>& sums, const Classificatio
   return out;
 }
 
+// Says which images the ranks of this machine will ask for: all at once, since the limit of what is
+// kept decides how far it gets.
+template <typename Batch>
+void expect_of_neighbours(SharedImages& set, int ranks, int64_t batches, const Batch& batch) {
+  const std::vector<int> neighbours = set.neighbours();
+  for (int64_t b = 0; b < batches; ++b) {
+    const int rank = static_cast<int>(b % ranks);
+    if (std::binary_search(neighbours.begin(), neighbours.end(), rank)) set.expect(batch(b));
+  }
+}
+
+struct BatchPlace {
+  int64_t number, batches;  // of all ranks
+};
+
+// Tells how far this rank's own batches are.
+void tell_progress(const World& world, const EvaluationRequest& request, const BatchPlace& at,
+                   const double* sums) {
+  if (!request.progress) return;
+  request.progress({.batch = at.number / world.size(),
+                    .batches = (at.batches - world.rank() + world.size() - 1) / world.size(),
+                    .items = static_cast<int64_t>(sums[kImages]),
+                    .correct = static_cast<int64_t>(sums[kCorrect]),
+                    .top5 = static_cast<int64_t>(sums[kTop5]),
+                    .loss = sums[kLoss]});
+}
+
+DataError none_decoded(const std::string& data, int64_t items, const std::string& split) {
+  return DataError("{}: not one of the {} images of {} can be decoded", data, items, split);
+}
+
+void put_sums(const LossParts& batch, double* sums) {
+  sums[kLoss] = batch.loss.item<double>();
+  sums[kNll] = batch.nll.item<double>();
+  sums[kCorrect] = static_cast<double>(batch.correct.item<int64_t>());
+  sums[kTop5] = static_cast<double>(batch.top5.item<int64_t>());
+}
+
+// Adds the sums of the batches, in their order: so the result has the same bits whichever rank made
+// them.
+std::array<double, kSums> added(const std::vector<double>& parts) {
+  std::array<double, kSums> out{};
+  for (std::size_t i = 0; i < parts.size(); ++i) out[i % kSums] += parts[i];
+  return out;
+}
+
 }  // namespace
 
 const std::vector<MetricKind>& ImageClassification::metrics() const {
@@ -217,14 +263,7 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
   auto batch = [&](int64_t b) {
     return std::span(indices).subspan(b * each, std::min(each, items - b * each));
   };
-  if (from.set->fetches()) {  // all at once: the limit of what is kept decides how far it gets
-    const std::vector<int> neighbours = from.set->neighbours();
-    for (int64_t b = 0; b < batches; ++b) {
-      const int rank = static_cast<int>(b % world.size());
-      if (std::binary_search(neighbours.begin(), neighbours.end(), rank))
-        from.set->expect(batch(b));
-    }
-  }
+  if (from.set->fetches()) expect_of_neighbours(*from.set, world.size(), batches, batch);
   int64_t next = world.rank();
   Prefetcher<ImageTensors> decoded(
       [&]() -> ImageTensors {
@@ -238,8 +277,6 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
       2);
   ClassTally tally(classes_, request.confusion);
   SampleAnswers answers(request.samples, indices);
-  // These sums are added in the order of the batches, so the result has the same bits whichever
-  // rank made them.
   std::vector<double> parts(static_cast<std::size_t>(kSums * batches));
   for (int64_t b = world.rank(); b < batches && !request.is_stopped(); b += world.size()) {
     const std::optional<ImageTensors> next_images =
@@ -252,31 +289,17 @@ Evaluation ImageClassification::evaluate(World& world, const EvaluationRequest& 
     if (sums[kImages] == 0) continue;
     const torch::Tensor logits = evaluated_logits(images.images);
     const LossParts r = classification_loss(logits, {images.labels}, config_.label_smoothing);
-    sums[kLoss] = r.loss.item<double>();
-    sums[kNll] = r.nll.item<double>();
-    sums[kCorrect] = static_cast<double>(r.correct.item<int64_t>());
-    sums[kTop5] = static_cast<double>(r.top5.item<int64_t>());
+    put_sums(r, sums);
     tally.count(logits, images.labels);
     answers.note(images.indices, logits);
-    if (request.progress) {
-      request.progress({.batch = b / world.size(),
-                        .batches = (batches - world.rank() + world.size() - 1) / world.size(),
-                        .items = static_cast<int64_t>(sums[kImages]),
-                        .correct = static_cast<int64_t>(sums[kCorrect]),
-                        .top5 = static_cast<int64_t>(sums[kTop5]),
-                        .loss = sums[kLoss]});
-    }
+    tell_progress(world, request, {b, batches}, sums);
   }
   if (breaks_off(world, request)) return {.broken_off = true};
   world.all_reduce_sum(std::span<double>(parts));
   tally.share(world);
   answers.share(world);
-  std::array<double, kSums> sums{};
-  for (std::size_t i = 0; i < parts.size(); ++i) sums[i % kSums] += parts[i];
-  if (sums[kImages] == 0) {
-    throw DataError("{}: not one of the {} images of {} can be decoded", config_.images.data, items,
-                    request.split);
-  }
+  const std::array<double, kSums> sums = added(parts);
+  if (sums[kImages] == 0) throw none_decoded(config_.images.data, items, request.split);
   Evaluation out = figures_of(sums, classification_scores(tally.counts(), positive_class()),
                               std::ssize(classes_), request.split);
   answers.for_each([&](int64_t image, int64_t taken_for) {

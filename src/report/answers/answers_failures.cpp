@@ -48,14 +48,9 @@ void add_interventions(const RunHistory& history, Answer& out, Findings& finding
   }
 }
 
-}  // namespace
-
-Answer answer_failures(const Run& run, Findings& findings) {
-  Answer out{.id = "failures", .question = "Failures and restarts"};
+// Adds the attempts, what lay between them and what was done again.
+void add_attempts(const Run& run, Answer& out, Findings& findings) {
   const RunHistory& h = run.history;
-  out.facts["attempts"] = h.attempts.size();
-  out.facts["repeated_steps"] = h.repeated_steps;
-  out.facts["repeated_seconds"] = h.repeated_seconds;
   if (h.attempts.size() > 1) {
     double away = 0;
     TextTable table{
@@ -80,6 +75,17 @@ Answer answer_failures(const Run& run, Findings& findings) {
   } else {
     out.verdict = h.attempts.empty() ? "It did not begin." : "None: one attempt.";
   }
+}
+
+}  // namespace
+
+Answer answer_failures(const Run& run, Findings& findings) {
+  Answer out{.id = "failures", .question = "Failures and restarts"};
+  const RunHistory& h = run.history;
+  out.facts["attempts"] = h.attempts.size();
+  out.facts["repeated_steps"] = h.repeated_steps;
+  out.facts["repeated_seconds"] = h.repeated_seconds;
+  add_attempts(run, out, findings);
   TextTable events{{"time (UTC)", "launcher", "what"}, {}, "lll"};
   for (const ReadJson& line : run.facts.launch) {
     const std::string event = line.value("event", "");

@@ -91,6 +91,45 @@ void add_splits(const ReadJson& manifest, Answer& out) {
   out.tables.push_back(table);
 }
 
+// Adds what the manifest of the data says of the training set.
+void add_manifest(const DataFacts& data, Answer& out) {
+  const ReadJson& manifest = data.manifest;
+  const ReadJson& train = manifest["splits"][0];
+  const double pairs = number(train, "pairs"), images = number(train, "images"),
+               examples = number(train, "examples");
+  const double bytes = number(train, "text_bytes") + number(train, "bytes");
+  const std::string what = pairs > 0 ? "sentence pairs" : images > 0 ? "images" : "texts";
+  out.verdict = fmt::format("{} {}{}.", counted(std::max({pairs, images, examples})), what,
+                            bytes > 0 ? fmt::format(", {:.1f} MB", bytes * 1e-6) : "");
+  add_splits(manifest, out);
+  const double words = number(train, "source_words") + number(train, "target_words");
+  const double tokens = number(train, "source_tokens") + number(train, "target_tokens");
+  if (pairs > 0 && words > 0) {
+    out.evidence.push_back(fmt::format(
+        "{:.1f} words and {:.1f} tokens a pair; {:.2f} tokens a word, so little is split.",
+        words / pairs, tokens / pairs, tokens / words));
+    if (tokens > 1.6 * words) {
+      out.evidence.back() = fmt::format(
+          "{:.1f} words and {:.1f} tokens a pair; {:.2f} tokens a "
+          "word.",
+          words / pairs, tokens / pairs, tokens / words);
+    }
+  }
+  out.evidence.push_back("From the data's manifest: " + data.source.filename().string() + ".");
+}
+
+void add_lengths(const DataFacts& data, Answer& out) {
+  if (data.lengths.empty()) return;
+  TextTable table{{"tokens a sentence", "mean", "median", "95 %", "longest"}, {}, "lrrrr"};
+  for (const LengthFacts& l : data.lengths) {
+    table.rows.push_back({l.name, fmt::format("{:.1f}", l.mean), counted(l.median), counted(l.p95),
+                          counted(l.longest)});
+    out.facts["lengths"][l.name] = {
+        {"mean", l.mean}, {"median", l.median}, {"p95", l.p95}, {"longest", l.longest}};
+  }
+  out.tables.push_back(table);
+}
+
 }  // namespace
 
 Answer answer_data(const Run& run) {
@@ -99,28 +138,7 @@ Answer answer_data(const Run& run) {
   const ReadJson& manifest = data.manifest;
   const std::string folder = data.folder.empty() ? "" : data.folder.string();
   if (manifest.is_object() && manifest.contains("splits") && !manifest["splits"].empty()) {
-    const ReadJson& train = manifest["splits"][0];
-    const double pairs = number(train, "pairs"), images = number(train, "images"),
-                 examples = number(train, "examples");
-    const double bytes = number(train, "text_bytes") + number(train, "bytes");
-    const std::string what = pairs > 0 ? "sentence pairs" : images > 0 ? "images" : "texts";
-    out.verdict = fmt::format("{} {}{}.", counted(std::max({pairs, images, examples})), what,
-                              bytes > 0 ? fmt::format(", {:.1f} MB", bytes * 1e-6) : "");
-    add_splits(manifest, out);
-    const double words = number(train, "source_words") + number(train, "target_words");
-    const double tokens = number(train, "source_tokens") + number(train, "target_tokens");
-    if (pairs > 0 && words > 0) {
-      out.evidence.push_back(fmt::format(
-          "{:.1f} words and {:.1f} tokens a pair; {:.2f} tokens a word, so little is split.",
-          words / pairs, tokens / pairs, tokens / words));
-      if (tokens > 1.6 * words) {
-        out.evidence.back() = fmt::format(
-            "{:.1f} words and {:.1f} tokens a pair; {:.2f} tokens a "
-            "word.",
-            words / pairs, tokens / pairs, tokens / words);
-      }
-    }
-    out.evidence.push_back("From the data's manifest: " + data.source.filename().string() + ".");
+    add_manifest(data, out);
   } else {
     const double items = items_of_epoch(run.history);
     out.verdict = items > 0
@@ -132,16 +150,7 @@ Answer answer_data(const Run& run) {
          fmt::format("there is no manifest{}", folder.empty() ? "" : " in " + folder),
          "prepare the data with `lockstep prepare`, and keep the folder"});
   }
-  if (!data.lengths.empty()) {
-    TextTable table{{"tokens a sentence", "mean", "median", "95 %", "longest"}, {}, "lrrrr"};
-    for (const LengthFacts& l : data.lengths) {
-      table.rows.push_back({l.name, fmt::format("{:.1f}", l.mean), counted(l.median),
-                            counted(l.p95), counted(l.longest)});
-      out.facts["lengths"][l.name] = {
-          {"mean", l.mean}, {"median", l.median}, {"p95", l.p95}, {"longest", l.longest}};
-    }
-    out.tables.push_back(table);
-  }
+  add_lengths(data, out);
   if (data.vocabulary) {
     out.evidence.push_back(vocabulary_text(*data.vocabulary));
     out.facts["vocabulary"] = {{"size", data.vocabulary->size},

@@ -134,6 +134,75 @@ void add_saturation(const Run& run, const std::vector<Point>& points, bool highe
       fit->gain, fit->gain_low, fit->gain_high));
 }
 
+// A trend of a metric, as it is told.
+struct ToldTrend {
+  const Trend& trend;
+  const std::string& metric;
+  std::size_t evaluations;
+  std::string slope;
+};
+
+void judge_trained(const ToldTrend& told, Answer& out, Findings& findings) {
+  const std::string& metric = told.metric;
+  switch (told.trend.kind) {
+    case TrendKind::kImproving:
+      out.verdict = fmt::format("No: {} was still getting better when it ended.", metric);
+      findings.push_back(
+          {"still_improving", fmt::format("{} still improves: {}", metric, told.slope)});
+      break;
+    case TrendKind::kLevel:
+      out.verdict = fmt::format("Yes, as far as {} tells: it had levelled off.", metric);
+      break;
+    case TrendKind::kWorse:
+      out.verdict = fmt::format("It was trained past its best: {} got worse at the end.", metric);
+      findings.push_back({"getting_worse", fmt::format("{} gets worse: {}", metric, told.slope)});
+      break;
+    case TrendKind::kUnknown:
+      out.verdict = fmt::format("Cannot be told from {} evaluation{}.", told.evaluations,
+                                told.evaluations == 1 ? "" : "s");
+      break;
+  }
+}
+
+// Gives the verdict and its figures.
+void tell_overfit(const Overfit& o, std::size_t evaluations, Answer& out, Findings& findings) {
+  const std::string turn = with_commas(static_cast<int64_t>(o.turning_point));
+  const char* kinds[] = {"cannot_be_told", "none", "begun", "clear"};
+  out.facts["overfitting"] = kinds[static_cast<int>(o.kind)];
+  if (o.kind == OverfitKind::kUnknown) {
+    out.verdict = fmt::format("Cannot be told from {} evaluation{}.", evaluations,
+                              evaluations == 1 ? "" : "s");
+    out.not_measured.push_back(
+        {"the turning point", "fewer than 4 evaluations", "evaluate more often"});
+  } else {
+    out.facts["turning_point"] = o.turning_point;
+    out.facts["lowest_loss"] = o.lowest;
+    out.facts["last_loss"] = o.last;
+    out.facts["gap_at_turn"] = o.gap_at_turn;
+    out.facts["gap_last"] = o.gap_last;
+    out.evidence.push_back(
+        fmt::format("Evaluation loss: lowest {:.4g} at step {}, {:.4g} at the end; from one "
+                    "evaluation to the "
+                    "next it scatters by {:.2g}. Evaluation minus training loss: {:+.3g} there, "
+                    "{:+.3g} at the "
+                    "end.",
+                    o.lowest, turn, o.last, o.noise, o.gap_at_turn, o.gap_last));
+  }
+  if (o.kind == OverfitKind::kNone) {
+    out.verdict = "No: the evaluation loss did not rise beyond its scatter.";
+    if (o.gap_last > 0.5 * std::abs(o.last)) {
+      out.verdict += " But the training loss is far below it: it memorises.";
+    }
+  } else if (o.kind == OverfitKind::kBegun) {
+    out.verdict = fmt::format("It may have begun to, around step {}.", turn);
+    findings.push_back({"overfitting_begun", out.verdict});
+  } else if (o.kind == OverfitKind::kClear) {
+    out.verdict = fmt::format(
+        "Yes, from about step {} on: the evaluation loss rose while the training loss fell.", turn);
+    findings.push_back({"overfitting", out.verdict});
+  }
+}
+
 }  // namespace
 
 Answer answer_trained(const Run& run, Findings& findings) {
@@ -168,23 +237,7 @@ Answer answer_trained(const Run& run, Findings& findings) {
   out.facts["trend"] = kinds[static_cast<int>(trend.kind)];
   const std::string slope =
       fmt::format("{:+.3g} ± {:.2g} per 1,000 steps", trend.slope * 1e3, trend.margin * 1e3);
-  switch (trend.kind) {
-    case TrendKind::kImproving:
-      out.verdict = fmt::format("No: {} was still getting better when it ended.", metric);
-      findings.push_back({"still_improving", fmt::format("{} still improves: {}", metric, slope)});
-      break;
-    case TrendKind::kLevel:
-      out.verdict = fmt::format("Yes, as far as {} tells: it had levelled off.", metric);
-      break;
-    case TrendKind::kWorse:
-      out.verdict = fmt::format("It was trained past its best: {} got worse at the end.", metric);
-      findings.push_back({"getting_worse", fmt::format("{} gets worse: {}", metric, slope)});
-      break;
-    case TrendKind::kUnknown:
-      out.verdict = fmt::format("Cannot be told from {} evaluation{}.", points.size(),
-                                points.size() == 1 ? "" : "s");
-      break;
-  }
+  judge_trained({trend, metric, points.size(), slope}, out, findings);
   out.evidence.push_back(fmt::format("{}: {:.5g} at the newest evaluation, best {:.5g} at step {}.",
                                      metric, last, best->y,
                                      with_commas(static_cast<int64_t>(best->x))));
@@ -229,42 +282,7 @@ Answer answer_overfitting(const Run& run, Findings& findings) {
     const std::vector<Point> training = training_at(run, evaluation);
     panel.series.push_back(series_of("evaluation", evaluation));
     const Overfit o = judge_overfit(evaluation, training);
-    const std::string turn = with_commas(static_cast<int64_t>(o.turning_point));
-    const char* kinds[] = {"cannot_be_told", "none", "begun", "clear"};
-    out.facts["overfitting"] = kinds[static_cast<int>(o.kind)];
-    if (o.kind == OverfitKind::kUnknown) {
-      out.verdict = fmt::format("Cannot be told from {} evaluation{}.", evaluation.size(),
-                                evaluation.size() == 1 ? "" : "s");
-      out.not_measured.push_back(
-          {"the turning point", "fewer than 4 evaluations", "evaluate more often"});
-    } else {
-      out.facts["turning_point"] = o.turning_point;
-      out.facts["lowest_loss"] = o.lowest;
-      out.facts["last_loss"] = o.last;
-      out.facts["gap_at_turn"] = o.gap_at_turn;
-      out.facts["gap_last"] = o.gap_last;
-      out.evidence.push_back(
-          fmt::format("Evaluation loss: lowest {:.4g} at step {}, {:.4g} at the end; from one "
-                      "evaluation to the "
-                      "next it scatters by {:.2g}. Evaluation minus training loss: {:+.3g} there, "
-                      "{:+.3g} at the "
-                      "end.",
-                      o.lowest, turn, o.last, o.noise, o.gap_at_turn, o.gap_last));
-    }
-    if (o.kind == OverfitKind::kNone) {
-      out.verdict = "No: the evaluation loss did not rise beyond its scatter.";
-      if (o.gap_last > 0.5 * std::abs(o.last)) {
-        out.verdict += " But the training loss is far below it: it memorises.";
-      }
-    } else if (o.kind == OverfitKind::kBegun) {
-      out.verdict = fmt::format("It may have begun to, around step {}.", turn);
-      findings.push_back({"overfitting_begun", out.verdict});
-    } else if (o.kind == OverfitKind::kClear) {
-      out.verdict = fmt::format(
-          "Yes, from about step {} on: the evaluation loss rose while the training loss fell.",
-          turn);
-      findings.push_back({"overfitting", out.verdict});
-    }
+    tell_overfit(o, evaluation.size(), out, findings);
     if (run.facts.number("model.dropout") > 0 || run.facts.value("task.name") == "images") {
       out.evidence.emplace_back(
           "Training loss is measured with dropout or augmented images, evaluation without: the gap "

@@ -83,27 +83,11 @@ std::vector<RankLive> ranks_of(const RunFacts& facts) {
   return out;
 }
 
-Answer answer_processors(const Run& run, const ReportOptions& options, Findings& findings) {
-  Answer out{.id = "processors", .question = "Were the processors fully used?"};
+namespace {
+
+// Adds floating-point operations a step and their share of the peak.
+void add_flops(const Run& run, const ReportOptions& options, double step_seconds, Answer& out) {
   const RunHistory& h = run.history;
-  if (h.steps.empty()) {
-    out.verdict = "No step was recorded.";
-    return out;
-  }
-  const StepDurations t = step_durations(h);
-  const double busy = t.mean > 0 ? t.compute / t.mean : 0;
-  out.facts["computing_share_of_step"] = busy;
-  out.verdict = fmt::format(
-      "{} {} of a step's time; {} it waited for others and the network, {} for data.",
-      phases_by_host_clock(run) ? "By the host's clock rank 0 was queuing work for its GPU, or "
-                                  "computing, for"
-                                : "Rank 0 was computing for",
-      percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
-      percent(t.mean > 0 ? t.data / t.mean : 0));
-  if (t.data > 0.1 * t.mean) {
-    findings.push_back(
-        {"data_wait", fmt::format("a step waits {} for data", percent(t.data / t.mean))});
-  }
   std::vector<double> targets, sources, items;
   for (const StepRow& row : h.steps) {
     targets.push_back(row.targets);
@@ -113,14 +97,14 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   const StepWork work{mean(targets), mean(sources), mean(items), run.facts.number("images.size")};
   const auto count =
       run.facts.weights ? count_flops(run.facts.weights->tensors, work) : std::nullopt;
-  if (count && t.mean > 0) {
-    const double rate = count->flops / t.mean;
+  if (count && step_seconds > 0) {
+    const double rate = count->flops / step_seconds;
     out.facts["flops_a_step"] = count->flops;
     out.facts["flops_per_second"] = rate;
     out.evidence.push_back(fmt::format("{} flop a step ({}) in {}: {}flop/s of {} rank{}.",
                                        short_number(count->flops), count->formula,
-                                       milliseconds(t.mean), short_number(rate), run.facts.ranks(),
-                                       run.facts.ranks() == 1 ? "" : "s"));
+                                       milliseconds(step_seconds), short_number(rate),
+                                       run.facts.ranks(), run.facts.ranks() == 1 ? "" : "s"));
     if (options.peak_tflops > 0) {
       const double mfu = rate / (options.peak_tflops * 1e12);
       out.facts["mfu"] = mfu;
@@ -145,6 +129,47 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
         {"share of the peak (MFU)", "the processors' peak is not in the run folder",
          "lockstep report --peak-tflops N; `lockstep doctor` measures what the machines reach"});
   }
+}
+
+Figure speed_figure(const Run& run) {
+  Figure figure{.name = "speed",
+                .title = "Speed",
+                .caption =
+                    "Of all ranks, during steps; means of neighbours where there are more than "
+                    "400."};
+  PlotPanel panel{.x = {.title = "step", .whole = true},
+                  .y = {.title = run.facts.unit() + "/s", .from = 0.0}};
+  panel.series = {series_of("speed", run.history, [](const StepRow& row) {
+    return row.seconds > 0 ? row.targets / row.seconds : std::nan("");
+  })};
+  figure.panels.push_back(panel);
+  return figure;
+}
+
+}  // namespace
+
+Answer answer_processors(const Run& run, const ReportOptions& options, Findings& findings) {
+  Answer out{.id = "processors", .question = "Were the processors fully used?"};
+  const RunHistory& h = run.history;
+  if (h.steps.empty()) {
+    out.verdict = "No step was recorded.";
+    return out;
+  }
+  const StepDurations t = step_durations(h);
+  const double busy = t.mean > 0 ? t.compute / t.mean : 0;
+  out.facts["computing_share_of_step"] = busy;
+  out.verdict = fmt::format(
+      "{} {} of a step's time; {} it waited for others and the network, {} for data.",
+      phases_by_host_clock(run) ? "By the host's clock rank 0 was queuing work for its GPU, or "
+                                  "computing, for"
+                                : "Rank 0 was computing for",
+      percent(busy), percent(t.mean > 0 ? t.wait / t.mean : 0),
+      percent(t.mean > 0 ? t.data / t.mean : 0));
+  if (t.data > 0.1 * t.mean) {
+    findings.push_back(
+        {"data_wait", fmt::format("a step waits {} for data", percent(t.data / t.mean))});
+  }
+  add_flops(run, options, t.mean, out);
   const std::vector<RankLive> ranks = ranks_of(run.facts);
   if (!ranks.empty()) {
     out.evidence.emplace_back(
@@ -155,18 +180,7 @@ Answer answer_processors(const Run& run, const ReportOptions& options, Findings&
   add_host_clock(run, out);
   add_slow_ranks(run, out, findings);
   add_processor_use(run, busy, out, findings);
-  Figure figure{.name = "speed",
-                .title = "Speed",
-                .caption =
-                    "Of all ranks, during steps; means of neighbours where there are more than "
-                    "400."};
-  PlotPanel panel{.x = {.title = "step", .whole = true},
-                  .y = {.title = run.facts.unit() + "/s", .from = 0.0}};
-  panel.series = {series_of("speed", h, [](const StepRow& row) {
-    return row.seconds > 0 ? row.targets / row.seconds : std::nan("");
-  })};
-  figure.panels.push_back(panel);
-  out.figures.push_back(figure);
+  out.figures.push_back(speed_figure(run));
   return out;
 }
 

@@ -90,6 +90,47 @@ std::string shown(const std::string& value) {
   return is_number ? fmt::format("{}", number) : value;
 }
 
+// Compares the program's own function, step by step, with what was recorded.
+void compare_rates(const RunHistory& h, const ScheduleConfig& config, double lr, double width,
+                   Answer& out) {
+  const ScheduleContext context{.width = static_cast<int64_t>(width),
+                                .total_steps = std::max<int64_t>(1, h.total_steps),
+                                .lr = lr};
+  double worst = 0, peak = 0;
+  int64_t at = 0, compared = 0, peak_step = 0;
+  const std::size_t stride = std::max<std::size_t>(1, h.steps.size() / 5000);
+  for (std::size_t i = 0; i < h.steps.size(); i += stride) {
+    const StepRow& row = h.steps[i];
+    if (!std::isfinite(row.lr)) continue;
+    if (row.lr > peak) {
+      peak = row.lr;
+      peak_step = row.step;
+    }
+    const double expected = lr * schedule_value(row.step, config, context);
+    const double off = std::abs(row.lr - expected) / std::max(1e-30, std::abs(expected));
+    compared += 1;
+    if (off > worst) {
+      worst = off;
+      at = row.step;
+    }
+  }
+  out.facts["compared_steps"] = compared;
+  out.facts["largest_deviation"] = worst;
+  if (compared > 0) {
+    out.evidence.push_back(fmt::format("The highest recorded rate is {:.4g}, at step {}.", peak,
+                                       with_commas(peak_step)));
+    constexpr double kRounding = 1e-4;
+    out.evidence.push_back(
+        worst < kRounding
+            ? fmt::format("{} recorded rates are those of the formula (within {}).",
+                          with_commas(compared),
+                          worst < 1e-9 ? "1e-9" : fmt::format("{:.1g}", worst))
+            : fmt::format("The recorded rates are not those of the formula: at step {} by {}. The "
+                          "configuration was changed between attempts, or the number of steps was.",
+                          with_commas(at), percent(worst)));
+  }
+}
+
 }  // namespace
 
 Answer answer_learning_rate(const Run& run) {
@@ -109,44 +150,7 @@ Answer answer_learning_rate(const Run& run) {
     out.evidence.push_back(words.why);
     out.facts["schedule"] = config.name;
     out.facts["formula"] = words.formula;
-    // Compares the program's own function, step by step, with what was recorded.
-    const ScheduleContext context{.width = static_cast<int64_t>(width),
-                                  .total_steps = std::max<int64_t>(1, h.total_steps),
-                                  .lr = lr};
-    double worst = 0, peak = 0;
-    int64_t at = 0, compared = 0, peak_step = 0;
-    const std::size_t stride = std::max<std::size_t>(1, h.steps.size() / 5000);
-    for (std::size_t i = 0; i < h.steps.size(); i += stride) {
-      const StepRow& row = h.steps[i];
-      if (!std::isfinite(row.lr)) continue;
-      if (row.lr > peak) {
-        peak = row.lr;
-        peak_step = row.step;
-      }
-      const double expected = lr * schedule_value(row.step, config, context);
-      const double off = std::abs(row.lr - expected) / std::max(1e-30, std::abs(expected));
-      compared += 1;
-      if (off > worst) {
-        worst = off;
-        at = row.step;
-      }
-    }
-    out.facts["compared_steps"] = compared;
-    out.facts["largest_deviation"] = worst;
-    if (compared > 0) {
-      out.evidence.push_back(fmt::format("The highest recorded rate is {:.4g}, at step {}.", peak,
-                                         with_commas(peak_step)));
-      constexpr double kRounding = 1e-4;
-      out.evidence.push_back(
-          worst < kRounding
-              ? fmt::format("{} recorded rates are those of the formula (within {}).",
-                            with_commas(compared),
-                            worst < 1e-9 ? "1e-9" : fmt::format("{:.1g}", worst))
-              : fmt::format(
-                    "The recorded rates are not those of the formula: at step {} by {}. The "
-                    "configuration was changed between attempts, or the number of steps was.",
-                    with_commas(at), percent(worst)));
-    }
+    compare_rates(h, config, lr, width, out);
     out.code.push_back(fmt::format("optimizer.name = \"{}\"", run.facts.value("optimizer.name")));
     out.code.push_back(fmt::format("optimizer.lr = {}", shown(run.facts.value("optimizer.lr"))));
     for (const auto& [key, value] : run.facts.config) {

@@ -109,6 +109,52 @@ Answer answer_duration(const Run& run, Findings& findings) {
   return out;
 }
 
+namespace {
+
+// Adds what slow steps cost, by their causes, and the slowest ones.
+void add_slow_steps(const RunHistory& h, const Outliers& slow, Answer& out, Findings& findings) {
+  double lost = 0;
+  TextTable causes{{"cause", "steps", "time beyond the median"}, {}, "lrr"};
+  for (const auto& cause : slow.causes) {
+    lost += cause.seconds;
+    causes.rows.push_back({cause.cause, with_commas(static_cast<int64_t>(cause.steps)),
+                           fmt::format("{:.1f} s", cause.seconds)});
+    out.facts["causes"][cause.cause] = {{"steps", cause.steps}, {"seconds", cause.seconds}};
+  }
+  out.evidence.push_back(fmt::format(
+      "{} steps took longer than {} and cost {:.1f} s beyond the median in all. By what their "
+      "own figures show:",
+      with_commas(static_cast<int64_t>(slow.steps.size())), milliseconds(slow.limit), lost));
+  out.tables.push_back(causes);
+  std::vector<SlowStep> worst = slow.steps;
+  std::sort(worst.begin(), worst.end(),
+            [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  worst.resize(std::min<std::size_t>(worst.size(), 5));
+  TextTable table{{"slowest steps", "took", "cause"}, {}, "rrl"};
+  for (const SlowStep& s : worst) {
+    table.rows.push_back({with_commas(s.step), milliseconds(s.seconds), s.cause});
+  }
+  out.tables.push_back(table);
+  if (lost > 0.1 * h.wall_seconds()) {
+    findings.push_back({"uneven_steps", fmt::format("slow steps cost {} of the time",
+                                                    percent(lost / h.wall_seconds()))});
+  }
+}
+
+Figure step_time_figure(const RunHistory& h) {
+  Figure figure{.name = "step-time",
+                .title = "Time of a step",
+                .caption = "Means of neighbouring steps where there are more than 400."};
+  PlotPanel panel{.x = {.title = "step", .whole = true}, .y = {.title = "seconds", .from = 0.0}};
+  panel.series = {series_of("step", h, &StepRow::seconds),
+                  series_of("compute", h, &StepRow::compute), series_of("wait", h, &StepRow::wait),
+                  series_of("data", h, &StepRow::data)};
+  figure.panels.push_back(panel);
+  return figure;
+}
+
+}  // namespace
+
 Answer answer_step_time(const Run& run, Findings& findings) {
   const RunHistory& h = run.history;
   Answer out{.id = "step_time", .question = "How long is a step?"};
@@ -143,42 +189,9 @@ Answer answer_step_time(const Run& run, Findings& findings) {
   if (slow.steps.empty()) {
     out.evidence.push_back(fmt::format("No step took longer than {}.", milliseconds(slow.limit)));
   } else {
-    double lost = 0;
-    TextTable causes{{"cause", "steps", "time beyond the median"}, {}, "lrr"};
-    for (const auto& cause : slow.causes) {
-      lost += cause.seconds;
-      causes.rows.push_back({cause.cause, with_commas(static_cast<int64_t>(cause.steps)),
-                             fmt::format("{:.1f} s", cause.seconds)});
-      out.facts["causes"][cause.cause] = {{"steps", cause.steps}, {"seconds", cause.seconds}};
-    }
-    out.evidence.push_back(fmt::format(
-        "{} steps took longer than {} and cost {:.1f} s beyond the median in all. By what their "
-        "own figures show:",
-        with_commas(static_cast<int64_t>(slow.steps.size())), milliseconds(slow.limit), lost));
-    out.tables.push_back(causes);
-    std::vector<SlowStep> worst = slow.steps;
-    std::sort(worst.begin(), worst.end(),
-              [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
-    worst.resize(std::min<std::size_t>(worst.size(), 5));
-    TextTable table{{"slowest steps", "took", "cause"}, {}, "rrl"};
-    for (const SlowStep& s : worst) {
-      table.rows.push_back({with_commas(s.step), milliseconds(s.seconds), s.cause});
-    }
-    out.tables.push_back(table);
-    if (lost > 0.1 * h.wall_seconds()) {
-      findings.push_back({"uneven_steps", fmt::format("slow steps cost {} of the time",
-                                                      percent(lost / h.wall_seconds()))});
-    }
+    add_slow_steps(h, slow, out, findings);
   }
-  Figure figure{.name = "step-time",
-                .title = "Time of a step",
-                .caption = "Means of neighbouring steps where there are more than 400."};
-  PlotPanel panel{.x = {.title = "step", .whole = true}, .y = {.title = "seconds", .from = 0.0}};
-  panel.series = {series_of("step", h, &StepRow::seconds),
-                  series_of("compute", h, &StepRow::compute), series_of("wait", h, &StepRow::wait),
-                  series_of("data", h, &StepRow::data)};
-  figure.panels.push_back(panel);
-  out.figures.push_back(figure);
+  out.figures.push_back(step_time_figure(h));
   out.method = fmt::format(
       "Without the first {} steps of each attempt, which warm up. Outliers lie above the median by "
       "6 robust deviations (1.4826 times the median absolute deviation) and a fifth of it.{}",

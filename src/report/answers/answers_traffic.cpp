@@ -40,6 +40,48 @@ std::string exchange_text(const RunTimes& times) {
                      milliseconds(e.hidden));
 }
 
+// Bytes of a step that a host sent, and as many received.
+struct MeasuredBytes {
+  std::optional<double> bytes;
+  bool counted = false;  // by the ranks, over the run; else by the network interface, at its end
+};
+
+MeasuredBytes measured_bytes(const Run& run) {
+  if (run.times) {
+    if (const auto counted = counted_host_bytes(run)) return {*counted, true};
+  }
+  std::vector<double> of_ranks;
+  for (const RankLive& r : ranks_of(run.facts)) {
+    if (!r.interface.empty()) of_ranks.push_back((r.in_bytes + r.out_bytes) / 2 * r.step);
+  }
+  return {of_ranks.empty() ? std::nullopt : std::optional(mean(of_ranks)), false};
+}
+
+// Says what is behind the figures.
+void explain_bytes(const Run& run, const MeasuredBytes& measured, Answer& out) {
+  if (powersgd(run.facts)) {
+    out.evidence.emplace_back("comm.hook has powersgd: far fewer bytes go than the formula says.");
+  }
+  if (hook_factor(run.facts) < 1) {
+    out.evidence.push_back(
+        fmt::format("comm.hook = {} sends two bytes a number: half of what was "
+                    "handed over.",
+                    run.facts.value("comm.hook")));
+  }
+  if (measured.counted) {
+    out.evidence.emplace_back(
+        "Measured: the mean of what a rank counted as sent and as received, over the whole run.");
+  } else if (!measured.bytes) {
+    out.not_measured.push_back({"bytes through the network interface", "the heartbeat named none",
+                                "see live.json: usage.interface"});
+  } else {
+    out.evidence.emplace_back(
+        "Measured: bytes of the interface over the newest 20 seconds times the step time then, "
+        "with "
+        "TCP's and Ethernet's 3 to 6 % and whatever else the machine sent.");
+  }
+}
+
 }  // namespace
 
 Answer answer_traffic(const Run& run, const ReportOptions& options) {
@@ -80,22 +122,10 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
   const KnownLink link = known_link(run, options);
   out.facts["predicted_bytes"] = predicted;
   TextTable table{{"a step, each host, each way", "predicted", "measured"}, {}, "lrr"};
-  double measured = 0;
-  int counted = 0;
-  for (const RankLive& r : ranks_of(run.facts)) {
-    if (r.interface.empty()) continue;
-    measured += (r.in_bytes + r.out_bytes) / 2 * r.step;
-    counted += 1;
-  }
-  if (counted > 0) measured /= counted;
-  const auto accounted = run.times ? counted_host_bytes(run) : std::nullopt;
-  if (accounted) {
-    measured = *accounted;
-    counted = hosts;
-  }
-  out.facts["measured_bytes"] = counted > 0 ? ReadJson(measured) : ReadJson(nullptr);
+  const MeasuredBytes measured = measured_bytes(run);
+  out.facts["measured_bytes"] = measured.bytes ? ReadJson(*measured.bytes) : ReadJson(nullptr);
   table.rows.push_back(
-      {"bytes", short_bytes(predicted), counted > 0 ? short_bytes(measured) : "-"});
+      {"bytes", short_bytes(predicted), measured.bytes ? short_bytes(*measured.bytes) : "-"});
   add_known_link(link, out);
   add_host_clock(run, out);
   const bool by_host = phases_by_host_clock(run);
@@ -112,33 +142,13 @@ Answer answer_traffic(const Run& run, const ReportOptions& options) {
        milliseconds(t.wait)});
   table.rows.push_back({"whole step", "-", milliseconds(t.mean)});
   out.tables.push_back(table);
-  out.verdict =
-      fmt::format("Ring formula: 2 ({0} - 1)/{0} x {1} = {2} a step for each host, each way.{3}",
-                  hosts, short_bytes(wire), short_bytes(predicted),
-                  counted > 0 ? fmt::format(" Measured: {}, {} of it.", short_bytes(measured),
-                                            percent(measured / predicted))
-                              : "");
-  if (powersgd(run.facts)) {
-    out.evidence.emplace_back("comm.hook has powersgd: far fewer bytes go than the formula says.");
-  }
-  if (hook_factor(run.facts) < 1) {
-    out.evidence.push_back(
-        fmt::format("comm.hook = {} sends two bytes a number: half of what was "
-                    "handed over.",
-                    run.facts.value("comm.hook")));
-  }
-  if (accounted) {
-    out.evidence.emplace_back(
-        "Measured: the mean of what a rank counted as sent and as received, over the whole run.");
-  } else if (counted == 0) {
-    out.not_measured.push_back({"bytes through the network interface", "the heartbeat named none",
-                                "see live.json: usage.interface"});
-  } else {
-    out.evidence.emplace_back(
-        "Measured: bytes of the interface over the newest 20 seconds times the step time then, "
-        "with "
-        "TCP's and Ethernet's 3 to 6 % and whatever else the machine sent.");
-  }
+  out.verdict = fmt::format(
+      "Ring formula: 2 ({0} - 1)/{0} x {1} = {2} a step for each host, each way.{3}", hosts,
+      short_bytes(wire), short_bytes(predicted),
+      measured.bytes ? fmt::format(" Measured: {}, {} of it.", short_bytes(*measured.bytes),
+                                   percent(*measured.bytes / predicted))
+                     : "");
+  explain_bytes(run, measured, out);
   out.method =
       "2 (n - 1)/n x S is the least that each of n hosts must send and receive to sum S bytes "
       "(Patarasuk and Yuan 2009, section 3); ranks of one machine add up in its memory first.";

@@ -55,6 +55,11 @@ Spread scaled(Spread spread, double factor) {
   return spread;
 }
 
+std::string optional_text(const std::optional<double>& value, double factor, const char* unit) {
+  return value ? fmt::format("{:.{}f}{}", *value * factor, factor == 1 ? 2 : 0, unit)
+               : std::string("-");
+}
+
 std::vector<Column> columns_of(const Comparison& c) {
   std::vector<Column> out;
   auto add = [&](const std::string& title, char alignment, bool always, auto cell_of) {
@@ -100,13 +105,10 @@ std::vector<Column> columns_of(const Comparison& c) {
   add("wait %", 'r', false,
       [](const ComparedGroup& g) { return percent_text(g.figures.at("wait_share")); });
   figure("items_per_second", "items/s");
-  auto optional = [](const std::optional<double>& value, double factor, const char* unit) {
-    return value ? fmt::format("{:.{}f}{}", *value * factor, factor == 1 ? 2 : 0, unit)
-                 : std::string("-");
-  };
-  add("speed-up", 'r', false, [&](const ComparedGroup& g) { return optional(g.speedup, 1, ""); });
+  add("speed-up", 'r', false,
+      [&](const ComparedGroup& g) { return optional_text(g.speedup, 1, ""); });
   add("efficiency", 'r', false,
-      [&](const ComparedGroup& g) { return optional(g.efficiency, 100, " %"); });
+      [&](const ComparedGroup& g) { return optional_text(g.efficiency, 100, " %"); });
   add("total", 'r', false, [](const ComparedGroup& g) {
     const Spread& wall = g.figures.at("wall_seconds");
     return wall.count == 0 ? std::string("-") : short_duration(wall.mean);

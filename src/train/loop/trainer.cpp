@@ -200,20 +200,23 @@ void Trainer::tell_last_times() {
   tell_times(take_times(sums));
 }
 
+bool Trainer::evaluation_is_due() const {
+  const int64_t every = config_.evaluation.every;
+  const RunPosition& position = state_->position;
+  if (every <= 0) return false;
+  if (position.step % every == 0) return true;
+  // With local steps it comes at a meeting, at or after the multiple.
+  return config_.comm.local.is_on() &&
+         position.step / every > std::max<int64_t>(0, position.evaluated_step) / every;
+}
+
 int Trainer::run() {
   for (auto& o : observers_) o->on_start(state_->position.step + 1, state_->total_steps);
   const bool writes = options_.benchmark_steps == 0;
   Stopwatch run_watch;
-  // The previous process may have been stopped between a step and its evaluation. With local steps
-  // that step was a meeting, at or after the multiple.
-  const int64_t every = config_.evaluation.every;
-  const RunPosition& position = state_->position;
-  const bool was_due =
-      every > 0 &&
-      (position.step % every == 0 ||
-       (config_.comm.local.is_on() &&
-        position.step / every > std::max<int64_t>(0, position.evaluated_step) / every));
-  if (writes && state_->position.step > 0 && (was_due || ends_evaluated_epoch())) evaluate();
+  // The previous process may have been stopped between a step and its evaluation.
+  if (writes && state_->position.step > 0 && (evaluation_is_due() || ends_evaluated_epoch()))
+    evaluate();
   std::string reason = end_reason({});
   const StepInputs inputs{.next_batch = [this] { return next_batch(); },
                           .wish = [&] { return stop_wish(run_watch.seconds()); },

@@ -84,6 +84,8 @@ class Trainer {
   bool is_due(int64_t every) const;
   bool is_any_due() const;
   bool ends_evaluated_epoch() const;
+  // Whether the step that was reached is one after which evaluation.every evaluates.
+  bool evaluation_is_due() const;
   bool meet(StepOutcome& outcome);
   void look_after_weights(const StopWish& stop);
   void tell_times(const std::vector<RankTimes>& ranks);

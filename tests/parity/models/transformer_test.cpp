@@ -248,59 +248,59 @@ class TransformerParity : public ::testing::TestWithParam<Variant> {
   // other and back through them, lose a digit or two of these.
   static constexpr double kForward = 1e-5, kBackward = 5e-5;
 
-  TransformerParity() : reference(config(), kVocabulary), ours(config(), kVocabulary, 3) {
+  TransformerParity() : reference_(config(), kVocabulary), ours_(config(), kVocabulary, 3) {
     at::set_num_threads(1);  // nothing here is worth waking a thread
-    context.numerics.fused = GetParam().fused;
-    batch = make_batch({5, 1, 9, 3, 7}, {4, 8, 1, 6, 3}, kVocabulary, config().starts_with_zero());
-    reference.copy_weights(ours.parameters);
+    context_.numerics.fused = GetParam().fused;
+    batch_ = make_batch({5, 1, 9, 3, 7}, {4, 8, 1, 6, 3}, kVocabulary, config().starts_with_zero());
+    reference_.copy_weights(ours_.parameters);
   }
   static TransformerConfig config() { return variant_config(GetParam().key); }
 
   // Runs both sides forward and backward with the smoothed loss, summed over target tokens.
   void run() {
     std::vector<int64_t> flat;
-    for (const auto& target : batch.targets) flat.insert(flat.end(), target.begin(), target.end());
-    our_hidden = ours.model.forward(translation_input(batch.sources, batch.inputs), context);
-    our_result =
-        smoothed_cross_entropy(our_hidden, ours.model.table(), torch::tensor(flat, torch::kInt64),
-                               kSmoothing, context.numerics);
-    our_result.loss.backward();
+    for (const auto& target : batch_.targets) flat.insert(flat.end(), target.begin(), target.end());
+    our_hidden_ = ours_.model.forward(translation_input(batch_.sources, batch_.inputs), context_);
+    our_result_ =
+        smoothed_cross_entropy(our_hidden_, ours_.model.table(), torch::tensor(flat, torch::kInt64),
+                               kSmoothing, context_.numerics);
+    our_result_.loss.backward();
 
-    const Tensor targets = padded(batch.targets, kNoTarget).transpose(0, 1);  // [sentences, time]
+    const Tensor targets = padded(batch_.targets, kNoTarget).transpose(0, 1);  // [sentences, time]
     const Tensor hidden =
-        reference.forward(padded(batch.sources, 0), padded(batch.inputs, 0)).transpose(0, 1);
-    const Tensor logits = torch::nn::functional::linear(hidden, reference.embedding->weight);
+        reference_.forward(padded(batch_.sources, 0), padded(batch_.inputs, 0)).transpose(0, 1);
+    const Tensor logits = torch::nn::functional::linear(hidden, reference_.embedding->weight);
     torch::nn::CrossEntropyLoss loss(torch::nn::CrossEntropyLossOptions()
                                          .reduction(torch::kSum)
                                          .label_smoothing(kSmoothing)
                                          .ignore_index(kNoTarget));
-    their_loss = loss(logits.flatten(0, 1), targets.flatten());
+    their_loss_ = loss(logits.flatten(0, 1), targets.flatten());
     const Tensor real = targets.flatten() != kNoTarget;
-    their_hidden = hidden.flatten(0, 1).index({real});
-    their_logits = logits.flatten(0, 1).index({real});
-    their_targets = targets.flatten().index({real});
-    their_loss.backward();
+    their_hidden_ = hidden.flatten(0, 1).index({real});
+    their_logits_ = logits.flatten(0, 1).index({real});
+    their_targets_ = targets.flatten().index({real});
+    their_loss_.backward();
   }
 
   // One step of Adam on both sides, on the mean over the tokens.
   void step_both() {
     torch::NoGradGuard no_grad;
-    const double tokens = static_cast<double>(their_targets.size(0));
+    const double tokens = static_cast<double>(their_targets_.size(0));
     // The gradients are ours on both sides, because Adam's first
     // step is lr * g / (|g| + epsilon): the sign of a gradient that is only rounding decides it.
-    for (const ParameterRef& p : ours.parameters.list()) {
-      const Reference::Place& place = reference.places.at(p->name);
+    for (const ParameterRef& p : ours_.parameters.list()) {
+      const Reference::Place& place = reference_.places.at(p->name);
       place.of(place.tensor.grad()).copy_(p->value.grad());
     }
-    for (Tensor& leaf : reference.leaves) leaf.mutable_grad().div_(tokens);
-    torch::optim::Adam adam(reference.leaves,
+    for (Tensor& leaf : reference_.leaves) leaf.mutable_grad().div_(tokens);
+    torch::optim::Adam adam(reference_.leaves,
                             torch::optim::AdamOptions(1e-3).betas({0.9, 0.98}).eps(1e-9));
     adam.step();
 
-    const Tensor& values = ours.parameters.values();
+    const Tensor& values = ours_.parameters.values();
     Tensor m = torch::zeros_like(values), v = torch::zeros_like(values);
     UpdateArrays arrays{values.data_ptr<float>(),
-                        ours.parameters.gradients().data_ptr<float>(),
+                        ours_.parameters.gradients().data_ptr<float>(),
                         m.data_ptr<float>(),
                         v.data_ptr<float>(),
                         nullptr,
@@ -312,33 +312,34 @@ class TransformerParity : public ::testing::TestWithParam<Variant> {
     adam_step(arrays, step, 0, values.numel());
   }
 
-  Reference reference;
-  TinyTransformer ours;
-  ForwardContext context;
-  Batch batch;
-  Tensor our_hidden, their_hidden, their_logits, their_targets, their_loss;
-  CrossEntropyResult our_result;
+  Reference reference_;
+  TinyTransformer ours_;
+  ForwardContext context_;
+  Batch batch_;
+  Tensor our_hidden_, their_hidden_, their_logits_, their_targets_, their_loss_;
+  CrossEntropyResult our_result_;
 };
 
 TEST_P(TransformerParity, ForwardEqualsPyTorchsModules) {
   run();
-  ASSERT_EQ(our_hidden.sizes(), their_hidden.sizes());
-  EXPECT_LT(difference(our_hidden, their_hidden), kForward);
+  ASSERT_EQ(our_hidden_.sizes(), their_hidden_.sizes());
+  EXPECT_LT(difference(our_hidden_, their_hidden_), kForward);
   torch::NoGradGuard no_grad;
-  EXPECT_LT(difference(ours.model.logits(our_hidden, context.numerics), their_logits), kForward);
-  EXPECT_LT(difference(our_result.loss, their_loss), kForward);
+  EXPECT_LT(difference(ours_.model.logits(our_hidden_, context_.numerics), their_logits_),
+            kForward);
+  EXPECT_LT(difference(our_result_.loss, their_loss_), kForward);
   const Tensor nll = torch::nn::functional::nll_loss(
-      their_logits.log_softmax(1), their_targets,
+      their_logits_.log_softmax(1), their_targets_,
       torch::nn::functional::NLLLossFuncOptions().reduction(torch::kSum));
-  EXPECT_LT(difference(our_result.nll, nll), kForward);
-  EXPECT_EQ(our_result.correct.item<int64_t>(),
-            (their_logits.argmax(1) == their_targets).sum().item<int64_t>());
+  EXPECT_LT(difference(our_result_.nll, nll), kForward);
+  EXPECT_EQ(our_result_.correct.item<int64_t>(),
+            (their_logits_.argmax(1) == their_targets_).sum().item<int64_t>());
 }
 
 TEST_P(TransformerParity, EveryGradientEqualsPyTorchs) {
   run();
-  for (const ParameterRef& p : ours.parameters.list()) {
-    const Reference::Place& place = reference.places.at(p->name);
+  for (const ParameterRef& p : ours_.parameters.list()) {
+    const Reference::Place& place = reference_.places.at(p->name);
     const Tensor theirs = place.of(place.tensor.grad());
     // Bias of the keys: adding one vector to all keys does not change the softmax, so this part of
     // the gradient is zero but for rounding; it is measured by the whole of qkv (or memory).
@@ -349,12 +350,12 @@ TEST_P(TransformerParity, EveryGradientEqualsPyTorchs) {
 TEST_P(TransformerParity, OneAdamStepEqualsPyTorchs) {
   run();
   step_both();
-  for (const ParameterRef& p : ours.parameters.list()) {
-    const Reference::Place& place = reference.places.at(p->name);
+  for (const ParameterRef& p : ours_.parameters.list()) {
+    const Reference::Place& place = reference_.places.at(p->name);
     EXPECT_LT(difference(p->value.detach(), place.of(place.tensor.detach())), 1e-6) << p->name;
   }
   run();  // and the network after the step
-  EXPECT_LT(difference(our_result.loss, their_loss), kForward);
+  EXPECT_LT(difference(our_result_.loss, their_loss_), kForward);
 }
 
 INSTANTIATE_TEST_SUITE_P(
