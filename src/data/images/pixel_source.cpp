@@ -193,6 +193,10 @@ class PixelFiles {
       for (const auto& [name, file] : by_name_) {
         if (file.part.split != wanted) continue;
         PixelArray array = read(file, label);
+        if (array.images > 0 && array.height * array.width == 0) {
+          throw DataError("{}: its images have {} x {} pixels", file.place, array.height,
+                          array.width);
+        }
         if (array.labels.empty() && array.images > 0) {
           log_warning("{}: passed over: it has no labels", file.place);
         } else {

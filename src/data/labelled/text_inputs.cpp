@@ -112,7 +112,16 @@ TextInputs::TextInputs(const fs::path& input) : input_(input) {
   unpack_archive(input, unpacked_->path(), [](const fs::path& path) {
     return is_text_table(path) || is_text_name(path.filename().string());
   });
-  splits_ = find_text_inputs(unpacked_->path());
+  try {
+    splits_ = find_text_inputs(unpacked_->path());
+  } catch (Error& error) {
+    name_archive(error);
+    throw;
+  }
+}
+
+void TextInputs::name_archive(Error& error) const {
+  if (unpacked_) error.add_context("reading what was unpacked of " + input_.string());
 }
 
 }  // namespace lockstep

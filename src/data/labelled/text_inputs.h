@@ -41,12 +41,14 @@ class TextInputs {
     try {
       return read(splits_);
     } catch (Error& error) {
-      if (unpacked_) error.add_context("reading what was unpacked of " + input_.string());
+      name_archive(error);
       throw;
     }
   }
 
  private:
+  void name_archive(Error& error) const;
+
   fs::path input_;
   std::optional<TemporaryFolder> unpacked_;
   std::vector<TextSplitInput> splits_;

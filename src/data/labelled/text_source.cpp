@@ -208,7 +208,8 @@ bool is_text_table(const fs::path& file) {
 }
 
 bool is_text_name(const std::string& file) {
-  return !file.starts_with(".") && (file.ends_with(".txt") || file.find('.') == std::string::npos);
+  if (file.empty() || file.starts_with(".")) return false;
+  return file.ends_with(".txt") || file.find('.') == std::string::npos;
 }
 
 std::unique_ptr<TextSource> open_text_source(const fs::path& path,

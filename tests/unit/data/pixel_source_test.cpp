@@ -195,6 +195,9 @@ TEST_F(PixelSources, SayWhatIsWrong) {
   write("b/emnist-train-images-idx3-ubyte", read_file(path("b/train-images-idx3-ubyte")));
   EXPECT_ERROR(open_pixel_source(path("b"), ""), DataError,
                "more than one set of images for train");
+  write("d/train-images-idx3-ubyte", idx_file({2, 0, 7}, ""));
+  write("d/train-labels-idx1-ubyte", idx_file({2}, "\1\2"));
+  EXPECT_ERROR(open_pixel_source(path("d"), ""), DataError, "its images have 0 x 7 pixels");
   write("c/data_batch_1", cifar_pickle({5}, cifar_pixels(1, 2, 3)));
   write("c/batches.meta", cifar_names({"cat", "dog"}));
   EXPECT_ERROR(read(path("c")), DataError, "train image 1: label 5 of 2 classes");

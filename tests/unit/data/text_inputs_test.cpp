@@ -118,6 +118,8 @@ TEST_F(TextInputFolders, ReadsWhatArchivesHold) {
                "../a.csv: leads out of the archive");
   EXPECT_FALSE(fs::exists(folder_.path().parent_path() / "a.csv"));
   EXPECT_ERROR(rows_of({{"readme.md", ""}}), DataError, "no texts found");
+  EXPECT_ERROR(rows_of({{"readme.md", ""}}), DataError, "while: reading what was unpacked of ");
+  EXPECT_FALSE(is_text_name(""));  // as of a path that ends in a slash
 }
 
 TEST_F(TextInputFolders, SaysWhatItCannotTakeApart) {
