@@ -290,21 +290,18 @@ void ImageFetcher::fail(std::unique_lock<std::mutex>& lock, int64_t image, const
   throw error;
 }
 
-std::span<const std::byte> ImageFetcher::get(int64_t image, std::vector<std::byte>& space,
-                                             const Watch& watch) {
-  if (set_.is_here(image)) return set_.bytes(image, space);
-  std::unique_lock lock(mutex_);
+// Waits until the image is there and reads it.
+void ImageFetcher::read(std::unique_lock<std::mutex>& lock, int64_t image,
+                        std::vector<std::byte>& space, const Watch& watch) {
   for (;;) {
     if (stopping_) throw MachineError("{}: no longer fetched: the run ends", set_.name(image));
     if (states_[image] == State::kHere) {
-      book_.pin(image);
       const bool unchecked = unchecked_[image];
       lock.unlock();
       const bool right = read_cached(image, space, unchecked);
       lock.lock();
-      book_.unpin(image);
       unchecked_[image] = false;
-      if (right) break;
+      if (right) return;
       states_[image] = State::kAbsent;
     }
     if (states_[image] == State::kFailed) fail(lock, image, watch);
@@ -319,6 +316,22 @@ std::span<const std::byte> ImageFetcher::get(int64_t image, std::vector<std::byt
     watch.look();
     lock.lock();
   }
+}
+
+std::span<const std::byte> ImageFetcher::get(int64_t image, std::vector<std::byte>& space,
+                                             const Watch& watch) {
+  if (set_.is_here(image)) return set_.bytes(image, space);
+  std::unique_lock lock(mutex_);
+  book_.pin(
+      image);  // it stays until it was read, also where there is no room but for what is wanted
+  try {
+    read(lock, image, space, watch);
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    book_.unpin(image);
+    throw;
+  }
+  book_.unpin(image);
   book_.used(image);
   want();
   drop_what_is_too_much();

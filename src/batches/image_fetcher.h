@@ -85,6 +85,8 @@ class ImageFetcher {
   void refused(int line, int64_t image, const Error& error);
   void lose(int line, const std::deque<int64_t>& asked, const Error& error);
   bool read_cached(int64_t image, std::vector<std::byte>& space, bool unchecked) const;
+  void read(std::unique_lock<std::mutex>& lock, int64_t image, std::vector<std::byte>& space,
+            const Watch& watch);
   void fail(std::unique_lock<std::mutex>& lock, int64_t image, const Watch& watch);
   void drop_what_is_too_much();
   Error disk_error(const Error& error) const;

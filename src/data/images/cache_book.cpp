@@ -26,19 +26,15 @@ CacheBook::CacheBook(std::vector<uint32_t> costs, int64_t limit)
 std::optional<int64_t> CacheBook::want_next() {
   while (!coming_.empty()) {
     const int64_t image = coming_.front();
-    if (used_early_.contains(image)) {
-      take_one(used_early_, image);
-    } else {
+    if (!take_one(used_early_, image)) {
       const int64_t more = wants_[image] > 0 ? 0 : costs_[image];
       if (limit_ > 0 && wanted_bytes_ + more > limit_) return std::nullopt;
       wanted_bytes_ += more;
       ++wants_[image];
       coming_.pop_front();
-      take_one(not_wanted_yet_, image);
       return image;
     }
     coming_.pop_front();
-    take_one(not_wanted_yet_, image);
   }
   return std::nullopt;
 }
@@ -55,10 +51,7 @@ void CacheBook::used(int64_t image) {
     if (--wants_[image] > 0) return;
     wanted_bytes_ -= costs_[image];
   } else {
-    auto coming = not_wanted_yet_.find(image);
-    auto early = used_early_.find(image);
-    const int uses = early == used_early_.end() ? 0 : early->second;
-    if (coming != not_wanted_yet_.end() && coming->second > uses) ++used_early_[image];
+    ++used_early_[image];
   }
   if (here_[image]) release(image);
 }

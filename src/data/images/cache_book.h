@@ -19,16 +19,14 @@ class CacheBook {
   CacheBook(std::vector<uint32_t> costs, int64_t limit);  // 0: no limit
 
   // The next images of coming batches, in their order; an image may come again.
-  void expect(int64_t image) {
-    coming_.push_back(image);
-    ++not_wanted_yet_[image];
-  }
+  void expect(int64_t image) { coming_.push_back(image); }
   // Returns the next expected image that there is room for; from now on it is wanted. Nothing when
   // no more are expected or the limit is reached.
   std::optional<int64_t> want_next();
 
   void arrived(int64_t image);
-  // A batch has read it. An image that was not wanted yet is not wanted for this any more.
+  // A batch has read it. An image that was not wanted yet is not wanted for this any more, also
+  // where it is expected only later: another rank may be ahead of the one that expects for both.
   void used(int64_t image);
   // An image that is being read is not dropped.
   void pin(int64_t image) { ++pins_[image]; }
@@ -54,7 +52,7 @@ class CacheBook {
   std::vector<uint32_t> stamps_;
   std::deque<int64_t> coming_;
   std::deque<Use> uses_;  // the oldest first; entries with an old stamp do not count
-  std::unordered_map<int64_t, int> not_wanted_yet_, used_early_, pins_;
+  std::unordered_map<int64_t, int> used_early_, pins_;
   int64_t bytes_ = 0;         // of what is here
   int64_t wanted_bytes_ = 0;  // of what is wanted, here or not
 };

@@ -119,6 +119,25 @@ TEST_F(ImageFetchers, KeepToTheLimit) {
   EXPECT_LE(kept, 4 * largest);
 }
 
+// No image fits: each comes when it is read, stays until then and goes.
+TEST_F(ImageFetchers, GiveImagesThatAreLargerThanTheLimit) {
+  auto a = server();
+  auto fetcher = this->fetcher({a->meeting()}, 1);
+  fetcher->expect(all_images());
+  for (int64_t image : all_images()) expect_right(*fetcher, image);
+  EXPECT_EQ(fetcher->fetched().images, part_->size());
+  fetcher.reset();
+  EXPECT_TRUE(ImageCache(path("cache"), "train", *part_).found().empty());
+}
+
+// Two ranks of one machine: one reads what only the other's progress makes room for.
+TEST_F(ImageFetchers, GiveWhatIsReadOutOfOrderBesideALimitThatIsUsedUp) {
+  auto a = server();
+  auto fetcher = this->fetcher({a->meeting()}, 2 * ImageCache::cost(part_->place(0)));
+  fetcher->expect(all_images());
+  for (int64_t image = part_->size() - 1; image >= 0; --image) expect_right(*fetcher, image);
+}
+
 TEST_F(ImageFetchers, AskAnotherWhoHasItWhenBytesDifferOrAreRefused) {
   auto damaged = server([](int64_t, std::vector<std::byte>& bytes) { bytes[9] ^= std::byte{1}; });
   auto refusing = server([](int64_t, std::vector<std::byte>&) { throw DataError("no"); });

@@ -85,6 +85,17 @@ TEST(CacheBook, WhatWasUsedEarlyIsNotWantedAgain) {
   EXPECT_EQ(wanted(book), Images{1}) << "its second use";
 }
 
+// Another rank may read an image before the rank that expects for both has come to it.
+TEST(CacheBook, WhatWasUsedBeforeItWasExpectedTakesNoRoom) {
+  CacheBook book({10, 10, 10}, 10);
+  book.arrived(0);
+  book.used(0);
+  expect(book, {0, 1, 0});
+  EXPECT_EQ(wanted(book), Images{1});
+  book.used(1);
+  EXPECT_EQ(wanted(book), Images{0}) << "its second use";
+}
+
 TEST(CacheBook, WhatIsReadIsNotDropped) {
   CacheBook book({10, 10}, 10);
   book.arrived(0);
