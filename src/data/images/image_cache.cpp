@@ -119,6 +119,10 @@ void ImageCache::read(int64_t image, std::vector<std::byte>& out) const {
 void ImageCache::put(int64_t image, std::span<const std::byte> bytes) {
   const ImagePlace place = set_.place(image);
   ShardFile& shard = shards_[place.shard];
+  {
+    std::lock_guard lock(mutex_);  // before the first byte: the hole of a neighbour ends here
+    shard.pieces.emplace(place.offset, place.bytes);
+  }
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t n = ::pwrite(shard.file.get(), bytes.data() + done, bytes.size() - done,
                                static_cast<off_t>(place.offset + done));
@@ -127,7 +131,6 @@ void ImageCache::put(int64_t image, std::span<const std::byte> bytes) {
     done += static_cast<std::size_t>(n);
   }
   std::lock_guard lock(mutex_);
-  shard.pieces.emplace(place.offset, place.bytes);
   mark(image, true);
 }
 

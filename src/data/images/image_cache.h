@@ -41,7 +41,7 @@ class ImageCache {
  private:
   struct ShardFile {
     Descriptor file;
-    std::map<uint64_t, uint32_t> pieces;  // that are there: begin and bytes
+    std::map<uint64_t, uint32_t> pieces;  // that are or come there: begin and bytes
   };
   void claim(const fs::path& folder);
   void begin_anew(const std::string& identity);

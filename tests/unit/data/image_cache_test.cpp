@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "data/images/prepare_images.h"
 #include "support/expect_error.h"
 #include "support/failing_files.h"
@@ -87,6 +90,34 @@ TEST_F(ImageCaches, GiveBackTheSpaceOfAllThatWasDropped) {
   EXPECT_LT(blocks(), full);
   for (int64_t i = 1; i < part_->size(); i += 2) cache.drop(i);
   EXPECT_EQ(blocks(), 0);
+}
+
+// One thread drops the neighbours of what the other one puts there.
+TEST_F(ImageCaches, KeepWhatIsPutBesideWhatIsDropped) {
+  ImageCache cache(path("cache"), "train", *part_);
+  std::atomic<bool> over = false;
+  std::thread dropping([&] {
+    std::vector<std::byte> space;
+    while (!over) {
+      for (int64_t i = 1; i < part_->size() && !over; i += 2) {
+        cache.put(i, all_->bytes(i, space));
+        cache.drop(i);
+      }
+    }
+  });
+  int wrong = 0;
+  for (int round = 0; round < 300; ++round) {
+    for (int64_t i = 0; i < part_->size(); i += 2) {
+      cache.put(i, bytes(i));
+      std::vector<std::byte> read;
+      cache.read(i, read);
+      wrong += part_->matches(i, read) ? 0 : 1;
+      cache.drop(i);
+    }
+  }
+  over = true;
+  dropping.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(ImageCaches, OfTwoProcessesHaveFoldersOfTheirOwn) {
