@@ -60,15 +60,25 @@ bool read_state(const fs::path& path, RankState& state) {
   return true;
 }
 
-// Brings the states of all ranks to rank 0; on other ranks, only their own state is filled in.
-std::vector<RankState> gather(World& world, const RankState& mine) {
-  const std::vector<std::string> described = world.all_gather_strings(describe(mine, world.rank()));
-  std::vector<RankState> out(static_cast<std::size_t>(world.size()));
-  out[static_cast<std::size_t>(world.rank())] = mine;
-  for (int rank = 1; rank < world.size(); ++rank) {
-    RankState& state = out[static_cast<std::size_t>(rank)];
-    if (world.is_leader()) state = make_described(described[static_cast<std::size_t>(rank)]);
-    for (HookArray& a : state.arrays) world.transfer(a.data, rank, 0);
+// Brings the states of all ranks to those that keep checkpoints; on other ranks, only their own
+// state is filled in.
+std::vector<RankState> gather(World& world, const RankState& mine, bool keeps) {
+  const std::vector<std::string> told =
+      world.all_gather_strings((keeps ? "+" : "-") + describe(mine, world.rank()));
+  std::vector<RankState> out(told.size());
+  for (int from = 0; from < world.size(); ++from) {
+    const bool is_mine = from == world.rank();
+    RankState& state = out[static_cast<std::size_t>(from)];
+    if (is_mine) {
+      state = mine;
+    } else if (keeps) {
+      state = make_described(told[static_cast<std::size_t>(from)].substr(1));
+    }
+    for (int to = 0; to < world.size(); ++to) {
+      const bool wants = to != from && told[static_cast<std::size_t>(to)].starts_with('+');
+      if (!wants || (!is_mine && to != world.rank())) continue;
+      for (HookArray& a : state.arrays) world.transfer(a.data, from, to);
+    }
   }
   return out;
 }
@@ -144,7 +154,7 @@ bool stands_alone(TrainingState& training) {
 
 }  // namespace
 
-std::vector<RankState> gather_rank_states(TrainingState& training) {
+std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps) {
   RankState mine = hook_state(training);
   const std::vector<HookArray> statistics = training.statistics.own();  // on all ranks or on none
   if (mine.empty() && training.local.hook() == nullptr && statistics.empty()) return {};
@@ -154,7 +164,7 @@ std::vector<RankState> gather_rank_states(TrainingState& training) {
     mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
     mine.numbers = group.numbers;
   }
-  return gather(training.world, mine);
+  return gather(training.world, mine, keeps);
 }
 
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states) {

@@ -1,6 +1,7 @@
 // Handles the state that differs from rank to rank and must be in checkpoints: error feedback of
 // communication hooks, optimizers of groups that take local steps, running statistics of batch
-// norms. One rank reads and writes all of it, so that no other needs to see the folder.
+// norms. A rank that keeps checkpoints writes all of it, and one reads it for all, so that no other
+// needs to see the folder.
 #pragma once
 
 #include <map>
@@ -21,9 +22,10 @@ struct RankState {
   bool empty() const { return arrays.empty() && numbers.empty(); }
 };
 
-// Returns on rank 0 the states of all ranks, by rank; empty where no rank has state of its own, as
-// in the usual run. Collective.
-std::vector<RankState> gather_rank_states(TrainingState& training);
+// Returns on ranks that keep checkpoints the states of all ranks, by rank; empty where no rank has
+// state of its own, as in the usual run. So whichever machine is lost, the others have all of it.
+// Collective.
+std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps);
 
 // Writes CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states);

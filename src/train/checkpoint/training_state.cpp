@@ -59,13 +59,13 @@ CheckpointContent TrainingState::content() {
           .outer = local.outer_state()};
 }
 
-CheckpointContent TrainingState::collect() {
+CheckpointContent TrainingState::collect(bool keeps) {
   update.gather_average();
   CheckpointContent content = this->content();
   const RunningStatistics::Means means = statistics.means();
   content.buffers = means.now;
   content.average_buffers = means.average;
-  content.ranks = gather_rank_states(*this);
+  content.ranks = gather_rank_states(*this, keeps);
   return content;
 }
 

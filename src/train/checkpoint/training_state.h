@@ -32,9 +32,10 @@ class TrainingState {
   TrainingState(const TrainingState&) = delete;
   TrainingState& operator=(const TrainingState&) = delete;
 
-  // Returns what a checkpoint must hold, on rank 0 of all ranks. It shares memory with this: it is
-  // to be saved, or copied, before the next step. REQUIRES equal weights on all ranks. Collective.
-  CheckpointContent collect();
+  // Returns what a checkpoint must hold, of all ranks on those that keep checkpoints. It shares
+  // memory with this: it is to be saved, or copied, before the next step. REQUIRES equal weights on
+  // all ranks. Collective.
+  CheckpointContent collect(bool keeps);
 
   // Continues from a checkpoint, bit by bit as if the run had never stopped. Collective. Throws
   // DataError for a damaged checkpoint or one of another network.

@@ -344,7 +344,7 @@ void Trainer::save(Saving how) {
   saved_step_ = state_->position.step;
   world_.progress().enter(Phase::kCheckpoint);
   Stopwatch watch;
-  const CheckpointContent content = state_->collect();
+  const CheckpointContent content = state_->collect(keeps_folder_);
   const bool beside = how == Saving::kBeside && saves_beside();
   if (keeps_folder_ && beside) writer_.start(folder_.checkpoints(), own_copy(content));
   held_seconds_ = watch.seconds();

@@ -93,7 +93,7 @@ RunMeasurement Trainer::measure() {
 void Trainer::time_checkpoint(RunMeasurement& out) {
   std::optional<FolderBeside> folder;
   if (world_.is_leader()) folder.emplace(folder_.path());
-  CheckpointContent content = state_->collect();
+  CheckpointContent content = state_->collect(world_.is_leader());
   if (folder) {
     if (saves_beside()) own_copy(content);  // the first one brings memory
     const auto start = std::chrono::steady_clock::now();

@@ -275,7 +275,7 @@ TEST(TrainingState, RestoredTakesTheSameStepsBitByBit) {
   World world({}, {});
   LineRun whole(world, settings);
   for (int i = 0; i < 3; ++i) whole.step();
-  const WrittenCheckpoint written = write_now(folder.path(), whole.state().collect());
+  const WrittenCheckpoint written = write_now(folder.path(), whole.state().collect(true));
   EXPECT_EQ(written.step, 3);
   EXPECT_GT(written.bytes, 0);
   for (int i = 0; i < 3; ++i) whole.step();
@@ -291,15 +291,34 @@ TEST(TrainingState, RestoredTakesTheSameStepsBitByBit) {
   EXPECT_TRUE(torch::equal(resumed.state().update.average(), whole.state().update.average()));
 }
 
+// Whichever machine is lost, another one's checkpoint has what single ranks alone had.
+TEST(TrainingState, IsWholeOnEveryRankThatKeepsCheckpoints) {
+  TemporaryFolder folders[3];
+  expect_all_well(run_ranks(3, [&](World& world) {
+    LineRun run(world, {"optimizer.momentum=0.9", "comm.strategy=local_sgd", "comm.local_steps=8",
+                        "comm.local_after=1"});
+    for (int i = 0; i < 3; ++i) run.step();
+    const bool keeps = world.rank() != 1;
+    const CheckpointContent content = run.state().collect(keeps);
+    if (keeps) write_now(folders[world.rank()].path(), content);
+  }));
+  for (const char* name : {"rank_1.safetensors", "rank_2.safetensors"}) {
+    const std::string first = read_file(folders[0].path() / "step_3" / name);
+    EXPECT_EQ(first, read_file(folders[2].path() / "step_3" / name)) << name;
+  }
+  EXPECT_NE(read_file(folders[0].path() / "step_3/rank_1.safetensors"),
+            read_file(folders[0].path() / "step_3/rank_2.safetensors"));
+}
+
 // What is written beside the training is the state when writing began, to the last byte.
 TEST(TrainingState, IsSavedAsItWasWhenWritingBegan) {
   TemporaryFolder now, beside;
   World world({}, {});
   LineRun run(world, {"training.average_decay=0.9", "optimizer.momentum=0.9"});
   for (int i = 0; i < 3; ++i) run.step();
-  write_now(now.path(), run.state().collect());
+  write_now(now.path(), run.state().collect(true));
   CheckpointWriter writer;
-  writer.start(beside.path(), own_copy(run.state().collect()));
+  writer.start(beside.path(), own_copy(run.state().collect(true)));
   for (int i = 0; i < 3; ++i) run.step();
   const std::optional<WrittenCheckpoint> written = writer.wait();
   ASSERT_TRUE(written);
