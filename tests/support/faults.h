@@ -36,12 +36,13 @@ inline bool wait_until(const std::function<bool()>& done, double seconds) {
   return true;
 }
 
-// Returns the complete lines of a JSON-lines file so far.
-inline std::vector<nlohmann::json> json_lines(const fs::path& file) {
+// Returns the complete lines of a JSON-lines file so far, but for the first `passed_over`.
+inline std::vector<nlohmann::json> json_lines(const fs::path& file, std::size_t passed_over = 0) {
   std::vector<nlohmann::json> out;
   if (!fs::exists(file)) return out;
-  for (const std::string& line : read_lines(file)) {
-    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  const std::vector<std::string> lines = read_lines(file);
+  for (std::size_t i = passed_over; i < lines.size(); ++i) {
+    nlohmann::json json = nlohmann::json::parse(lines[i], nullptr, false);
     if (json.is_object()) out.push_back(json);
   }
   return out;
@@ -51,6 +52,8 @@ struct JobOptions {
   std::string hosts = "a:2,b:2";
   std::string launch;  // further words for `lockstep launch`
   std::string train;   // further words for `train`
+  std::string config = "tiny.toml";
+  std::vector<std::string> environment;  // of the launcher, NAME=VALUE, besides one thread a rank
 };
 
 class Job {
@@ -61,16 +64,23 @@ class Job {
         run_(hosts.file("a", "work/" + name)),
         events_(desk / name / "launch.jsonl") {
     std::string command = fmt::format(
-        "cd {} && exec '{}' launch -H {} --cwd '~/work' {} -- train tiny.toml run.folder={} "
+        "cd {} && exec '{}' launch -H {} --cwd '~/work' {} -- train {} run.folder={} "
         "training.steps=1000000 checkpoint.every=10 {}",
-        desk.string(), LOCKSTEP_PROGRAM, options.hosts, options.launch, name, options.train);
-    launcher_ = hosts.start("control", {"/bin/sh", "-c", command}, {"OMP_NUM_THREADS=1"});
+        desk.string(), LOCKSTEP_PROGRAM, options.hosts, options.launch, options.config, name,
+        options.train);
+    std::vector<std::string> environment = options.environment;
+    environment.push_back("OMP_NUM_THREADS=1");
+    launcher_ = hosts.start("control", {"/bin/sh", "-c", command}, std::move(environment));
   }
 
   HostProgram& launcher() { return *launcher_; }
   std::string output() const { return launcher_->output(); }
   const fs::path& folder() const { return run_; }  // as host a has it
 
+  // Returns the lines of metrics.jsonl behind its first `lines`.
+  std::vector<nlohmann::json> metrics_after(std::size_t lines) const {
+    return json_lines(run_ / "metrics.jsonl", lines);
+  }
   std::vector<nlohmann::json> steps_since(double time) const {
     std::vector<nlohmann::json> out;
     for (const nlohmann::json& line : json_lines(run_ / "metrics.jsonl")) {

@@ -1,4 +1,4 @@
-// Clocks that jump while a run goes on change nothing of it (tests/support/jumping_clock.cpp).
+// Clocks that jump while a run goes on change nothing of it (tests/support/unsteady_machine.cpp).
 #include <gtest/gtest.h>
 
 #include "support/program.h"
@@ -31,9 +31,9 @@ class JumpingClocks : public ::testing::Test {
 TEST_F(JumpingClocks, ChangeNothingOfARun) {
   ASSERT_EQ(train("steady", "").exit_code, 0);
   for (const char* jumps : {"0:86400,1:-86400,launcher:3600", "0:-3600,launcher:-86400"}) {
-    const ProgramResult jumped =
-        train("jumped",
-              fmt::format("LD_PRELOAD={} LOCKSTEP_CLOCK_JUMPS={}", LOCKSTEP_JUMPING_CLOCK, jumps));
+    const ProgramResult jumped = train(
+        "jumped",
+        fmt::format("LD_PRELOAD={} LOCKSTEP_CLOCK_JUMPS={}", LOCKSTEP_UNSTEADY_MACHINE, jumps));
     ASSERT_EQ(jumped.exit_code, 0) << jumps << jumped.errors;
     EXPECT_EQ(weights("jumped"), weights("steady")) << jumps;
     EXPECT_EQ(metrics_of(run("jumped"), "start").size(), 1u) << jumps;

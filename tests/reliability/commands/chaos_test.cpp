@@ -5,11 +5,15 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <set>
 
 #include "base/error.h"
+#include "formats/tensor_file.h"
 #include "support/faults.h"
+#include "support/ranks_apart.h"
+#include "support/tiny_images.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
 namespace lockstep {
@@ -22,14 +26,64 @@ double number_of(const char* name, double otherwise) {
   return text == nullptr ? otherwise : std::atof(text);
 }
 
+// What is trained. Each is the same, bit for bit, however often it is stopped.
+struct Training {
+  const char* name;
+  const char* config;
+  const char* words;
+};
+constexpr Training kTrainings[] = {
+    // Each host has half the shards and room for a third of the images, so images move all the
+    // time.
+    {"images", "images.toml", "model.width=8 images.cache_bytes=20480 evaluation.every=40"},
+    {"plain", "tiny.toml", ""},
+    {"sharded", "tiny.toml", "training.shard_optimizer=true training.average_decay=0.9"},
+    {"parts", "tiny.toml", "batch.accumulate=2 run.precision=bf16 comm.hook=bf16"},
+};
+
+// The one named by LOCKSTEP_CHAOS_TRAINING, else the seed's.
+const Training& training_of(uint64_t seed) {
+  const char* name = std::getenv("LOCKSTEP_CHAOS_TRAINING");
+  if (name == nullptr || *name == '\0') return kTrainings[seed % std::size(kTrainings)];
+  for (const Training& one : kTrainings) {
+    if (one.name == std::string_view(name)) return one;
+  }
+  throw std::runtime_error(fmt::format("no training \"{}\"", name));
+}
+
 class Chaos : public ApartRuns {
  protected:
+  static void SetUpTestSuite() {
+    ApartRuns::SetUpTestSuite();
+    if (!failure_.empty()) return;
+    const fs::path shards = folder_->path() / "desk/shards";
+    write_tiny_images(folder_->path() / "tree", {.train = 12, .val = 4});
+    const ProgramResult made =
+        run_lockstep(fmt::format("prepare images {} --out {} --shard-bytes 12000",
+                                 (folder_->path() / "tree").string(), shards.string()));
+    if (made.exit_code != 0) failure_ = made.errors;
+    write_tiny_image_config(folder_->path() / "desk/images.toml", "shards");
+  }
   void SetUp() override {
     SKIP_WITHOUT_VIRTUAL_HOSTS();
     ApartRuns::SetUp();
     hosts_ = std::make_unique<HostsApart>(
         ApartOptions{.network = "delay_ms = 0.1\nrate_mbit = 1000\ncontrol = 'separate'"});
     bring(*hosts_);
+    for (int shard = 0; shard < 4; ++shard) {  // each on one of the hosts
+      const std::string file = fmt::format("work/shards/train-{:05}.shard", shard);
+      ASSERT_TRUE(fs::remove(hosts_->file(shard % 2 == 0 ? "a" : "b", file))) << file;
+    }
+    for (const char* host : {"a", "b"}) {
+      steady(host, {});
+      const auto [code, text] =
+          hosts_->run(host, fmt::format("echo /opt/lockstep/bin/{} >/etc/ld.so.preload",
+                                        fs::relative(LOCKSTEP_UNSTEADY_MACHINE,
+                                                     fs::canonical(LOCKSTEP_PROGRAM).parent_path())
+                                            .string()));
+      ASSERT_EQ(code, 0) << text;
+    }
+    steady("control", {});
   }
   void TearDown() override {
     if (HasFailure() && job_) std::printf("%s\n", job_->output().c_str());
@@ -49,7 +103,29 @@ class Chaos : public ApartRuns {
     job_ = std::make_unique<Job>(
         *hosts_, desk(), "run",
         JobOptions{.launch = "--host-timeout 60 --host-poll 0.5 --interface eth0",
-                   .train = "checkpoint.keep=3 training.check_weights_every=10 --resume=auto"});
+                   .train = fmt::format("checkpoint.keep=3 training.check_weights_every=10 "
+                                        "--resume=auto {}",
+                                        training_.words),
+                   .config = training_.config,
+                   .environment = {"LD_PRELOAD=" LOCKSTEP_UNSTEADY_MACHINE,
+                                   "LOCKSTEP_UNSTEADY=" + desk_state().string()}});
+  }
+
+  // How the clock and the disk of a host, or of the launcher's machine, are from now on
+  // (tests/support/unsteady_machine.cpp).
+  struct Unsteady {
+    int64_t clock_seconds = 0;  // ahead
+    int disk_milliseconds = 0;  // before each change of a file
+  };
+  fs::path desk_state() const { return desk() / "unsteady"; }
+  void steady(const std::string& host, const Unsteady& now) {
+    unsteady_[host] = now;
+    const std::string text =
+        fmt::format("{:<31}\n", fmt::format("{} {}", now.clock_seconds, now.disk_milliseconds));
+    const std::string file = host == "control" ? desk_state().string() : "/etc/lockstep-unsteady";
+    const auto [code, said] =  // in place: processes have it mapped
+        hosts_->run(host, fmt::format("printf '%s' '{}' 1<>{}", text, file));
+    ASSERT_EQ(code, 0) << said;
   }
 
   // --- what can happen
@@ -144,6 +220,30 @@ class Chaos : public ApartRuns {
             }};
   }
 
+  Fault clock(const std::string& host, int64_t seconds) {
+    return {.text = fmt::format("the clock of {} jumps to {:+} s",
+                                host == "control" ? "the launcher's machine" : host, seconds),
+            .restarts = false,
+            .work = [=, this] {
+              steady(host, {seconds, unsteady_[host].disk_milliseconds});
+              if (host == "control") return;
+              const double there = std::atof(hosts_->run(host, "date +%s").second.c_str());
+              ASSERT_NEAR(there - unix_now(), static_cast<double>(seconds), 5);
+            }};
+  }
+  Fault slow_disk(const std::string& host, double seconds) {
+    return {.text = fmt::format("each change of a file takes {} 20 ms for {:.1f} s", host, seconds),
+            .restarts = false,
+            .work = [=, this] {
+              steady(host, {unsteady_[host].clock_seconds, 20});
+              const double start = unix_now();
+              hosts_->run(host, "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done >/root/written");
+              ASSERT_GT(unix_now() - start, 0.2);
+              std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+              steady(host, {unsteady_[host].clock_seconds, 0});
+            }};
+  }
+
   Fault draw(std::mt19937_64& random, bool kills_alone) {
     const auto below = [&](uint64_t n) { return static_cast<int>(random() % n); };
     const auto seconds = [&](double least, double most) {
@@ -151,7 +251,7 @@ class Chaos : public ApartRuns {
     };
     const std::string host = below(2) == 0 ? "a" : "b";
     const int rank = below(4);
-    switch (below(kills_alone ? 6 : 16)) {
+    switch (below(kills_alone ? 6 : 19)) {
       case 0:
       case 1:
         return signal_to_rank("KILL", rank);
@@ -181,8 +281,16 @@ class Chaos : public ApartRuns {
         return damage({host}, below(2) == 0, rank);
       case 14:
         return damage({"a", "b"}, below(2) == 0, rank);
-      default:
+      case 15:
         return full_disk(host);
+      case 16:
+      case 17: {  // an hour, up to a day; half of them back in time
+        const int64_t most = below(2) == 0 ? 3600 : 86400;
+        const int64_t jump = below(static_cast<uint64_t>(2 * most)) - most;
+        return clock(below(3) == 0 ? "control" : host, jump);
+      }
+      default:
+        return slow_disk(host, seconds(2, 5));
     }
   }
 
@@ -218,13 +326,15 @@ class Chaos : public ApartRuns {
     bytes.put(static_cast<char>(byte ^ 4));
   }
 
-  // Does one fault; returns the seconds to the next step after it.
+  // Does one fault and waits until the run has gone on. Lines of metrics.jsonl are told by their
+  // number, since their times follow a clock that jumps.
   void endure(const Fault& fault, int number) {
-    const double before = unix_now();
+    const std::size_t before = job_->metrics_after(0).size();
     const int attempt = job_->attempt();
     const bool damages = fault.text.find("checkpoint") != std::string::npos;
     const int64_t safe_before = damages ? 0 : safe_step();
     fault.work();
+    std::size_t from = fault.restarts ? before : job_->metrics_after(0).size();
     double over = unix_now();
     if (fault.ends_job) {
       const int code = job_->launcher().wait(40s);
@@ -232,24 +342,31 @@ class Chaos : public ApartRuns {
       job_.reset();
       over = unix_now();
       begin();
-    }
-    if (fault.restarts && !fault.ends_job) {
+    } else if (fault.restarts) {
       const auto again = [&] { return job_->attempt() > attempt; };
       ASSERT_TRUE(wait_until(again, 120)) << number << ": " << fault.text << ": was not noticed";
     }
-    // A new step, and a checkpoint of this attempt.
-    const auto gone_on = [&] { return job_->steps_since(over).size() > 12; };
+    // New steps, and so a checkpoint: of the last start after the fault, where it is one for it.
+    int64_t first = -1;
+    double next = 0;
+    const auto gone_on = [&] {
+      int steps = 0;
+      for (const nlohmann::json& line : job_->metrics_after(from)) {
+        const std::string event = line.value("event", "");
+        if (event == "resume") {
+          first = line.value("first_step", int64_t{-1});
+          steps = 0;
+        }
+        if (event == "step" && (first >= 0 || !fault.restarts)) ++steps;
+      }
+      if (steps == 0) next = 0;
+      if (steps > 0 && next == 0) next = unix_now() - over;
+      return steps > 12;
+    };
     ASSERT_TRUE(wait_until(gone_on, 120)) << number << ": " << fault.text << ": no step after it";
-    const double next = job_->steps_since(over).front().value("time", 0.0) - over;
     if (!fault.restarts) {
       EXPECT_EQ(job_->attempt(), attempt)
           << number << ": " << fault.text << ": was no reason to start again";
-    }
-    int64_t first = -1;  // of the last start after the fault
-    for (const nlohmann::json& line : json_lines(job_->folder() / "metrics.jsonl")) {
-      if (line.value("event", "") == "resume" && line.value("time", 0.0) > before) {
-        first = line.value("first_step", int64_t{-1});
-      }
     }
     if (first >= 0) {
       EXPECT_GT(first, safe_before) << number << ": " << fault.text << ": a checkpoint was lost";
@@ -259,21 +376,45 @@ class Chaos : public ApartRuns {
     std::fflush(stdout);
   }
 
-  std::string file_of(const std::string& run, int64_t step, const char* name) const {
-    return read_file(run_on(*hosts_, "a", run) / "checkpoints" / checkpoint_name(step) / name);
+  fs::path file_of(const std::string& run, int64_t step, const char* name) const {
+    return run_on(*hosts_, "a", run) / "checkpoints" / checkpoint_name(step) / name;
+  }
+  // Returns which tensors of the two files are not equal, and by how much.
+  static std::string differences(const fs::path& a, const fs::path& b) {
+    const TensorFile one(a), other(b);
+    std::string out;
+    for (const TensorEntry& entry : one.entries()) {
+      const TensorEntry* same = other.find(entry.name);
+      if (same == nullptr || same->data.size() != entry.data.size()) {
+        out += entry.name + ": not in both\n";
+      } else if (std::memcmp(entry.data.data(), same->data.data(), entry.data.size()) != 0) {
+        const auto* x = reinterpret_cast<const float*>(entry.data.data());
+        const auto* y = reinterpret_cast<const float*>(same->data.data());
+        double most = 0;
+        int64_t count = 0;
+        for (std::size_t i = 0; i < entry.data.size() / sizeof(float); ++i) {
+          most = std::max<double>(most, std::abs(x[i] - y[i]));
+          count += x[i] == y[i] ? 0 : 1;
+        }
+        out += fmt::format("{}: {} numbers, up to {:.3g}\n", entry.name, count, most);
+      }
+    }
+    return out;
   }
 
+  const uint64_t seed_ = static_cast<uint64_t>(number_of("LOCKSTEP_CHAOS_SEED", 1));
+  const Training& training_ = training_of(seed_);
   std::unique_ptr<HostsApart> hosts_;
   std::unique_ptr<Job> job_;
+  std::map<std::string, Unsteady> unsteady_;  // by host
 };
 
 TEST_F(Chaos, InAnyOrderLosesNoStepBeyondTheNewestCheckpointAndChangesNoBit) {
-  const auto seed = static_cast<uint64_t>(number_of("LOCKSTEP_CHAOS_SEED", 1));
   const auto faults = static_cast<int>(number_of("LOCKSTEP_CHAOS_FAULTS", 5));
   const double end = unix_now() + 60 * number_of("LOCKSTEP_CHAOS_MINUTES", 600);
   const bool kills = number_of("LOCKSTEP_CHAOS_KILLS", 0) > 0;
-  std::printf("[ seed %llu ]\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
+  std::printf("[ seed %llu, %s ]\n", static_cast<unsigned long long>(seed_), training_.name);
+  std::mt19937_64 random(seed_);
   begin();
   ASSERT_TRUE(job_->wait_for_steps(15)) << job_->output();
   int done = 0;
@@ -297,15 +438,18 @@ TEST_F(Chaos, InAnyOrderLosesNoStepBeyondTheNewestCheckpointAndChangesNoBit) {
   EXPECT_EQ(steps.back(), last);
 
   const double start = unix_now();
-  Job undisturbed(*hosts_, desk(), "undisturbed",
-                  {.launch = "--interface eth0",
-                   .train = fmt::format("training.steps={} checkpoint.every=0", last)});
+  Job undisturbed(
+      *hosts_, desk(), "undisturbed",
+      {.launch = "--interface eth0",
+       .train = fmt::format("training.steps={} checkpoint.every=0 {}", last, training_.words),
+       .config = training_.config});
   ASSERT_EQ(undisturbed.launcher().wait(30min), 0) << undisturbed.output();
   for (const char* file : {"weights.safetensors", "optimizer.safetensors"}) {
-    EXPECT_EQ(file_of("run", last, file) == file_of("undisturbed", last, file), true) << file;
+    EXPECT_EQ(differences(file_of("run", last, file), file_of("undisturbed", last, file)), "")
+        << file;
   }
   std::printf("[ seed %llu: %d faults, %lld steps; undisturbed in %.0f s ]\n",
-              static_cast<unsigned long long>(seed), done, static_cast<long long>(last),
+              static_cast<unsigned long long>(seed_), done, static_cast<long long>(last),
               unix_now() - start);
 }
 
