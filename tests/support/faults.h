@@ -77,10 +77,6 @@ class Job {
   std::string output() const { return launcher_->output(); }
   const fs::path& folder() const { return run_; }  // as host a has it
 
-  // Returns the lines of metrics.jsonl behind its first `lines`.
-  std::vector<nlohmann::json> metrics_after(std::size_t lines) const {
-    return json_lines(run_ / "metrics.jsonl", lines);
-  }
   std::vector<nlohmann::json> steps_since(double time) const {
     std::vector<nlohmann::json> out;
     for (const nlohmann::json& line : json_lines(run_ / "metrics.jsonl")) {
@@ -96,10 +92,8 @@ class Job {
     }
     return out;
   }
-  int attempt() const {
-    auto starts = events("start");
-    return starts.empty() ? -1 : starts.back().value("attempt", -1);
-  }
+  int attempt() const { return of_newest_start("attempt"); }
+  int ranks() const { return of_newest_start("ranks"); }
   // Waits until the job is training and has a checkpoint to resume from.
   bool wait_for_steps(int steps, double seconds = 60) const {
     return wait_until(
@@ -110,21 +104,18 @@ class Job {
         seconds);
   }
 
-  // Returns the process of a rank, as numbered on its own host.
-  int process_of(int rank) {
-    for (int process : processes_in(host_of(rank), " train ")) {
-      auto [code, text] = hosts_.run(
-          host_of(rank), fmt::format("tr '\\0' '\\n' </proc/{}/environ | grep -x LOCKSTEP_RANK={}",
-                                     process, rank));
-      if (code == 0) return process;
-    }
-    throw std::runtime_error(fmt::format("rank {} does not run", rank));
-  }
-  static std::string host_of(int rank) { return rank < 2 ? "a" : "b"; }
   void signal_rank(int rank, const std::string& signal) {
-    auto [code, text] =
-        hosts_.run(host_of(rank), fmt::format("kill -{} {}", signal, process_of(rank)));
-    ASSERT_EQ(code, 0) << text;
+    // A host that went and came back may have other ranks than before.
+    for (const std::string& host : hosts_.names()) {
+      for (int process : processes_in(host, " train ")) {
+        const auto [code, text] = hosts_.run(
+            host, fmt::format("tr '\\0' '\\n' </proc/{0}/environ | grep -qx LOCKSTEP_RANK={1} && "
+                              "kill -{2} {0}",
+                              process, rank, signal));
+        if (code == 0) return;
+      }
+    }
+    FAIL() << fmt::format("rank {} does not run", rank);
   }
   // Returns a host's lockstep processes: ranks, agents, orphan killers.
   std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
@@ -143,6 +134,11 @@ class Job {
   }
 
  private:
+  int of_newest_start(const char* what) const {
+    const auto starts = events("start");
+    return starts.empty() ? -1 : starts.back().value(what, -1);
+  }
+
   HostsApart& hosts_;
   fs::path run_, events_;
   std::unique_ptr<HostProgram> launcher_;

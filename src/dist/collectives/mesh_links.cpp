@@ -84,9 +84,8 @@ class Connector {
     for (const Called& called : called_) recognise(called);
     for (const std::vector<int>& stream : sockets_) {
       for (int socket : stream) {
-        int yes = 1;
         if (socket < 0) continue;
-        setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        send_promptly(socket);
         setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof kUnsentBytes);
         pace(socket);
         fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);

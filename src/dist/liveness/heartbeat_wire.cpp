@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 namespace {
@@ -40,8 +40,7 @@ uint32_t wire_layout() {
 
 BeatSocket::BeatSocket(int descriptor) : descriptor_(descriptor) {
   fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
-  int yes = 1;
-  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_promptly(descriptor);
 }
 
 BeatSocket::~BeatSocket() { close(); }

@@ -1,7 +1,6 @@
 #include "dist/pieces/piece_client.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -20,8 +19,7 @@ PieceClient::PieceClient(const std::string& meeting, const Options& options) : o
   const MeetingPlace place = meeting_place_of(meeting);
   socket_ = Descriptor(
       connect_to(place.address, place.port, kConnectSeconds, "the data of " + options_.host));
-  int yes = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_promptly(socket_.get());
   const Visitor visitor(options.secret, place.token);
   PieceGreeting greeting;
   greeting.introduction = visitor.introduction();

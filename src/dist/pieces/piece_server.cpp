@@ -1,7 +1,6 @@
 #include "dist/pieces/piece_server.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -90,8 +89,7 @@ bool PieceServer::greet(int socket) {
 // Answers requests until the other side ends the connection.
 void PieceServer::converse(const Descriptor& socket) {
   if (!greet(socket.get())) return;
-  int yes = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_promptly(socket.get());
   std::vector<std::byte> space;
   std::string failure;
   DataPiece piece;

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -209,6 +210,13 @@ int port_of(int socket) {
     return ntohs(reinterpret_cast<const sockaddr_in6*>(&local)->sin6_port);
   }
   return ntohs(reinterpret_cast<const sockaddr_in*>(&local)->sin_port);
+}
+
+void send_promptly(int socket) {
+  constexpr int kTcpRtoMaxMs = 44;         // of linux/tcp.h, which may be older than the kernel
+  const int yes = 1, milliseconds = 1000;  // the least that it takes
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &milliseconds, sizeof milliseconds);
 }
 
 int connect_to(const std::string& address, int port, double seconds, const std::string& what) {

@@ -50,6 +50,11 @@ int listen_on(const std::string& host, int port, const ListenWords& words = {});
 // Returns the port that a listening socket got.
 int port_of(int socket);
 
+// Lets a TCP socket send what is written at once, and what a cut of the network took again within a
+// second of its end: left alone, TCP waits twice as long after each try, so that two short cuts
+// make one long silence (TCP_RTO_MAX_MS, since Linux 6.15; before that as ever).
+void send_promptly(int socket);
+
 // Connects to a numeric address within some seconds; returns a socket that does not block. Throws
 // MachineError; `what` is there: "rank 0's heartbeat".
 int connect_to(const std::string& address, int port, double seconds, const std::string& what);

@@ -1,7 +1,6 @@
 #include "dist/store/store_client.h"
 
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 
@@ -85,8 +85,7 @@ void StoreClient::connect(Clock::time_point end) {
     if (Clock::now() + kRetry > end) fail(cause);
     std::this_thread::sleep_for(kRetry);
   }
-  int yes = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_promptly(socket_.get());
 }
 
 void StoreClient::prove(const Token& secret, Clock::time_point end) {

@@ -1,7 +1,6 @@
 #include "dist/store/store_server.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "dist/rank/network.h"
 
 namespace lockstep {
 
@@ -99,8 +99,7 @@ void StoreServer::let_in() {
                 .nonce = random_token(),
                 .since = Clock::now()};
   if (!client.socket.open()) return;
-  int yes = 1;
-  ::setsockopt(client.socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_promptly(client.socket.get());
   client.out.assign(reinterpret_cast<const char*>(client.nonce.data()), client.nonce.size());
   clients_.push_back(std::move(client));
   auto stranger = [](const Client& c) { return !c.known && c.socket.open(); };

@@ -31,6 +31,7 @@ struct Training {
   const char* name;
   const char* config;
   const char* words;
+  bool goes_on_alone = false;  // without a host that stays away for some seconds
 };
 constexpr Training kTrainings[] = {
     // Each host has half the shards and room for a third of the images, so images move all the
@@ -39,6 +40,7 @@ constexpr Training kTrainings[] = {
     {"plain", "tiny.toml", ""},
     {"sharded", "tiny.toml", "training.shard_optimizer=true training.average_decay=0.9"},
     {"parts", "tiny.toml", "batch.accumulate=2 run.precision=bf16 comm.hook=bf16"},
+    {"elastic", "tiny.toml", "training.reproducible=any-ranks", true},
 };
 
 // The one named by LOCKSTEP_CHAOS_TRAINING, else the seed's.
@@ -102,7 +104,9 @@ class Chaos : public ApartRuns {
   void begin() {
     job_ = std::make_unique<Job>(
         *hosts_, desk(), "run",
-        JobOptions{.launch = "--host-timeout 60 --host-poll 0.5 --interface eth0",
+        JobOptions{.launch = fmt::format("--host-poll 0.5 --interface eth0 {}",
+                                         training_.goes_on_alone ? "--host-timeout 3 --min-hosts 1"
+                                                                 : "--host-timeout 60"),
                    .train = fmt::format("checkpoint.keep=3 training.check_weights_every=10 "
                                         "--resume=auto {}",
                                         training_.words),
@@ -209,14 +213,15 @@ class Chaos : public ApartRuns {
               job_->signal_rank(rank, "KILL");
             }};
   }
-  // No file of the rank that keeps a host's checkpoints may grow beyond a kilobyte, as with a quota
-  // that is used up: its next checkpoint ends it.
+  // No file of a host's ranks may grow beyond a kilobyte, as with a quota that is used up: the next
+  // checkpoint ends the one that keeps them.
   Fault full_disk(const std::string& host) {
     return {.text = "no room for files on " + host, .work = [=, this] {
-              const int process = job_->process_of(host == "a" ? 0 : 2);
-              const auto [code, text] = hosts_->run_as_user(
-                  host, fmt::format("prlimit --fsize=1000:1000 --pid {}", process));
-              ASSERT_EQ(code, 0) << text;
+              for (const int process : job_->processes_in(host, " train ")) {
+                const auto [code, text] = hosts_->run_as_user(
+                    host, fmt::format("prlimit --fsize=1000:1000 --pid {}", process));
+                ASSERT_EQ(code, 0) << text;
+              }
             }};
   }
 
@@ -262,7 +267,8 @@ class Chaos : public ApartRuns {
       case 4:
         return kill_launcher(SIGKILL);
       case 5:
-        return below(2) == 0 ? kill_launcher(SIGTERM) : reclaim(rank);
+        // A reclaimed machine is left out for 150 s where the job can go on alone.
+        return below(2) == 0 || training_.goes_on_alone ? kill_launcher(SIGTERM) : reclaim(rank);
       case 6:
         return signal_to_rank("STOP", rank);
       case 7:
@@ -299,15 +305,30 @@ class Chaos : public ApartRuns {
   fs::path checkpoints_of(const std::string& host) const {
     return run_on(*hosts_, host, "run") / "checkpoints";
   }
-  // The newest step of a whole checkpoint on any host, 0 without one.
+  // The newest step of a whole checkpoint, 0 without one: on any host, or on each where the job
+  // goes on with one of them.
   int64_t safe_step() const {
-    int64_t out = 0;
-    for (const char* host : {"a", "b"}) {
+    std::vector<int64_t> newest;
+    for (const std::string& host : hosts_->names()) {
+      newest.push_back(0);
       for (const fs::path& one : all_checkpoints(checkpoints_of(host))) {
         // It may be removed for a newer one meanwhile; that one counts then.
-        if (checkpoint_damage(one).empty()) out = std::max(out, checkpoint_step(one));
+        if (checkpoint_damage(one).empty())
+          newest.back() = std::max(newest.back(), checkpoint_step(one));
       }
     }
+    return training_.goes_on_alone ? std::ranges::min(newest) : std::ranges::max(newest);
+  }
+  // Lines of a host's metrics.jsonl, behind its first `passed_over`. Rank 0 may have been on
+  // either.
+  std::vector<nlohmann::json> metrics_of_host(const std::string& host,
+                                              std::size_t passed_over = 0) const {
+    return json_lines(run_on(*hosts_, host, "run") / "metrics.jsonl", passed_over);
+  }
+  using Marks = std::map<std::string, std::size_t>;  // lines by host
+  Marks marks() const {
+    Marks out;
+    for (const std::string& host : hosts_->names()) out[host] = metrics_of_host(host).size();
     return out;
   }
   void damage_newest(const std::string& host, bool cuts_short) const {
@@ -329,12 +350,12 @@ class Chaos : public ApartRuns {
   // Does one fault and waits until the run has gone on. Lines of metrics.jsonl are told by their
   // number, since their times follow a clock that jumps.
   void endure(const Fault& fault, int number) {
-    const std::size_t before = job_->metrics_after(0).size();
+    const Marks before = marks();
     const int attempt = job_->attempt();
     const bool damages = fault.text.find("checkpoint") != std::string::npos;
     const int64_t safe_before = damages ? 0 : safe_step();
     fault.work();
-    std::size_t from = fault.restarts ? before : job_->metrics_after(0).size();
+    Marks from = fault.restarts ? before : marks();
     double over = unix_now();
     if (fault.ends_job) {
       const int code = job_->launcher().wait(40s);
@@ -350,18 +371,26 @@ class Chaos : public ApartRuns {
     int64_t first = -1;
     double next = 0;
     const auto gone_on = [&] {
-      int steps = 0;
-      for (const nlohmann::json& line : job_->metrics_after(from)) {
-        const std::string event = line.value("event", "");
-        if (event == "resume") {
-          first = line.value("first_step", int64_t{-1});
-          steps = 0;
+      int most = 0;
+      const bool alone = job_->ranks() != 4;
+      for (const std::string& host : hosts_->names()) {
+        int steps = 0;
+        bool resumed = false;
+        for (const nlohmann::json& line : metrics_of_host(host, from[host])) {
+          const std::string event = line.value("event", "");
+          if (event == "resume") {
+            first = line.value("first_step", int64_t{-1});
+            resumed = true;
+            steps = 0;
+          }
+          if (event == "step" && (resumed || !fault.restarts)) ++steps;
         }
-        if (event == "step" && (first >= 0 || !fault.restarts)) ++steps;
+        most = std::max(most, steps);
       }
-      if (steps == 0) next = 0;
-      if (steps > 0 && next == 0) next = unix_now() - over;
-      return steps > 12;
+      if (most == 0) next = 0;
+      if (most > 0 && next == 0) next = unix_now() - over;
+      if (alone) from = marks();  // what counts begins once both hosts are there
+      return most > 12 && !alone;
     };
     ASSERT_TRUE(wait_until(gone_on, 120)) << number << ": " << fault.text << ": no step after it";
     if (!fault.restarts) {
@@ -426,16 +455,20 @@ TEST_F(Chaos, InAnyOrderLosesNoStepBeyondTheNewestCheckpointAndChangesNoBit) {
   ASSERT_EQ(job_->launcher().wait(40s), 143) << job_->output();
   const int64_t last = safe_step();
 
-  std::vector<int64_t> steps;  // of the lines that count
-  for (const nlohmann::json& line : json_lines(job_->folder() / "metrics.jsonl")) {
-    if (line.value("event", "") != "step") continue;
-    const int64_t step = line.value("step", int64_t{0});
-    while (!steps.empty() && steps.back() >= step) steps.pop_back();
-    steps.push_back(step);
+  std::set<int64_t> steps;
+  for (const std::string& host : hosts_->names()) {
+    std::vector<int64_t> counting;  // a step that was taken again is that of its last line
+    for (const nlohmann::json& line : metrics_of_host(host)) {
+      if (line.value("event", "") != "step") continue;
+      const int64_t step = line.value("step", int64_t{0});
+      while (!counting.empty() && counting.back() >= step) counting.pop_back();
+      counting.push_back(step);
+    }
+    steps.insert(counting.begin(), counting.end());
   }
   ASSERT_EQ(static_cast<int64_t>(steps.size()), last);
-  EXPECT_EQ(steps.front(), 1);
-  EXPECT_EQ(steps.back(), last);
+  EXPECT_EQ(*steps.begin(), 1);
+  EXPECT_EQ(*steps.rbegin(), last);
 
   const double start = unix_now();
   Job undisturbed(

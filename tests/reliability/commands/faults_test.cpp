@@ -133,6 +133,22 @@ TEST_F(Faults, ACutOfTwoSecondsIsSurvivedWithoutARestart) {
                 job.steps_since(start + 2).front().value("time", 0.0) - start, "nothing"});
 }
 
+// Where the second cut begins, TCP would still wait for its next try after the first one.
+TEST_F(Faults, TwoShortCutsAreNoLongSilence) {
+  if (!fs::exists("/proc/sys/net/ipv4/tcp_rto_max_ms")) {
+    GTEST_SKIP() << "this kernel is older than Linux 6.15";
+  }
+  Job& job = start("two_cuts");
+  ASSERT_TRUE(job.wait_for_steps(15));
+  hosts_->cut("b", 2.0);
+  std::this_thread::sleep_for(3200ms);
+  hosts_->cut("b", 1.7);
+  std::this_thread::sleep_for(1700ms);
+  const double start = unix_now();
+  EXPECT_TRUE(wait_until([&] { return job.steps_since(start).size() > 5; }, 20));
+  EXPECT_EQ(job.attempt(), 0) << job.output();
+}
+
 TEST_F(Faults, ALongerCutIsNamedAndGoneOnFromWhenItHeals) {
   Job& job = start("long_cut", {.launch = "--interface eth0"});  // not the one that ssh has
   ASSERT_TRUE(job.wait_for_steps(15));
