@@ -1,5 +1,6 @@
 // Preloaded, makes the machine of a process unsteady: its clock jumps, for all calls that tell the
-// time of day, while the monotonic clock goes on; its disk is slow.
+// time of day, while the monotonic clock goes on; its disk is slow. Waits until a time of day are
+// the kernel's, whose clock does not jump: they take longer, or end at once (in Gloo).
 //
 // The file LOCKSTEP_UNSTEADY, without that /etc/lockstep-unsteady, says how, in at most 32 bytes:
 // "SECONDS MILLISECONDS", how far the time of day is ahead and what each change of a file waits
