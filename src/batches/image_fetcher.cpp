@@ -322,8 +322,8 @@ std::span<const std::byte> ImageFetcher::get(int64_t image, std::vector<std::byt
                                              const Watch& watch) {
   if (set_.is_here(image)) return set_.bytes(image, space);
   std::unique_lock lock(mutex_);
-  book_.pin(
-      image);  // it stays until it was read, also where there is no room but for what is wanted
+  // It stays until it was read, also where there is room for nothing but what is wanted.
+  book_.pin(image);
   try {
     read(lock, image, space, watch);
   } catch (...) {

@@ -60,24 +60,61 @@ bool read_state(const fs::path& path, RankState& state) {
   return true;
 }
 
+// Returns the bytes of the arrays that describe() described.
+int64_t described_bytes(const std::string& text) {
+  int64_t out = 0;
+  for (const Json& a : Json::parse(text).at("arrays")) {
+    const int64_t each = a.at(2).get<bool>() ? sizeof(int64_t) : sizeof(float);
+    out += each * a.at(1).get<int64_t>();
+  }
+  return out;
+}
+
+std::string bytes_of(const RankState& state) {
+  std::string out;
+  for (const HookArray& a : state.arrays) {
+    const torch::Tensor host = a.data.to(torch::kCPU).contiguous();
+    out.append(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
+  }
+  return out;
+}
+
+void take_bytes(const std::string& bytes, RankState& state) {
+  std::size_t at = 0;
+  for (HookArray& a : state.arrays) {
+    std::memcpy(a.data.mutable_data_ptr(), bytes.data() + at, a.data.nbytes());
+    at += a.data.nbytes();
+  }
+}
+
 // Brings the states of all ranks to those that keep checkpoints; on other ranks, only their own
 // state is filled in.
-std::vector<RankState> gather(World& world, const RankState& mine, bool keeps) {
+std::vector<RankState> gather(World& world, const RankState& mine, bool keeps,
+                              int64_t bytes_to_everyone) {
   const std::vector<std::string> told =
       world.all_gather_strings((keeps ? "+" : "-") + describe(mine, world.rank()));
   std::vector<RankState> out(told.size());
-  for (int from = 0; from < world.size(); ++from) {
-    const bool is_mine = from == world.rank();
-    RankState& state = out[static_cast<std::size_t>(from)];
-    if (is_mine) {
-      state = mine;
-    } else if (keeps) {
-      state = make_described(told[static_cast<std::size_t>(from)].substr(1));
+  int64_t bytes = 0;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    const std::string description = told[rank].substr(1);
+    bytes += described_bytes(description);
+    if (keeps) out[rank] = make_described(description);
+  }
+  out[static_cast<std::size_t>(world.rank())] = mine;
+  if (bytes <= bytes_to_everyone) {
+    const std::vector<std::string> all = world.all_gather_strings(bytes_of(mine));
+    for (std::size_t rank = 0; keeps && rank < all.size(); ++rank) {
+      if (static_cast<int>(rank) != world.rank()) take_bytes(all[rank], out[rank]);
     }
+    return out;
+  }
+  for (int from = 0; from < world.size(); ++from) {
     for (int to = 0; to < world.size(); ++to) {
       const bool wants = to != from && told[static_cast<std::size_t>(to)].starts_with('+');
-      if (!wants || (!is_mine && to != world.rank())) continue;
-      for (HookArray& a : state.arrays) world.transfer(a.data, from, to);
+      if (!wants || (from != world.rank() && to != world.rank())) continue;
+      for (HookArray& a : out[static_cast<std::size_t>(from)].arrays) {
+        world.transfer(a.data, from, to);
+      }
     }
   }
   return out;
@@ -154,7 +191,8 @@ bool stands_alone(TrainingState& training) {
 
 }  // namespace
 
-std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps) {
+std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps,
+                                          int64_t bytes_to_everyone) {
   RankState mine = hook_state(training);
   const std::vector<HookArray> statistics = training.statistics.own();  // on all ranks or on none
   if (mine.empty() && training.local.hook() == nullptr && statistics.empty()) return {};
@@ -164,7 +202,7 @@ std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps) {
     mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
     mine.numbers = group.numbers;
   }
-  return gather(training.world, mine, keeps);
+  return gather(training.world, mine, keeps, bytes_to_everyone);
 }
 
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states) {

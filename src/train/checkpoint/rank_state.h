@@ -24,8 +24,10 @@ struct RankState {
 
 // Returns on ranks that keep checkpoints the states of all ranks, by rank; empty where no rank has
 // state of its own, as in the usual run. So whichever machine is lost, the others have all of it.
-// Collective.
-std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps);
+// Up to `bytes_to_everyone`, counted over all ranks, they go to all ranks at once, in the time of
+// two delays of the network; more than that goes from rank to rank. Collective.
+std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps,
+                                          int64_t bytes_to_everyone = int64_t{16} << 20);
 
 // Writes CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states);

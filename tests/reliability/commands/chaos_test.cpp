@@ -34,8 +34,7 @@ struct Training {
   bool goes_on_alone = false;  // without a host that stays away for some seconds
 };
 constexpr Training kTrainings[] = {
-    // Each host has half the shards and room for a third of the images, so images move all the
-    // time.
+    // Each host has half the shards and room for a third of the images: they move all the time.
     {"images", "images.toml", "model.width=8 images.cache_bytes=20480 evaluation.every=40"},
     {"plain", "tiny.toml", ""},
     {"sharded", "tiny.toml", "training.shard_optimizer=true training.average_decay=0.9"},
@@ -319,8 +318,7 @@ class Chaos : public ApartRuns {
     }
     return training_.goes_on_alone ? std::ranges::min(newest) : std::ranges::max(newest);
   }
-  // Lines of a host's metrics.jsonl, behind its first `passed_over`. Rank 0 may have been on
-  // either.
+  // Lines of a host's metrics.jsonl, behind its first ones. Rank 0 may have been on either.
   std::vector<nlohmann::json> metrics_of_host(const std::string& host,
                                               std::size_t passed_over = 0) const {
     return json_lines(run_on(*hosts_, host, "run") / "metrics.jsonl", passed_over);

@@ -10,6 +10,7 @@
 #include "support/line_task.h"
 #include "support/ranks.h"
 #include "tasks/catalogue.h"
+#include "train/checkpoint/rank_state.h"
 
 namespace lockstep {
 namespace {
@@ -301,6 +302,14 @@ TEST(TrainingState, IsWholeOnEveryRankThatKeepsCheckpoints) {
     const bool keeps = world.rank() != 1;
     const CheckpointContent content = run.state().collect(keeps);
     if (keeps) write_now(folders[world.rank()].path(), content);
+    const std::vector<RankState> one_by_one = gather_rank_states(run.state(), keeps, 0);
+    ASSERT_EQ(one_by_one.size(), content.ranks.size());
+    for (std::size_t r = 0; r < one_by_one.size(); ++r) {
+      ASSERT_EQ(one_by_one[r].arrays.size(), content.ranks[r].arrays.size());
+      for (std::size_t i = 0; i < one_by_one[r].arrays.size(); ++i) {
+        EXPECT_TRUE(torch::equal(one_by_one[r].arrays[i].data, content.ranks[r].arrays[i].data));
+      }
+    }
   }));
   for (const char* name : {"rank_1.safetensors", "rank_2.safetensors"}) {
     const std::string first = read_file(folders[0].path() / "step_3" / name);
