@@ -27,18 +27,6 @@ using Parts = std::vector<std::string>;
 
 constexpr seconds kTime{10};
 
-// TCP_RTO_MAX_MS is 44 in linux/tcp.h.
-TEST(Network, SocketsAreToldNotToWaitLongAfterACut) {
-  if (!fs::exists("/proc/sys/net/ipv4/tcp_rto_max_ms")) GTEST_SKIP() << "Linux before 6.15";
-  const Descriptor listener(listen_on("127.0.0.1", 0));
-  const Descriptor socket(connect_to("127.0.0.1", port_of(listener.get()), 5, "us"));
-  send_promptly(socket.get());
-  int longest = 0;
-  socklen_t size = sizeof longest;
-  ASSERT_EQ(::getsockopt(socket.get(), IPPROTO_TCP, 44, &longest, &size), 0);
-  EXPECT_EQ(longest, 1000);
-}
-
 class Store : public ::testing::Test {
  protected:
   Store() {

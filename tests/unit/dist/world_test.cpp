@@ -1,13 +1,17 @@
 #include "dist/collectives/world.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "dist/collectives/fingerprint.h"
+#include "dist/rank/network.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 
@@ -218,6 +222,17 @@ TEST(Network, FindsTheLocalEndOfARoute) {
   EXPECT_TRUE(local.loopback);
   EXPECT_EQ(local.address, "127.0.0.1");
   EXPECT_THROW(local_address_towards("no-such-host.invalid"), MachineError);
+}
+
+// TCP_RTO_MAX_MS is 44 in linux/tcp.h; kernels before 6.15 do not know it.
+TEST(Network, SocketsAreToldNotToWaitLongAfterACut) {
+  const Descriptor listener(listen_on("127.0.0.1", 0));
+  const Descriptor socket(connect_to("127.0.0.1", port_of(listener.get()), 5, "us"));
+  send_promptly(socket.get());
+  int longest = 0;
+  socklen_t size = sizeof longest;
+  const bool known = ::getsockopt(socket.get(), IPPROTO_TCP, 44, &longest, &size) == 0;
+  EXPECT_EQ(longest, known ? 1000 : 0);
 }
 
 TEST(Fingerprint, ChangesWithEveryBitItsPlaceAndTheLength) {
