@@ -218,7 +218,9 @@ TEST_F(Store, AnswersNothingToStrangers) {
   say(noise, std::string(100'000, '\xff'));
   expect_closed(noise, "noise");
   // c10d's TCPStore begins with a query of 1 byte and a magic number, and waits.
-  say(claim, std::string("\x00\x5a\xf3\xc9\x85", 5) + std::string(60, '\0'));
+  std::string query("\x00\x5a\xf3\xc9\x85", 5);
+  query.resize(65);
+  say(claim, query);
   expect_closed(claim, "a client of TCPStore");
   StoreClient one = client();
   EXPECT_EQ(ask(one, StoreVerb::kCount).number, 0);
