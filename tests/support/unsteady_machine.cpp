@@ -40,7 +40,7 @@ double monotonic() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-const double began = monotonic();
+const double kBegan = monotonic();
 
 constexpr std::size_t kStateBytes = 32;
 
@@ -83,7 +83,7 @@ long jump_of_this_process() {
 
 long seconds_ahead() {
   static const long seconds = jump_of_this_process();
-  return state().clock_seconds + (monotonic() - began > 1 ? seconds : 0);
+  return state().clock_seconds + (monotonic() - kBegan > 1 ? seconds : 0);
 }
 
 void wait_for_disk() {

@@ -5,14 +5,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 #include <set>
 
 #include "base/error.h"
-#include "formats/tensor_file.h"
+#include "support/chaos_parts.h"
 #include "support/faults.h"
-#include "support/ranks_apart.h"
 #include "support/tiny_images.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
@@ -20,37 +18,6 @@ namespace lockstep {
 namespace {
 
 using namespace std::chrono_literals;
-
-double number_of(const char* name, double otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atof(text);
-}
-
-// What is trained. Each is the same, bit for bit, however often it is stopped.
-struct Training {
-  const char* name;
-  const char* config;
-  const char* words;
-  bool goes_on_alone = false;  // without a host that stays away for some seconds
-};
-constexpr Training kTrainings[] = {
-    // Each host has half the shards and room for a third of the images: they move all the time.
-    {"images", "images.toml", "model.width=8 images.cache_bytes=20480 evaluation.every=40"},
-    {"plain", "tiny.toml", ""},
-    {"sharded", "tiny.toml", "training.shard_optimizer=true training.average_decay=0.9"},
-    {"parts", "tiny.toml", "batch.accumulate=2 run.precision=bf16 comm.hook=bf16"},
-    {"elastic", "tiny.toml", "training.reproducible=any-ranks", true},
-};
-
-// The one named by LOCKSTEP_CHAOS_TRAINING, else the seed's.
-const Training& training_of(uint64_t seed) {
-  const char* name = std::getenv("LOCKSTEP_CHAOS_TRAINING");
-  if (name == nullptr || *name == '\0') return kTrainings[seed % std::size(kTrainings)];
-  for (const Training& one : kTrainings) {
-    if (one.name == std::string_view(name)) return one;
-  }
-  throw std::runtime_error(fmt::format("no training \"{}\"", name));
-}
 
 class Chaos : public ApartRuns {
  protected:
@@ -208,7 +175,7 @@ class Chaos : public ApartRuns {
               // Between two checkpoints, so that the one that is damaged is not written any more.
               job_->signal_rank(rank, "STOP");
               std::this_thread::sleep_for(300ms);
-              for (const std::string& host : hosts) damage_newest(host, cuts_short);
+              for (const std::string& host : hosts) damage_newest(checkpoints_of(host), cuts_short);
               job_->signal_rank(rank, "KILL");
             }};
   }
@@ -329,22 +296,6 @@ class Chaos : public ApartRuns {
     for (const std::string& host : hosts_->names()) out[host] = metrics_of_host(host).size();
     return out;
   }
-  void damage_newest(const std::string& host, bool cuts_short) const {
-    const std::vector<fs::path> all = all_checkpoints(checkpoints_of(host));
-    if (all.empty()) return;
-    const fs::path file = all.front() / "weights.safetensors";
-    if (cuts_short) {
-      fs::resize_file(file, fs::file_size(file) / 2);
-      return;
-    }
-    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-    bytes.seekp(static_cast<std::streamoff>(fs::file_size(file) - 100));
-    char byte = 0;
-    bytes.get(byte);
-    bytes.seekp(-1, std::ios::cur);
-    bytes.put(static_cast<char>(byte ^ 4));
-  }
-
   // Does one fault and waits until the run has gone on. Lines of metrics.jsonl are told by their
   // number, since their times follow a clock that jumps.
   void endure(const Fault& fault, int number) {
@@ -406,29 +357,6 @@ class Chaos : public ApartRuns {
   fs::path file_of(const std::string& run, int64_t step, const char* name) const {
     return run_on(*hosts_, "a", run) / "checkpoints" / checkpoint_name(step) / name;
   }
-  // Returns which tensors of the two files are not equal, and by how much.
-  static std::string differences(const fs::path& a, const fs::path& b) {
-    const TensorFile one(a), other(b);
-    std::string out;
-    for (const TensorEntry& entry : one.entries()) {
-      const TensorEntry* same = other.find(entry.name);
-      if (same == nullptr || same->data.size() != entry.data.size()) {
-        out += entry.name + ": not in both\n";
-      } else if (std::memcmp(entry.data.data(), same->data.data(), entry.data.size()) != 0) {
-        const auto* x = reinterpret_cast<const float*>(entry.data.data());
-        const auto* y = reinterpret_cast<const float*>(same->data.data());
-        double most = 0;
-        int64_t count = 0;
-        for (std::size_t i = 0; i < entry.data.size() / sizeof(float); ++i) {
-          most = std::max<double>(most, std::abs(x[i] - y[i]));
-          count += x[i] == y[i] ? 0 : 1;
-        }
-        out += fmt::format("{}: {} numbers, up to {:.3g}\n", entry.name, count, most);
-      }
-    }
-    return out;
-  }
-
   const uint64_t seed_ = static_cast<uint64_t>(number_of("LOCKSTEP_CHAOS_SEED", 1));
   const Training& training_ = training_of(seed_);
   std::unique_ptr<HostsApart> hosts_;
