@@ -41,6 +41,7 @@ uint32_t wire_layout() {
 BeatSocket::BeatSocket(int descriptor) : descriptor_(descriptor) {
   fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
   send_promptly(descriptor);
+  try_again_soon(descriptor);
 }
 
 BeatSocket::~BeatSocket() { close(); }

@@ -213,9 +213,13 @@ int port_of(int socket) {
 }
 
 void send_promptly(int socket) {
-  constexpr int kTcpRtoMaxMs = 44;         // of linux/tcp.h, which may be older than the kernel
-  const int yes = 1, milliseconds = 1000;  // the least that it takes
+  const int yes = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+void try_again_soon(int socket) {
+  constexpr int kTcpRtoMaxMs = 44;  // of linux/tcp.h, which may be older than the kernel
+  const int milliseconds = 1000;    // the least that it takes
   ::setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &milliseconds, sizeof milliseconds);
 }
 

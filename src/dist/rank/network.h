@@ -50,10 +50,14 @@ int listen_on(const std::string& host, int port, const ListenWords& words = {});
 // Returns the port that a listening socket got.
 int port_of(int socket);
 
-// Lets a TCP socket send what is written at once, and what a cut of the network took again within a
-// second of its end: left alone, TCP waits twice as long after each try, so that two short cuts
-// make one long silence (TCP_RTO_MAX_MS, since Linux 6.15; before that as ever).
+// Lets a TCP socket send what is written at once.
 void send_promptly(int socket);
+
+// Lets a TCP socket send what a cut of the network took again within a second of its end: left
+// alone, TCP waits twice as long after each try, so that two short cuts make one long silence
+// (TCP_RTO_MAX_MS, since Linux 6.15; before that as ever). For small messages: where a round trip
+// takes longer, behind the buffers of a slow line, all of it is sent twice.
+void try_again_soon(int socket);
 
 // Connects to a numeric address within some seconds; returns a socket that does not block. Throws
 // MachineError; `what` is there: "rank 0's heartbeat".

@@ -86,6 +86,7 @@ void StoreClient::connect(Clock::time_point end) {
     std::this_thread::sleep_for(kRetry);
   }
   send_promptly(socket_.get());
+  try_again_soon(socket_.get());
 }
 
 void StoreClient::prove(const Token& secret, Clock::time_point end) {

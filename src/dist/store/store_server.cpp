@@ -100,6 +100,7 @@ void StoreServer::let_in() {
                 .since = Clock::now()};
   if (!client.socket.open()) return;
   send_promptly(client.socket.get());
+  try_again_soon(client.socket.get());
   client.out.assign(reinterpret_cast<const char*>(client.nonce.data()), client.nonce.size());
   clients_.push_back(std::move(client));
   auto stranger = [](const Client& c) { return !c.known && c.socket.open(); };
