@@ -278,9 +278,12 @@ class Chaos : public ApartRuns {
     for (const std::string& host : hosts_->names()) {
       newest.push_back(0);
       for (const fs::path& one : all_checkpoints(checkpoints_of(host))) {
-        // It may be removed for a newer one meanwhile; that one counts then.
-        if (checkpoint_damage(one).empty())
+        try {
+          if (!checkpoint_damage(one).empty()) continue;
           newest.back() = std::max(newest.back(), checkpoint_step(one));
+        } catch (const fs::filesystem_error&) {
+          // It was removed for a newer one meanwhile, which counts then.
+        }
       }
     }
     return training_.goes_on_alone ? std::ranges::min(newest) : std::ranges::max(newest);
