@@ -56,9 +56,9 @@ int64_t unfinished_step(const fs::path& path) {
 // Returns the folders in `folder` for which `step_of` is a step, the newest first.
 std::vector<fs::path> with_steps(const fs::path& folder, int64_t (*step_of)(const fs::path&)) {
   std::vector<fs::path> out;
-  if (!fs::exists(folder)) return out;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && step_of(entry.path()) >= 0) out.push_back(entry.path());
+  std::error_code gone;  // the run may remove one meanwhile
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
+    if (entry.is_directory(gone) && step_of(entry.path()) >= 0) out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end(),
             [&](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
@@ -187,8 +187,10 @@ std::string checkpoint_damage(const fs::path& checkpoint, CheckpointCheck check)
     Json done = read_json(checkpoint / "DONE");
     for (const auto& [name, expected] : done.items()) {
       fs::path file = checkpoint / name;
-      if (!fs::exists(file)) return name + " is missing";
-      auto bytes = static_cast<int64_t>(fs::file_size(file));
+      std::error_code failed;  // the run may remove it meanwhile
+      const auto bytes = static_cast<int64_t>(fs::file_size(file, failed));
+      if (failed == std::errc::no_such_file_or_directory) return name + " is missing";
+      if (failed) return name + ": " + failed.message();
       auto expected_bytes = expected.at("bytes").get<int64_t>();
       if (bytes != expected_bytes) {
         return fmt::format("{} has {} bytes, DONE says {}", name, with_commas(bytes),

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -189,9 +190,11 @@ ListedCheckpoint list_checkpoint(const fs::path& checkpoint, CheckpointCheck che
 
 std::vector<ListedCheckpoint> list_checkpoints(const fs::path& folder, CheckpointCheck check) {
   std::vector<ListedCheckpoint> out;
-  for (const fs::path& path : all_checkpoints(folder)) out.push_back(list_checkpoint(path, check));
-  for (const fs::path& path : unfinished_checkpoints(folder)) {
-    out.push_back(list_checkpoint(path, check));
+  std::vector<fs::path> paths = all_checkpoints(folder);
+  std::ranges::copy(unfinished_checkpoints(folder), std::back_inserter(paths));
+  for (const fs::path& path : paths) {
+    ListedCheckpoint found = list_checkpoint(path, check);
+    if (found.damage.empty() || fs::exists(path)) out.push_back(std::move(found));
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const auto& a, const auto& b) { return a.step > b.step; });

@@ -21,7 +21,7 @@ struct ListedCheckpoint {
   std::optional<RunPosition> position;  // where state.json can be read
 };
 // Returns everything in a run's checkpoints folder, the newest first, unfinished ones included.
-// A folder that is not there holds none.
+// A folder that is not there holds none. What the run removes meanwhile is left out.
 std::vector<ListedCheckpoint> list_checkpoints(const fs::path& folder, CheckpointCheck check);
 ListedCheckpoint list_checkpoint(const fs::path& checkpoint, CheckpointCheck check);
 

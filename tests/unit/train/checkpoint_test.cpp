@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "support/expect_error.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_inspection.h"
 #include "train/checkpoint/checkpoint_writer.h"
 
 namespace lockstep {
@@ -126,6 +131,27 @@ TEST_F(CheckpointTest, ReplacesAnIncompleteOneAndLeavesOthers) {
   CheckpointContent content = other.content();
   EXPECT_EQ(load_checkpoint(checkpoint, content).step, 7);
   EXPECT_TRUE(fs::exists(folder_.path() / "step_5" / "DONE"));
+}
+
+// Another program looks at a run that trains: `lockstep checkpoint list`, a host that joins.
+TEST_F(CheckpointTest, AreLookedAtWhileOthersAreRemoved) {
+  Network network(1);
+  std::atomic<bool> done = false;
+  std::thread run([&] {
+    for (int64_t step = 1; step <= 200; ++step) {
+      saved(network, step);
+      remove_old_checkpoints(folder_.path(), 1, {});
+    }
+    done = true;
+  });
+  while (!done) {
+    EXPECT_NO_THROW(list_checkpoints(folder_.path(), CheckpointCheck::kHashes));
+    EXPECT_NO_THROW(newest_complete_checkpoint(folder_.path()));
+  }
+  run.join();
+  const auto listed = list_checkpoints(folder_.path(), CheckpointCheck::kHashes);
+  ASSERT_EQ(listed.size(), 1);
+  EXPECT_EQ(listed[0].damage, "");
 }
 
 }  // namespace
