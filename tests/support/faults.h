@@ -105,6 +105,10 @@ class Job {
   }
 
   void signal_rank(int rank, const std::string& signal) {
+    if (!try_signal_rank(rank, signal)) FAIL() << fmt::format("rank {} does not run", rank);
+  }
+  // Returns whether the rank runs.
+  bool try_signal_rank(int rank, const std::string& signal) {
     // A host that went and came back may have other ranks than before.
     for (const std::string& host : hosts_.names()) {
       for (int process : processes_in(host, " train ")) {
@@ -112,10 +116,10 @@ class Job {
             host, fmt::format("tr '\\0' '\\n' </proc/{0}/environ | grep -qx LOCKSTEP_RANK={1} && "
                               "kill -{2} {0}",
                               process, rank, signal));
-        if (code == 0) return;
+        if (code == 0) return true;
       }
     }
-    FAIL() << fmt::format("rank {} does not run", rank);
+    return false;
   }
   // Returns a host's lockstep processes: ranks, agents, orphan killers.
   std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
