@@ -131,20 +131,24 @@ class ChaosHosts : public ApartRuns {
             .lasts = seconds,
             .end = [=, this] { signal_rank(rank, "CONT"); }};
   }
-  Fault cut(const std::string& host, double seconds, bool one_way) {
-    return {
-        .text = fmt::format("{} cut {} for {:.1f} s", host, one_way ? "one way" : "off", seconds),
-        .restarts = seconds > 5,
-        .host = host,
-        .begin =
-            [=, this] {
-              if (one_way) {
-                hosts_->cut_outgoing(host, seconds);
-              } else {
-                hosts_->cut(host, seconds);
-              }
-            },
-        .lasts = seconds};
+  // `network` is "data", that of the ranks, "control", that of launcher and agents, or "all".
+  Fault cut(const std::string& host, double seconds, bool one_way,
+            const std::string& network = "data") {
+    return {.text = fmt::format("{} cut {} for {:.1f} s{}", host, one_way ? "one way" : "off",
+                                seconds, network == "data" ? "" : " (" + network + ")"),
+            .restarts = seconds > 5,
+            .host = host,
+            .begin =
+                [=, this] {
+                  LabEvent event;
+                  event.action = "cut";
+                  event.hosts = {host};
+                  event.direction = one_way ? "out" : "both";
+                  event.network = network;
+                  event.lasts = seconds;
+                  hosts_->lab().apply(event);
+                },
+            .lasts = seconds};
   }
   Fault slow_link(double seconds, double delay_ms) {
     return {.text = fmt::format("{:.0f} ms of delay for {:.1f} s", delay_ms, seconds),
@@ -249,7 +253,7 @@ class ChaosHosts : public ApartRuns {
     };
     const std::string host = below(2) == 0 ? "a" : "b";
     const int rank = below(4);
-    switch (below(kills_alone ? 6 : 20)) {
+    switch (below(kills_alone ? 6 : 22)) {
       case 0:
       case 1:
         return signal_to_rank("KILL", rank);
@@ -290,6 +294,11 @@ class ChaosHosts : public ApartRuns {
       }
       case 18:
         return replaced(host, seconds(0.5, 8));
+      case 19:
+      case 20: {
+        const double length = below(3) == 0 ? seconds(0.5, 2.5) : seconds(7, 10);
+        return cut(host, length, below(2) == 0, below(2) == 0 ? "control" : "all");
+      }
       default:
         return slow_disk(host, seconds(2, 5));
     }

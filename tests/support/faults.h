@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "support/apart_runs.h"
 
@@ -131,8 +132,12 @@ class Job {
         "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
         HostsApart::kProgram, of);
     std::vector<int> out;
-    for (std::string_view word : split_words(hosts_.run(host, script).second)) {
-      out.push_back(std::stoi(std::string(word)));
+    try {
+      for (std::string_view word : split_words(hosts_.run(host, script).second)) {
+        out.push_back(std::stoi(std::string(word)));
+      }
+    } catch (const MachineError&) {
+      // The host is off.
     }
     return out;
   }

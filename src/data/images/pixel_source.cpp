@@ -167,6 +167,16 @@ std::vector<PixelFile> collect_archived(const fs::path& archive) {
   return out;
 }
 
+// Throws for one file of a set of several, where its name tells.
+void check_no_part_of_more(const fs::path& file, PixelForm form) {
+  const bool tells =
+      form == PixelForm::kIdx || form == PixelForm::kRecords10 || form == PixelForm::kPickle10;
+  if (!tells || !fs::is_regular_file(file)) return;
+  DataError error("{}: one file of a set of several", file.string());
+  error.set_advice("their folder: " + fs::absolute(file).parent_path().string());
+  throw error;
+}
+
 // The files of one set in one folder, by their names.
 class PixelFiles {
  public:
@@ -348,10 +358,12 @@ std::unique_ptr<ImageSource> open_pixel_source(const fs::path& input, const std:
     collect(input, kLevels, files);
   } else if (is_archive_name(input.filename().string()) || input.extension() == ".npz") {
     files = collect_archived(input);
-  } else if (const auto part = part_of(input.filename().string());
-             part && part->form == PixelForm::kTable && begins_as_table(input)) {
-    files.push_back({*part, input.parent_path().string(), input.filename().string(), input.string(),
-                     [input] { return read_pixel_file(input); }});
+  } else if (const auto part = part_of(input.filename().string())) {
+    check_no_part_of_more(input, part->form);
+    if (part->form == PixelForm::kTable && begins_as_table(input)) {
+      files.push_back({*part, input.parent_path().string(), input.filename().string(),
+                       input.string(), [input] { return read_pixel_file(input); }});
+    }
   }
   std::map<std::string, PixelFiles> folders;
   for (PixelFile& file : files) {

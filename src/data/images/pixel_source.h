@@ -22,7 +22,7 @@ namespace lockstep {
 // levels at most. Their images are read at once and encoded as PNG when they are asked for. Classes
 // have the names that the set gives, else their numbers. `label` names the column of a table's
 // labels, or is empty. Returns null when there are none. Throws DataError for files that are
-// damaged or lack a part, and for more than one set.
+// damaged or lack a part, for more than one set, and for one file of a set of several.
 std::unique_ptr<ImageSource> open_pixel_source(const fs::path& input, const std::string& label);
 
 }  // namespace lockstep

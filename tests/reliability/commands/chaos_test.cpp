@@ -2,7 +2,6 @@
 // that share nothing (docs/reliability.md#chaos; tests/chaos starts it with a seed). After every
 // fault the run goes on from the newest whole checkpoint or a later step; at its end, weights and
 // optimizer equal in every bit those of a run to which nothing was done.
-#include "base/error.h"
 #include "support/chaos_faults.h"
 #include "train/checkpoint/checkpoint_folder.h"
 

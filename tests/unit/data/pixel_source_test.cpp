@@ -195,6 +195,8 @@ TEST_F(PixelSources, SayWhatIsWrong) {
   write("b/emnist-train-images-idx3-ubyte", read_file(path("b/train-images-idx3-ubyte")));
   EXPECT_ERROR(open_pixel_source(path("b"), ""), DataError,
                "more than one set of images for train");
+  EXPECT_ERROR(open_pixel_source(path("b/train-images-idx3-ubyte"), ""), DataError,
+               "one file of a set of several");
   write("d/train-images-idx3-ubyte", idx_file({2, 0, 7}, ""));
   write("d/train-labels-idx1-ubyte", idx_file({2}, "\1\2"));
   EXPECT_ERROR(open_pixel_source(path("d"), ""), DataError, "its images have 0 x 7 pixels");
