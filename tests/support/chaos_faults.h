@@ -17,6 +17,12 @@ namespace lockstep {
 
 class ChaosHosts : public ApartRuns {
  protected:
+  explicit ChaosHosts(const Training* training = nullptr)
+      : training_(training != nullptr ? *training : training_of(seed_)) {}
+  // Ends what was started, and says what it printed if the test failed.
+  virtual void end_job() = 0;
+  virtual void signal_launcher(int signal) = 0;
+
   static void SetUpTestSuite() {
     ApartRuns::SetUpTestSuite();
     if (!failure_.empty()) return;
@@ -33,6 +39,7 @@ class ChaosHosts : public ApartRuns {
     ApartRuns::SetUp();
     hosts_ = std::make_unique<HostsApart>(
         ApartOptions{.network = "delay_ms = 0.1\nrate_mbit = 1000\ncontrol = 'separate'"});
+    programs_ = std::make_unique<HostPrograms>(*hosts_);
     bring(*hosts_);
     for (int shard = 0; shard < 4; ++shard) {  // each on one of the hosts
       const std::string file = fmt::format("work/shards/train-{:05}.shard", shard);
@@ -50,8 +57,7 @@ class ChaosHosts : public ApartRuns {
     steady("control", {});
   }
   void TearDown() override {
-    if (HasFailure() && job_) std::printf("%s\n", job_->output().c_str());
-    job_.reset();  // before its hosts
+    end_job();  // before its hosts
     hosts_.reset();
   }
 
@@ -66,20 +72,6 @@ class ChaosHosts : public ApartRuns {
     double lasts = 0;  // seconds until it ends
     std::function<void()> end = [] {};
   };
-
-  void start_job() {
-    job_ = std::make_unique<Job>(
-        *hosts_, desk(), "run",
-        JobOptions{.launch = fmt::format("--host-poll 0.5 --interface eth0 {}",
-                                         training_.goes_on_alone ? "--host-timeout 3 --min-hosts 1"
-                                                                 : "--host-timeout 60"),
-                   .train = fmt::format("checkpoint.keep=3 training.check_weights_every=10 "
-                                        "--resume=auto {}",
-                                        training_.words),
-                   .config = training_.config,
-                   .environment = {"LD_PRELOAD=" LOCKSTEP_UNSTEADY_MACHINE,
-                                   "LOCKSTEP_UNSTEADY=" + desk_state().string()}});
-  }
 
   // How the clock and the disk of a host, or of the launcher's machine, are from now on
   // (tests/support/unsteady_machine.cpp).
@@ -107,7 +99,7 @@ class ChaosHosts : public ApartRuns {
   }
   Fault kill_agent(const std::string& host) {
     return {.text = "kill -9 of the agent on " + host, .begin = [=, this] {
-              for (int process : job_->processes_in(host, " agent ")) {
+              for (int process : programs_->processes_in(host, " agent ")) {
                 hosts_->run(host, fmt::format("kill -9 {}", process));
               }
             }};
@@ -115,7 +107,7 @@ class ChaosHosts : public ApartRuns {
   Fault kill_launcher(int signal) {
     return {.text = fmt::format("signal {} to the launcher", signal),
             .ends_job = true,
-            .begin = [=, this] { job_->launcher().signal(signal); }};
+            .begin = [=, this] { signal_launcher(signal); }};
   }
   // A rank that only begins ends of the signal by itself, and the job does not.
   Fault reclaim(int rank) {
@@ -212,7 +204,7 @@ class ChaosHosts : public ApartRuns {
               const auto [code, text] = hosts_->run_as_user(
                   host, fmt::format("done=1; for p in {}; do prlimit --fsize=1000:1000 --pid $p && "
                                     "done=0; done; exit $done",  // one may have ended the others
-                                    fmt::join(job_->processes_in(host, " train "), " ")));
+                                    fmt::join(programs_->processes_in(host, " train "), " ")));
               ASSERT_EQ(code, 0) << text;
             }};
   }
@@ -326,15 +318,15 @@ class ChaosHosts : public ApartRuns {
   }
 
   const uint64_t seed_ = static_cast<uint64_t>(number_of("LOCKSTEP_CHAOS_SEED", 1));
-  const Training& training_ = training_of(seed_);
+  const Training& training_;
   std::unique_ptr<HostsApart> hosts_;
-  std::unique_ptr<Job> job_;
+  std::unique_ptr<HostPrograms> programs_;
   std::map<std::string, std::vector<std::string>> lost_;  // lines of metrics.jsonl by host
 
  private:
   // Where a fault comes upon another, the rank may not run, or not yet.
   void signal_rank(int rank, const std::string& signal) {
-    const bool does = wait_until([&] { return job_->try_signal_rank(rank, signal); }, 2);
+    const bool does = wait_until([&] { return programs_->try_signal_rank(rank, signal); }, 2);
     if (!does) std::printf("[ rank %d does not run ]\n", rank);
   }
   void switch_off(const std::string& host) {

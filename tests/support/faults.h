@@ -57,11 +57,56 @@ struct JobOptions {
   std::vector<std::string> environment;  // of the launcher, NAME=VALUE, besides one thread a rank
 };
 
-class Job {
+// The lockstep processes of hosts. Those of a host that is off are none.
+class HostPrograms {
+ public:
+  explicit HostPrograms(HostsApart& hosts) : hosts_(hosts) {}
+
+  void signal_rank(int rank, const std::string& signal) {
+    if (!try_signal_rank(rank, signal)) FAIL() << fmt::format("rank {} does not run", rank);
+  }
+  // Returns whether the rank runs.
+  bool try_signal_rank(int rank, const std::string& signal) {
+    // A host that went and came back may have other ranks than before.
+    for (const std::string& host : hosts_.names()) {
+      for (int process : processes_in(host, " train ")) {
+        const auto [code, text] = hosts_.run(
+            host, fmt::format("tr '\\0' '\\n' </proc/{0}/environ | grep -qx LOCKSTEP_RANK={1} && "
+                              "kill -{2} {0}",
+                              process, rank, signal));
+        if (code == 0) return true;
+      }
+    }
+    return false;
+  }
+  // Returns a host's lockstep processes: ranks, agents, orphan killers.
+  std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
+    // Processes are found by what they run; the shell that looks is not lockstep. Its messages
+    // about processes that end meanwhile are dropped.
+    std::string script = fmt::format(
+        "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || "
+        "continue; "
+        "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
+        HostsApart::kProgram, of);
+    std::vector<int> out;
+    try {
+      for (std::string_view word : split_words(hosts_.run(host, script).second)) {
+        out.push_back(std::stoi(std::string(word)));
+      }
+    } catch (const MachineError&) {  // it is off
+    }
+    return out;
+  }
+
+ private:
+  HostsApart& hosts_;
+};
+
+class Job : public HostPrograms {
  public:
   // `desk` is as in ApartRuns; the hosts have it as ~/work, and the run as ~/work/NAME.
   Job(HostsApart& hosts, const fs::path& desk, const std::string& name, const JobOptions& options)
-      : hosts_(hosts),
+      : HostPrograms(hosts),
         run_(hosts.file("a", "work/" + name)),
         events_(desk / name / "launch.jsonl") {
     std::string command = fmt::format(
@@ -105,50 +150,12 @@ class Job {
         seconds);
   }
 
-  void signal_rank(int rank, const std::string& signal) {
-    if (!try_signal_rank(rank, signal)) FAIL() << fmt::format("rank {} does not run", rank);
-  }
-  // Returns whether the rank runs.
-  bool try_signal_rank(int rank, const std::string& signal) {
-    // A host that went and came back may have other ranks than before.
-    for (const std::string& host : hosts_.names()) {
-      for (int process : processes_in(host, " train ")) {
-        const auto [code, text] = hosts_.run(
-            host, fmt::format("tr '\\0' '\\n' </proc/{0}/environ | grep -qx LOCKSTEP_RANK={1} && "
-                              "kill -{2} {0}",
-                              process, rank, signal));
-        if (code == 0) return true;
-      }
-    }
-    return false;
-  }
-  // Returns a host's lockstep processes: ranks, agents, orphan killers.
-  std::vector<int> processes_in(const std::string& host, const std::string& of = "") {
-    // Processes are found by what they run; the shell that looks is not lockstep. Its messages
-    // about processes that end meanwhile are dropped.
-    std::string script = fmt::format(
-        "exec 2>/dev/null; for p in /proc/[0-9]*; do [ \"$(readlink $p/exe)\" = '{}' ] || "
-        "continue; "
-        "tr '\\0' ' ' <$p/cmdline | grep -q '{}' && echo ${{p#/proc/}}; done; true",
-        HostsApart::kProgram, of);
-    std::vector<int> out;
-    try {
-      for (std::string_view word : split_words(hosts_.run(host, script).second)) {
-        out.push_back(std::stoi(std::string(word)));
-      }
-    } catch (const MachineError&) {
-      // The host is off.
-    }
-    return out;
-  }
-
  private:
   int of_newest_start(const char* what) const {
     const auto starts = events("start");
     return starts.empty() ? -1 : starts.back().value(what, -1);
   }
 
-  HostsApart& hosts_;
   fs::path run_, events_;
   std::unique_ptr<HostProgram> launcher_;
 };

@@ -27,6 +27,18 @@ namespace {
 // that its peers are gone.
 constexpr std::chrono::seconds kPatience{10};
 
+// What is open while a process trains.
+struct OpenRun {
+  SecondHome home;
+  std::unique_ptr<RunLock> lock;  // rank 0's
+  bool found = false;             // rank 0's folder held the run before
+};
+
+// Returns whether there must be a run to go on with, on whichever machine.
+bool needs_run(const TrainArguments& arguments, const LaunchEnvironment& environment) {
+  return !arguments.resume.empty() && !arguments.begins_or_resumes() && environment.attempt == 0;
+}
+
 // Returns whether to resume: an attempt after the first continues where the previous one stopped.
 bool goes_on(const TrainArguments& arguments, const LaunchEnvironment& environment) {
   return (!arguments.resume.empty() || environment.attempt > 0) && !arguments.benchmark();
@@ -99,11 +111,13 @@ void write_error(const RunFolder& folder, int rank, const Error& error) {
 bool leaves_a_thread = false;
 
 int train_in(World& world, RunConfig& config, const RunFolder& folder,
-             const TrainArguments& arguments, const SecondHome& home) {
-  bring_checkpoint(world, home, folder);
+             const TrainArguments& arguments, const OpenRun& run) {
+  bring_checkpoint(world, run.home, folder);
   BucketClock clock;
   Trainer trainer(config, world, folder,
                   {.resume = goes_on(arguments, world.environment()),
+                   .needs_run = needs_run(arguments, world.environment()),
+                   .found_run = run.found,
                    .stop_if_finished = arguments.begins_or_resumes(),
                    .benchmark_steps = arguments.bench_steps,
                    .benchmark_ranks = arguments.bench_ranks,
@@ -117,7 +131,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
     return kExitOk;
   }
   if (trainer.keeps_folder()) update_config(folder, config.to_toml(), trainer.has_history());
-  if (auto observer = home.observer(folder)) trainer.add_observer(std::move(observer));
+  if (auto observer = run.home.observer(folder)) trainer.add_observer(std::move(observer));
   handle_stop_signals();  // earlier, a signal ends the process at once: nothing is lost
   int signal = trainer.run();
   if (signal == 0) return kExitOk;
@@ -127,7 +141,7 @@ int train_in(World& world, RunConfig& config, const RunFolder& folder,
 }
 
 int run_training(RunConfig& config, const LaunchEnvironment& environment,
-                 const TrainArguments& arguments, const SecondHome& home) {
+                 const TrainArguments& arguments, const OpenRun& run) {
   RunFolder folder(config.run.folder);
   WorldOptions options;
   options.timeout = std::chrono::seconds(config.comm.timeout_seconds);
@@ -153,7 +167,7 @@ int run_training(RunConfig& config, const LaunchEnvironment& environment,
     fmt::print(stderr, "error: {}\n", error.describe());
   });
   try {
-    return train_in(world, config, folder, arguments, home);
+    return train_in(world, config, folder, arguments, run);
   } catch (const Error& error) {
     // All ranks find this in the same sums; none is to be the failure that the others name.
     if (error.exit_code() == kExitDiverged) world.say_farewell();
@@ -189,11 +203,9 @@ std::unique_ptr<RunLock> open_folder(const RunFolder& folder, RunConfig& config,
                                      const TrainArguments& arguments,
                                      const LaunchEnvironment& environment) {
   const bool goes_on = environment.attempt > 0 || !arguments.resume.empty();
-  if (goes_on && !arguments.begins_or_resumes() && environment.attempt == 0 &&
-      !fs::exists(folder.config())) {
-    ConfigError error("{}: holds no run to go on with", folder.path().string());
-    error.set_advice("--resume=auto, or without --resume, to start one there");
-    throw error;
+  // Another machine may have what this one has not; they ask each other (Trainer).
+  if (environment.size == 1 && needs_run(arguments, environment) && !fs::exists(folder.config())) {
+    throw folder.nothing_to_resume();
   }
   std::unique_ptr<RunLock> lock;
   if (goes_on) {
@@ -273,20 +285,21 @@ int train(const Arguments& arguments) {
     return kExitOk;
   }
   prepare_process(environment);
-  SecondHome home;
-  if (parsed.benchmark()) return run_training(config, environment, parsed, home);
+  OpenRun run;  // until this process ends
+  SecondHome& home = run.home;
+  if (parsed.benchmark()) return run_training(config, environment, parsed, run);
   RunFolder folder(config.run.folder);
   const ResumeWish wish{.address = parsed.resume_from,
                         .resumes = environment.attempt > 0 || !parsed.resume.empty()};
   home.expect(config.checkpoint, wish);
-  std::unique_ptr<RunLock> lock;  // until this process ends
   if (environment.rank == 0) {
     home.check(folder, wish, environment);
-    lock = open_new_folder(folder, config, parsed, environment);
+    run.found = fs::exists(folder.config());
+    run.lock = open_new_folder(folder, config, parsed, environment);
     home.open(config.checkpoint, folder);
   }
   try {
-    const int code = run_training(config, environment, parsed, home);
+    const int code = run_training(config, environment, parsed, run);
     home.finish(folder, code != kExitOk);
     if (leaves_a_thread) {
       std::fflush(nullptr);

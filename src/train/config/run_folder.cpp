@@ -33,11 +33,15 @@ bool RunFolder::clear_failed_start() const {
   }
   bool ours = false;
   for (const fs::path& error : errors) ours = fs::remove(error, failed);
-  if (!ours) return false;
+  if (ours) withdraw();
+  return ours;
+}
+
+void RunFolder::withdraw() const {
+  std::error_code failed;
   for (const fs::path& made : {version(), job(), shares(), config()}) {
     fs::remove(made, failed);
   }
-  return true;
 }
 
 void RunFolder::make() const {
@@ -87,6 +91,12 @@ void RunFolder::require_run() const {
   ConfigError error("{}: holds no run (no config.toml)", path_.string());
   error.set_advice("the folder that `lockstep train` wrote, as runs/quickstart");
   throw error;
+}
+
+ConfigError RunFolder::nothing_to_resume() const {
+  ConfigError error("{}: holds no run to go on with", path_.string());
+  error.set_advice("--resume=auto, or without --resume, to start one there");
+  return error;
 }
 
 std::string libtorch_version() { return TORCH_VERSION; }

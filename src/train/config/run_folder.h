@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace lockstep {
@@ -42,11 +43,15 @@ class RunFolder {
   // Makes what the folder lacks, for a resumed run or on a machine that does not see rank 0's
   // folder.
   void complete(const std::string& config_toml, const std::string& versions) const;
+  // Takes create() back: the folder holds no run any more, but logs.
+  void withdraw() const;
   // The launcher's id of the job, common to all its attempts, that works in this folder.
   std::string job_id() const;  // empty: nobody wrote it
   void set_job_id(const std::string& id) const;
   // Throws ConfigError when the folder holds no run.
   void require_run() const;
+  // The error of a --resume without a run.
+  ConfigError nothing_to_resume() const;
 
  private:
   bool clear_failed_start() const;  // returns whether there was one

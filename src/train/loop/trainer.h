@@ -26,7 +26,10 @@ namespace lockstep {
 extern std::atomic<int> stop_signal;
 
 struct TrainerOptions {
-  bool resume = false;            // go on from the newest complete checkpoint that any machine has
+  bool resume = false;  // go on from the newest complete checkpoint that any machine has
+  // There must be a run to go on with, on whichever machine; else ConfigError. `found_run`, of rank
+  // 0: its folder held one before this process made it.
+  bool needs_run = false, found_run = false;
   bool stop_if_finished = false;  // a run that the checkpoint ends needs no batches and no loop
   // Above 0: a benchmark takes this many steps, writes and evaluates nothing; the folder need not
   // exist.
@@ -73,6 +76,7 @@ class Trainer {
 
  private:
   void open_folder();
+  void check_run_exists();
   std::optional<SharedCheckpoint> choose_checkpoint();
   void build_state(const std::optional<SharedCheckpoint>& checkpoint);
   void make_state(const TaskContext& context);

@@ -155,6 +155,7 @@ void Trainer::make_state(const TaskContext& context) {
 // Makes this machine's run folder. Rank 0's exists already (commands/runs/train.cpp).
 void Trainer::open_folder() {
   keeps_folder_ = keeps_checkpoints(world_, folder_, config_.checkpoint.every_machine == "auto");
+  if (options_.needs_run) check_run_exists();
   together(world_, [this] {
     if (!keeps_folder_ || world_.is_leader()) return;
     const LaunchEnvironment& environment = world_.environment();
@@ -167,6 +168,16 @@ void Trainer::open_folder() {
     if (!environment.run_id.empty()) folder_.set_job_id(environment.run_id);
     log_info("this machine does not see rank 0's run folder and keeps its own");
   });
+}
+
+// Rank 0's machine may be new to the run, in the place of one that was lost.
+void Trainer::check_run_exists() {
+  const bool mine =
+      world_.is_leader() ? options_.found_run : keeps_folder_ && fs::exists(folder_.config());
+  const std::vector<std::string> all = world_.all_gather_strings(mine ? "has it" : "");
+  if (std::ranges::find(all, "has it") != all.end()) return;
+  if (world_.is_leader()) folder_.withdraw();
+  throw folder_.nothing_to_resume();
 }
 
 // Returns nothing when there is no checkpoint to resume from.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "support/expect_says.h"
 #include "support/faults.h"
 
 namespace lockstep {
@@ -230,6 +231,21 @@ TEST_F(Faults, ACheckpointThatWasCutShortIsPassedOver) {
   EXPECT_NE(again.output().find(newest->second.front().filename().string()), std::string::npos);
   record_fault({"newest checkpoint cut short, --resume", -1,
                 again.steps_since(start).front().value("time", 0.0) - start, "passed over"});
+}
+
+TEST_F(Faults, ANewMachineInThePlaceOfTheFirstGoesOnFromWhatAnotherHas) {
+  Job& job = start("replaced", {.train = "training.steps=25"});
+  ASSERT_EQ(job.launcher().wait(60s), 0) << job.output();
+  fs::remove_all(hosts_->file("a", "work/replaced"));
+  Job again(*hosts_, desk(), "replaced", {.train = "training.steps=40 --resume"});
+  ASSERT_EQ(again.launcher().wait(60s), 0) << again.output();
+  EXPECT_EQ(again.steps_since(0).front().value("step", 0), 26) << again.output();
+
+  for (const char* host : {"a", "b"}) fs::remove_all(hosts_->file(host, "work/replaced"));
+  Job none(*hosts_, desk(), "replaced", {.train = "training.steps=40 --resume"});
+  EXPECT_EQ(none.launcher().wait(60s), 2) << none.output();
+  expect_says(none.output(), "holds no run to go on with");
+  EXPECT_FALSE(fs::exists(hosts_->file("a", "work/replaced/config.toml")));
 }
 
 TEST_F(Faults, TwoJobsOnTheSameHostsDoNotMeet) {
