@@ -61,18 +61,26 @@ class JobChaos : public ChaosRuns {
             .begin = [this] { resumes_.push_back(start(resume_words())); }};
   }
 
-  // The ranks of the newest start by the newest launcher.
-  int ranks() const {
-    std::pair<int, std::string> newest{0, ""};
+  // What the newest launcher has started: how often, and how many ranks at last.
+  struct Started {
+    int term = 0, times = 0, ranks = 0;
+    bool operator==(const Started&) const = default;
+  };
+  Started started() const {
+    Started out;
+    std::string launcher;
     for (const std::string& host : hosts_->names()) {
       const fs::path file = hosts_->file(host, ".lockstep/jobs/" + id_ + "/job.json");
       if (!fs::exists(file)) continue;
       const JobRecord record = job_record_of(read_file(file), host);
-      newest = std::max(newest, {record.term, record.launcher});
+      if (record.term <= out.term) continue;
+      out.term = record.term;
+      launcher = record.launcher;
     }
-    int out = 0;
-    for (const auto& line : json_lines(run_on(*hosts_, newest.second, "run") / "launch.jsonl")) {
-      if (line.value("event", "") == "start") out = line.value("ranks", 0);
+    for (const auto& line : json_lines(run_on(*hosts_, launcher, "run") / "launch.jsonl")) {
+      if (line.value("event", "") != "start") continue;
+      ++out.times;
+      out.ranks = line.value("ranks", 0);
     }
     return out;
   }
@@ -82,7 +90,7 @@ class JobChaos : public ChaosRuns {
     Marks from = marks();
     double tried = unix_now();
     const auto gone_on = [&] {
-      if (ranks() != 4) from = marks();
+      if (started().ranks != 4) from = marks();
       if (progress(from, false).steps > 12) return true;
       if (unix_now() - tried > 12) {
         const auto [code, text] = control(resume_words());  // refused where it runs
@@ -97,8 +105,11 @@ class JobChaos : public ChaosRuns {
   void endure(const std::vector<Fault>& faults, double between, int number) {
     const std::string text = text_of(faults, between);
     SCOPED_TRACE(fmt::format("{}: {}", number, text));
+    const bool nothing_may_happen = faults.size() == 1 && !faults[0].restarts;
+    if (nothing_may_happen) std::this_thread::sleep_for(7s);  // what happened before is over
     const int64_t safe_before = safe_step(spoiled_by(faults));
     Marks before = marks();
+    const Started started_before = started();
     work(faults, between, [](const Fault&) {});
     const double over = unix_now();
     for (auto& program : resumes_) ASSERT_NE(program->wait(90s), -1) << program->output();
@@ -106,6 +117,9 @@ class JobChaos : public ChaosRuns {
     int resumed = 0;
     wait_for_all(resumed);
     if (HasFailure()) return;
+    if (nothing_may_happen) {
+      EXPECT_EQ(started(), started_before) << "was no reason to start again";
+    }
     const int64_t first = progress(before, false).first_step;
     if (first >= 0) {
       EXPECT_GT(first, safe_before) << "a checkpoint was lost";
