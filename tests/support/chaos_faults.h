@@ -245,7 +245,8 @@ class ChaosHosts : public ApartRuns {
     };
     const std::string host = below(2) == 0 ? "a" : "b";
     const int rank = below(4);
-    switch (below(kills_alone ? 6 : 22)) {
+    const auto drawn = static_cast<double>(below(kills_alone ? 6 : 22));
+    switch (static_cast<int>(number_of("LOCKSTEP_CHAOS_KIND", drawn))) {
       case 0:
       case 1:
         return signal_to_rank("KILL", rank);
@@ -256,6 +257,7 @@ class ChaosHosts : public ApartRuns {
       case 4:
         return kill_launcher(SIGKILL);
       case 5:
+        if (training_.stopping_shows) return kill_launcher(SIGKILL);
         // A reclaimed machine is left out for 150 s where the job can go on alone.
         return below(2) == 0 || training_.goes_on_alone ? kill_launcher(SIGTERM) : reclaim(rank);
       case 6:

@@ -21,12 +21,13 @@ inline double number_of(const char* name, double otherwise) {
   return text == nullptr ? otherwise : std::atof(text);
 }
 
-// What is trained. Each is the same, bit for bit, however often it is stopped.
+// What is trained. Each is the same, bit for bit, however often it is killed.
 struct Training {
   const char* name;
   const char* config;
   const char* words;
-  bool goes_on_alone = false;  // without a host that stays away for some seconds
+  bool goes_on_alone = false;   // without a host that stays away for some seconds
+  bool stopping_shows = false;  // groups meet for a stop by a signal, or errors of a hook stay
 };
 inline constexpr Training kTrainings[] = {
     // Each host has half the shards and room for a third of the images: they move all the time.
@@ -35,6 +36,11 @@ inline constexpr Training kTrainings[] = {
     {"sharded", "tiny.toml", "training.shard_optimizer=true training.average_decay=0.9"},
     {"parts", "tiny.toml", "batch.accumulate=2 run.precision=bf16 comm.hook=bf16"},
     {"elastic", "tiny.toml", "training.reproducible=any-ranks", true},
+    {"local", "tiny.toml",
+     "comm.strategy=diloco comm.local_steps=5 comm.local_after=5 comm.local_group=machine", false,
+     true},
+    {"powersgd", "tiny.toml",
+     "comm.hook=powersgd comm.powersgd.start_step=10 comm.powersgd.min_compression=1", false, true},
 };
 
 // The one named by LOCKSTEP_CHAOS_TRAINING, else the seed's.

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/log.h"
 #include "formats/tensor_file.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/training_state.h"
 
 namespace lockstep {
@@ -16,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 const char* const kNumbers = "numbers";  // key in a file's metadata
 const char* const kOptimizerSteps = "optimizer_steps";
+const char* const kOptimizer = "optimizer.";  // begins the names of its arrays
 
 fs::path file_of(const fs::path& checkpoint, int rank) {
   return checkpoint / fmt::format("rank_{}.safetensors", rank);
@@ -156,7 +160,7 @@ RankState group_state(TrainingState& training) {
   RankState out;
   const OptimizerState optimizer = training.update.gather_state();
   for (const StateArray& a : optimizer.arrays) {
-    out.arrays.push_back({"optimizer." + a.name, a.data.view({-1})});
+    out.arrays.push_back({kOptimizer + a.name, a.data.view({-1})});
   }
   out.numbers = training.guard.state();
   out.numbers[kOptimizerSteps] = static_cast<double>(optimizer.steps_done);
@@ -197,12 +201,26 @@ std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps,
   const std::vector<HookArray> statistics = training.statistics.own();  // on all ranks or on none
   if (mine.empty() && training.local.hook() == nullptr && statistics.empty()) return {};
   mine.arrays.insert(mine.arrays.end(), statistics.begin(), statistics.end());
-  if (stands_alone(training) && training.local.group_leader() == training.world.rank()) {
+  if (training.local.is_local(training.position.step) &&
+      training.local.group_leader() == training.world.rank()) {
     RankState group = group_state(training);
     mine.arrays.insert(mine.arrays.end(), group.arrays.begin(), group.arrays.end());
     mine.numbers = group.numbers;
   }
   return gather(training.world, mine, keeps, bytes_to_everyone);
+}
+
+void take_first_group(CheckpointContent& content) {
+  if (content.ranks.empty() || !content.ranks.front().numbers.contains(kOptimizerSteps)) return;
+  RankState& first = content.ranks.front();
+  for (StateArray& array : content.optimizer.arrays) {
+    const auto found = std::ranges::find(first.arrays, kOptimizer + array.name, &HookArray::name);
+    array.data = found->data.view_as(array.data);
+    first.arrays.erase(found);
+  }
+  content.optimizer.steps_done = static_cast<int64_t>(first.numbers.at(kOptimizerSteps));
+  first.numbers.erase(kOptimizerSteps);
+  content.guard = std::exchange(first.numbers, {});
 }
 
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states) {

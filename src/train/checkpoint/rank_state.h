@@ -14,6 +14,7 @@
 namespace lockstep {
 
 class TrainingState;
+struct CheckpointContent;
 
 struct RankState {
   std::vector<HookArray> arrays;          // flat, fp32 or int64; shared with their owners
@@ -23,11 +24,16 @@ struct RankState {
 };
 
 // Returns on ranks that keep checkpoints the states of all ranks, by rank; empty where no rank has
-// state of its own, as in the usual run. So whichever machine is lost, the others have all of it.
-// Up to `bytes_to_everyone`, counted over all ranks, they go to all ranks at once, in the time of
-// two delays of the network; more than that goes from rank to rank. Collective.
+// state of its own, as in the usual run. A group's optimizer is with its first rank. So whichever
+// machine is lost, the others have all of it. Up to `bytes_to_everyone`, counted over all ranks,
+// they go to all ranks at once, in the time of two delays of the network; more than that goes from
+// rank to rank. Collective.
 std::vector<RankState> gather_rank_states(TrainingState& training, bool keeps,
                                           int64_t bytes_to_everyone = int64_t{16} << 20);
+
+// Makes the optimizer and guard of what gather_rank_states() has filled in those of rank 0's group,
+// which checkpoints of all machines hold as theirs: any of them restores every group.
+void take_first_group(CheckpointContent& content);
 
 // Writes CHECKPOINT/rank_N.safetensors for every rank whose state is not empty.
 void write_rank_states(const fs::path& checkpoint, const std::vector<RankState>& states);

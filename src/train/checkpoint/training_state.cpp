@@ -66,6 +66,7 @@ CheckpointContent TrainingState::collect(bool keeps) {
   content.buffers = means.now;
   content.average_buffers = means.average;
   content.ranks = gather_rank_states(*this, keeps);
+  take_first_group(content);
   return content;
 }
 

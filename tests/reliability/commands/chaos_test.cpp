@@ -59,14 +59,18 @@ class Chaos : public ChaosRuns {
     // New steps, and so a checkpoint: of the last start after the fault, where it is one for it.
     int64_t first = -1;
     double next = 0;
+    bool alone = false;
     const auto gone_on = [&] {
-      const bool alone = job_->ranks() != 4;
-      const Progress now = progress(from, restarts);
+      const bool now_alone = job_->ranks() != 4;
+      const Progress now = progress(from, restarts || alone);
       if (now.first_step >= 0) first = now.first_step;
       if (now.steps == 0) next = 0;
       if (now.steps > 0 && next == 0) next = unix_now() - over;
-      if (alone) from = marks();  // what counts begins once both hosts are there
-      return now.steps > 12 && !alone;
+      if (now_alone) {  // what counts begins once both hosts are there
+        from = marks();
+        alone = true;
+      }
+      return now.steps > 12 && !now_alone;
     };
     ASSERT_TRUE(wait_until(gone_on, 120)) << "no step after it";
     if (!restarts && faults.size() == 1) {

@@ -88,10 +88,14 @@ class JobChaos : public ChaosRuns {
   // Waits until all four ranks have taken steps; resumes the job where it stands still.
   void wait_for_all(int& resumed) {
     Marks from = marks();
+    bool alone = false;
     double tried = unix_now();
     const auto gone_on = [&] {
-      if (started().ranks != 4) from = marks();
-      if (progress(from, false).steps > 12) return true;
+      if (started().ranks != 4) {
+        from = marks();
+        alone = true;  // they start again once the other host is there
+      }
+      if (progress(from, alone).steps > 12) return true;
       if (unix_now() - tried > 12) {
         const auto [code, text] = control(resume_words());  // refused where it runs
         resumed += code == 0 ? 1 : 0;
