@@ -121,7 +121,7 @@ class ChaosHosts : public ApartRuns {
             .restarts = false,
             .begin = [=, this] { signal_rank(rank, "STOP"); },
             .lasts = seconds,
-            .end = [=, this] { signal_rank(rank, "CONT"); }};
+            .end = [=, this] { programs_->try_signal_rank(rank, "CONT"); }};
   }
   // `network` is "data", that of the ranks, "control", that of launcher and agents, or "all".
   Fault cut(const std::string& host, double seconds, bool one_way,

@@ -93,9 +93,9 @@ class ChaosRuns : public ChaosHosts {
   // times follow a clock that jumps.
   struct Progress {
     int steps = 0;            // since the last resumption, of the host with most
-    int64_t first_step = -1;  // of the last resumption; -1: there was none
+    int64_t first_step = -1;  // of the last resumption or new start; -1: there was none
   };
-  // With `resumed`, steps count once there was a resumption.
+  // With `resumed`, steps count once there was one.
   Progress progress(Marks& from, bool resumed) {
     Progress out;
     for (const std::string& host : hosts_->names()) {
@@ -103,7 +103,7 @@ class ChaosRuns : public ChaosHosts {
       bool counts = !resumed;
       for (const nlohmann::json& line : metrics_of_host(host, from[host])) {
         const std::string event = line.value("event", "");
-        if (event == "resume") {
+        if (event == "resume" || event == "start") {
           out.first_step = line.value("first_step", int64_t{-1});
           counts = true;
           steps = 0;
