@@ -297,6 +297,7 @@ class ChaosHosts : public ApartRuns {
         return slow_disk(host, seconds(2, 5));
     }
   }
+  static bool is_one_kind() { return number_of("LOCKSTEP_CHAOS_KIND", -1) >= 0; }
   // Draws what happens while `first` is endured.
   Fault draw_beside(std::mt19937_64& random, const Fault& first) {
     for (;;) {
