@@ -56,8 +56,15 @@ int64_t unfinished_step(const fs::path& path) {
 // Returns the folders in `folder` for which `step_of` is a step, the newest first.
 std::vector<fs::path> with_steps(const fs::path& folder, int64_t (*step_of)(const fs::path&)) {
   std::vector<fs::path> out;
-  std::error_code gone;  // the run may remove one meanwhile
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, gone)) {
+  if (!fs::exists(folder)) return out;
+  std::error_code failed;
+  const fs::directory_iterator entries(folder, failed);
+  // A run that goes on from a folder that cannot be read must not begin anew.
+  if (failed && fs::exists(folder)) {
+    throw MachineError("{}: cannot be read: {}", folder.string(), failed.message());
+  }
+  for (const fs::directory_entry& entry : entries) {
+    std::error_code gone;  // the run may remove one meanwhile
     if (entry.is_directory(gone) && step_of(entry.path()) >= 0) out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end(),

@@ -53,7 +53,8 @@ std::string checkpoint_damage(const fs::path& checkpoint,
                               CheckpointCheck check = CheckpointCheck::kHashes);
 
 // Return the paths of all step_N of a folder, newest first, whole or not; and those of step_N.part,
-// which a process that was killed, or one that still writes, has left.
+// which a process that was killed, or one that still writes, has left. A folder that is not there
+// has none. Throw MachineError for one that cannot be read.
 inline constexpr const char* kUnfinished = ".part";
 std::vector<fs::path> all_checkpoints(const fs::path& folder);
 std::vector<fs::path> unfinished_checkpoints(const fs::path& folder);

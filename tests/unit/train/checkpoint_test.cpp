@@ -133,6 +133,13 @@ TEST_F(CheckpointTest, ReplacesAnIncompleteOneAndLeavesOthers) {
   EXPECT_TRUE(fs::exists(folder_.path() / "step_5" / "DONE"));
 }
 
+TEST_F(CheckpointTest, InAFolderThatCannotBeReadAreNotTakenForNone) {
+  EXPECT_TRUE(all_checkpoints(folder_.path() / "absent").empty());
+  const fs::path file = folder_.path() / "checkpoints";
+  write_file(file, "");
+  EXPECT_ERROR(newest_complete_checkpoint(file), MachineError, "checkpoints: cannot be read");
+}
+
 // Another program looks at a run that trains: `lockstep checkpoint list`, a host that joins.
 TEST_F(CheckpointTest, AreLookedAtWhileOthersAreRemoved) {
   Network network(1);
