@@ -40,11 +40,6 @@ constexpr int kUnsentBytes = 256 << 10;
 
 std::string key_of(int member) { return fmt::format("mesh/{}", member); }
 
-int milliseconds_until(Clock::time_point end) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-  return static_cast<int>(std::max<int64_t>(left, 0));
-}
-
 // Has the kernel spread a window over the round trip: sent as one burst it overflows a buffer on
 // the way, and what is lost costs more round trips than the burst saves (Aggarwal, Savage and
 // Anderson 2000, "Understanding the performance of TCP pacing"); on short ways bursts of two
@@ -124,16 +119,8 @@ class Connector {
     }
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockets_[stream][member] = fd;
-    int reason = connect(fd, found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
+    int reason = connect_until(end_, fd, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
-    if (reason == EINPROGRESS) {
-      pollfd wanted{fd, POLLOUT, 0};
-      socklen_t length = sizeof reason;
-      reason = ETIMEDOUT;
-      if (poll(&wanted, 1, milliseconds_until(end_)) > 0) {
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &length);
-      }
-    }
     const Called called{member, fd, Visitor(members_.secret, place.token)};
     const Hello hello{called.visitor.introduction(), members_.me, stream};
     if (reason == 0 && send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) reason = errno;

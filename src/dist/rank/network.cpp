@@ -8,33 +8,20 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace lockstep {
 namespace {
 
-struct Socket {
-  int fd = -1;
-  explicit Socket(int descriptor) : fd(descriptor) {}
-  ~Socket() {
-    if (fd >= 0) close(fd);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int release() {
-    int out = fd;
-    fd = -1;
-    return out;
-  }
-};
+using Clock = std::chrono::steady_clock;
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -112,12 +99,12 @@ LocalAddress local_address_towards(const std::string& host) {
   AddressList list = resolve(host, kDiscardPort, SOCK_DGRAM);
   int reason = 0;
   for (addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
-    Socket socket(::socket(it->ai_family, it->ai_socktype, it->ai_protocol));
+    Descriptor socket(::socket(it->ai_family, it->ai_socktype, it->ai_protocol));
     sockaddr_storage local{};
     auto* address = reinterpret_cast<sockaddr*>(&local);
     socklen_t length = sizeof local;
-    if (socket.fd < 0 || connect(socket.fd, it->ai_addr, it->ai_addrlen) != 0 ||
-        getsockname(socket.fd, address, &length) != 0) {
+    if (!socket.open() || connect(socket.get(), it->ai_addr, it->ai_addrlen) != 0 ||
+        getsockname(socket.get(), address, &length) != 0) {
       reason = errno;
       continue;
     }
@@ -183,12 +170,13 @@ std::vector<std::string> addresses_elsewhere(const std::string& host) {
 int listen_on(const std::string& host, int port, const ListenWords& words) {
   AddressList list = resolve(host, port, SOCK_STREAM);
   const addrinfo* first = list.get();
-  Socket socket(::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC, first->ai_protocol));
+  Descriptor socket(
+      ::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC, first->ai_protocol));
   // A port whose last user has just gone stays in TIME_WAIT: a restart may use it all the same.
   int yes = 1;
-  if (socket.fd >= 0) setsockopt(socket.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (socket.fd < 0 || bind(socket.fd, first->ai_addr, first->ai_addrlen) != 0 ||
-      listen(socket.fd, SOMAXCONN) != 0) {
+  if (socket.open()) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!socket.open() || bind(socket.get(), first->ai_addr, first->ai_addrlen) != 0 ||
+      listen(socket.get(), SOMAXCONN) != 0) {
     int reason = errno;
     MachineError error("{} cannot listen on {}:{}", words.who, host, port);
     error.set_cause(std::strerror(reason));
@@ -223,6 +211,26 @@ void try_again_soon(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &milliseconds, sizeof milliseconds);
 }
 
+int milliseconds_until(Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+int connect_until(Clock::time_point end, int socket, const sockaddr* to, socklen_t length) {
+  if (connect(socket, to, length) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EINTR) return errno;
+  pollfd wanted{socket, POLLOUT, 0};
+  int ready = 0;
+  do {
+    ready = poll(&wanted, 1, milliseconds_until(end));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return ETIMEDOUT;
+  int reason = 0;
+  socklen_t size = sizeof reason;
+  return ready < 0 || getsockopt(socket, SOL_SOCKET, SO_ERROR, &reason, &size) != 0 ? errno
+                                                                                    : reason;
+}
+
 int connect_to(const std::string& address, int port, double seconds, const std::string& what) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
@@ -231,19 +239,11 @@ int connect_to(const std::string& address, int port, double seconds, const std::
   int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) throw MachineError("\"{}\" is no address: {}", address, gai_strerror(code));
   AddressList owner(found, &freeaddrinfo);
-  int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  int reason = fd < 0 ? errno : 0;
-  if (reason == 0 && connect(fd, found->ai_addr, found->ai_addrlen) != 0) reason = errno;
-  if (reason == EINPROGRESS) {
-    pollfd wanted{fd, POLLOUT, 0};
-    reason = ETIMEDOUT;
-    socklen_t length = sizeof reason;
-    if (poll(&wanted, 1, static_cast<int>(seconds * 1000)) > 0) {
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &length);
-    }
-  }
-  if (reason == 0) return fd;
-  if (fd >= 0) ::close(fd);
+  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  const int reason =
+      socket.open() ? connect_until(end, socket.get(), found->ai_addr, found->ai_addrlen) : errno;
+  if (reason == 0) return socket.release();
   MachineError error("cannot connect to {} at {}:{}", what, address, port);
   error.set_cause(std::strerror(reason));
   error.set_advice("let all TCP ports through between the machines' private addresses");

@@ -2,6 +2,9 @@
 // listens on. Knows nothing of torch or ranks.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -58,6 +61,14 @@ void send_promptly(int socket);
 // (TCP_RTO_MAX_MS, since Linux 6.15; before that as ever). For small messages: where a round trip
 // takes longer, behind the buffers of a slow line, all of it is sent twice.
 void try_again_soon(int socket);
+
+// Connects a socket that does not block, until `end` at the latest. Returns 0, or errno of why it
+// is not connected. Signals do not end the wait.
+int connect_until(std::chrono::steady_clock::time_point end, int socket, const sockaddr* to,
+                  socklen_t length);
+
+// Returns the time left for poll(), rounded up; 0 when it is over.
+int milliseconds_until(std::chrono::steady_clock::time_point end);
 
 // Connects to a numeric address within some seconds; returns a socket that does not block. Throws
 // MachineError; `what` is there: "rank 0's heartbeat".

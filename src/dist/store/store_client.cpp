@@ -22,29 +22,19 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRetry{50};
 constexpr int kTries = 3;  // of connections that end before the server says anything
 
-int milliseconds_until(std::chrono::steady_clock::time_point end) {
-  const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
-}
-
 // Connects to the first of the addresses that answers; otherwise returns the last reason.
-int connect_to_any(const addrinfo* addresses, Descriptor& out, int limit_ms) {
+int connect_to_any(const addrinfo* addresses, Descriptor& out,
+                   std::chrono::steady_clock::time_point end) {
+  constexpr std::chrono::seconds kOneAddress{10};
   int reason = EADDRNOTAVAIL;
   for (const addrinfo* at = addresses; at != nullptr; at = at->ai_next) {
     Descriptor socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    reason = socket.open() && ::connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
-    if (reason == EINPROGRESS) {
-      pollfd wanted{socket.get(), POLLOUT, 0};
-      socklen_t length = sizeof reason;
-      reason = ETIMEDOUT;
-      if (::poll(&wanted, 1, limit_ms) > 0) {
-        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &length);
-      }
-    }
-    if (reason == 0) {
-      out = std::move(socket);
-      return 0;
-    }
+    const auto limit = std::min(end, std::chrono::steady_clock::now() + kOneAddress);
+    reason =
+        socket.open() ? connect_until(limit, socket.get(), at->ai_addr, at->ai_addrlen) : errno;
+    if (reason != 0) continue;
+    out = std::move(socket);
+    return 0;
   }
   return reason;
 }
@@ -78,7 +68,7 @@ void StoreClient::connect(Clock::time_point end) {
     // A host that is just starting has no name yet, or nothing listens there.
     std::string cause = code == 0 ? "" : ::gai_strerror(code);
     if (code == 0) {
-      const int reason = connect_to_any(found, socket_, std::min(milliseconds_until(end), 10'000));
+      const int reason = connect_to_any(found, socket_, end);
       if (reason == 0) break;
       cause = std::strerror(reason);
     }

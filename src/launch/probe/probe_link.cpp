@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -31,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBlock = 256 << 10;
 constexpr int kRoundTrips = 60;
 constexpr double kWarmingShare = 0.3;  // of the time: TCP's window opens, queues fill
-constexpr int kConnectMilliseconds = 3000;
+constexpr std::chrono::seconds kConnectLimit{3};
 
 enum class Mode : char { kEcho = 'e', kSend = 's', kReceive = 'r' };  // as the client sees it
 
@@ -162,15 +161,8 @@ Descriptor connect_to(const LinkRequest& request, Mode mode) {
       ::socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int socket = connection.get();
   if (socket < 0 || ::bind(socket, from.get(), from.size) != 0) fail_to_connect(request, errno);
-  if (::connect(socket, to.get(), to.size) != 0) {
-    if (errno != EINPROGRESS) fail_to_connect(request, errno);
-    pollfd wanted{socket, POLLOUT, 0};
-    if (::poll(&wanted, 1, kConnectMilliseconds) <= 0) fail_to_connect(request, ETIMEDOUT);
-    int reason = 0;
-    socklen_t size = sizeof reason;
-    getsockopt(socket, SOL_SOCKET, SO_ERROR, &reason, &size);
-    if (reason != 0) fail_to_connect(request, reason);
-  }
+  const int reason = connect_until(Clock::now() + kConnectLimit, socket, to.get(), to.size);
+  if (reason != 0) fail_to_connect(request, reason);
   const int flags = ::fcntl(socket, F_GETFL);
   ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK);
   set_limits(socket);
