@@ -25,6 +25,10 @@ set(LOCKSTEP_O1 "$<$<CONFIG:Release>:${LOCKSTEP_O1}>")
 set(LOCKSTEP_LIBRARIES "" CACHE INTERNAL "")  # in the order they are declared
 set(LOCKSTEP_FOLDERS "" CACHE INTERNAL "")    # without sub-folders
 
+# Ranks on unlike processors find the same bits there.
+set_source_files_properties("${CMAKE_SOURCE_DIR}/src/kernels/update_isa.cpp" PROPERTIES
+                            COMPILE_OPTIONS "-ffp-contract=off")
+
 function(lockstep_folder name)
   cmake_parse_arguments(arg "TORCH;UNITY;ISA;WAITS" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")

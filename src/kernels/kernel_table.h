@@ -259,6 +259,14 @@ struct MomentumArgs {  // m = decay * m + share * g; value -= lr * (from_gradien
   float lr;
 };
 
+// out[j] = weights[0] * rows[0][j] + weights[1] * rows[1][j] + ..., in this order.
+struct WeightedRowsArgs {
+  const float* weights;  // [count], at least one
+  const float* rows;     // [count, width]
+  int64_t count, width;
+  float* out;  // [width]
+};
+
 template <class T>
 struct TypedKernels : PixelKernels<T> {
   void (*add_dropout)(const AddDropoutArgs<T>&, int64_t begin, int64_t end);
@@ -325,11 +333,13 @@ struct Kernels {
   WinogradKernels<float> winograd_fp32;
   WinogradKernels<Bf16> winograd_bf16;
   void (*add_winograd_gradient)(const WinogradGradientArgs&, int64_t begin, int64_t end);
+  // From here to weighted_rows: the same bits in every instruction set (update_isa.cpp).
   void (*adam)(const AdamArgs&, int64_t begin, int64_t end);
   void (*momentum)(const MomentumArgs&, int64_t begin, int64_t end);
   void (*move_average)(const UpdateArgs&, int64_t begin, int64_t end);  // of unchanged values
   bool (*all_zero)(const float* x, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
+  void (*weighted_rows)(const WeightedRowsArgs&);
   void (*exponential)(const float* x, float* y, int64_t n);  // that of scalar_math.h, for its test
 
   template <class T>

@@ -1,6 +1,9 @@
-// Takes an optimizer step over a flat range, and computes the sum of squares that
-// gradient clipping needs.
-#include "kernels/isa_math.h"
+// What every rank computes for itself and must find to the same bits, whatever its processor: an
+// optimizer's step over a flat range, the sum of squares that gradient clipping needs, the product
+// of PowerSGD's factors. No multiplication is fused with an addition here (cmake/Layers.cmake),
+// since not every processor can do that, and the order of sums is the same in every instruction
+// set.
+#include "kernels/lanes_isa.h"
 
 namespace lockstep {
 namespace detail {
@@ -95,11 +98,46 @@ bool all_zero(const float* x, int64_t n) {
   return others == 0;
 }
 
+// In 32 sums, of which each has every 32nd element.
 double sum_of_squares(const float* x, int64_t n) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return sum;
+  typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
+  typedef double EightWide __attribute__((vector_size(64)));
+  constexpr int kEights = 4, kSums = 8 * kEights;
+  EightWide eights[kEights] = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+    for (int e = 0; e < kEights; ++e) {
+      const auto wide =
+          __builtin_convertvector(*reinterpret_cast<const Eight*>(x + i + 8 * e), EightWide);
+      eights[e] += wide * wide;
+    }
+  }
+  double sums[kSums];
+  for (int s = 0; s < kSums; ++s) sums[s] = eights[s / 8][s % 8];
+  for (int s = 0; i < n; ++i, ++s) sums[s] += static_cast<double>(x[i]) * x[i];
+  for (int half = kSums / 2; half > 0; half /= 2) {
+    for (int s = 0; s < half; ++s) sums[s] += sums[s + half];
+  }
+  return sums[0];
+}
+
+void weighted_rows(const WeightedRowsArgs& a) {
+  constexpr int kSums = 4;
+  int64_t j = 0;
+  for (; j + kSums * kLanes <= a.width; j += kSums * kLanes) {
+    Lanes sums[kSums];
+    for (int s = 0; s < kSums; ++s) sums[s] = a.weights[0] * load_lanes(a.rows + j + s * kLanes);
+    for (int64_t row = 1; row < a.count; ++row) {
+      const float* from = a.rows + row * a.width + j;
+      for (int s = 0; s < kSums; ++s) sums[s] += a.weights[row] * load_lanes(from + s * kLanes);
+    }
+    for (int s = 0; s < kSums; ++s) store_lanes(sums[s], a.out + j + s * kLanes);
+  }
+  for (; j < a.width; ++j) {
+    float sum = a.weights[0] * a.rows[j];
+    for (int64_t row = 1; row < a.count; ++row) sum += a.weights[row] * a.rows[row * a.width + j];
+    a.out[j] = sum;
+  }
 }
 
 }  // namespace
@@ -110,6 +148,7 @@ void fill_update(Kernels& table) {
   table.move_average = move_average;
   table.all_zero = all_zero;
   table.sum_of_squares = sum_of_squares;
+  table.weighted_rows = weighted_rows;
 }
 
 }  // namespace LOCKSTEP_ISA

@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// `folders`: of each rank, several may have the same. Returns the largest exit code and the output
-// of all ranks.
+// `folders`: of each rank, several may have the same. `last_under`: a program, with its arguments,
+// that runs that of the last rank. Returns the largest exit code and the output of all ranks.
 inline ProgramResult train_apart(const std::vector<fs::path>& folders, const std::string& words,
-                                 int seconds = 120) {
+                                 int seconds = 120, const std::string& last_under = "") {
   TemporaryFolder scripts;
   int port = 0;
   {
@@ -27,9 +27,10 @@ inline ProgramResult train_apart(const std::vector<fs::path>& folders, const std
   for (std::size_t rank = 0; rank < folders.size(); ++rank) {
     script += fmt::format(
         "(cd '{}' && RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} MASTER_ADDR=127.0.0.1 "
-        "MASTER_PORT={} OMP_NUM_THREADS=1 exec '{}' train {}) &\npids=\"$pids $!\"\n",
-        folders[rank].string(), rank, folders.size(), rank, folders.size(), port, LOCKSTEP_PROGRAM,
-        words);
+        "MASTER_PORT={} GOMP_SPINCOUNT=10000 OMP_NUM_THREADS=1 exec {} '{}' train {}) &\n"
+        "pids=\"$pids $!\"\n",
+        folders[rank].string(), rank, folders.size(), rank, folders.size(), port,
+        rank + 1 == folders.size() ? last_under : "", LOCKSTEP_PROGRAM, words);
   }
   script += "code=0\nfor pid in $pids; do wait $pid || code=$?; done\nexit $code\n";
   write_file(scripts.path() / "ranks", script);

@@ -1,8 +1,12 @@
 #include "dist/gradients/powersgd.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +49,7 @@ int64_t PowerSgdConfig::numbers_sent(const std::vector<GradientShape>& parameter
 
 void orthogonalize(const torch::Tensor& matrix, uint64_t seed) {
   const int64_t rows = matrix.size(0), rank = matrix.size(1);
-  torch::Tensor columns = matrix.to(torch::kDouble).t().contiguous();  // [rank, rows]
+  torch::Tensor columns = matrix.to(torch::kCPU, torch::kDouble).t().contiguous();  // [rank, rows]
   auto* all = columns.mutable_data_ptr<double>();
   auto dot = [rows](const double* a, const double* b) {
     double sum = 0;
@@ -72,6 +76,30 @@ void orthogonalize(const torch::Tensor& matrix, uint64_t seed) {
     for (int64_t i = 0; i < rows; ++i) column[i] /= norm;
   }
   matrix.copy_(columns.t());
+}
+
+void multiply_factors(const torch::Tensor& p, const torch::Tensor& q, const torch::Tensor& out) {
+  const int64_t rank = p.size(1);
+  if (!out.is_cpu()) {
+    out.zero_();
+    for (int64_t r = 0; r < rank; ++r) {
+      out.addcmul_(p.select(1, r).unsqueeze(1), q.select(1, r).unsqueeze(0));
+    }
+    return;
+  }
+  const torch::Tensor rows = q.t().contiguous();  // [rank, columns]
+  const int64_t columns = q.size(0);
+  constexpr int64_t kGrain = 1 << 16;  // numbers of `out`
+  at::parallel_for(0, p.size(0), std::max<int64_t>(1, kGrain / columns),
+                   [&](int64_t i, int64_t end) {
+                     WeightedRowsArgs args{
+                         .rows = rows.const_data_ptr<float>(), .count = rank, .width = columns};
+                     for (; i < end; ++i) {
+                       args.weights = p.const_data_ptr<float>() + i * rank;
+                       args.out = out.mutable_data_ptr<float>() + i * columns;
+                       kernels().weighted_rows(args);
+                     }
+                   });
 }
 
 }  // namespace lockstep

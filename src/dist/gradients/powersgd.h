@@ -34,9 +34,15 @@ struct PowerSgdConfig {
   int64_t numbers_sent(const std::vector<GradientShape>& parameters) const;
 };
 
+// Both compute what all ranks must find to the same bits on CPUs of any kind, and on GPUs of any.
+
 // Makes the columns of `matrix` (fp32 [rows, rank], contiguous, rank <= rows) orthonormal by
-// modified Gram-Schmidt, in double. A column that depends on those before it is replaced by a
-// random one derived from `seed`, so that rank is not lost for good. What is not finite stays so.
+// modified Gram-Schmidt, in double, on the CPU. A column that depends on those before it is
+// replaced by a random one derived from `seed`, so that rank is not lost for good. What is not
+// finite stays so.
 void orthogonalize(const torch::Tensor& matrix, uint64_t seed);
+
+// out = p q^T, for fp32 p [rows, rank], q [columns, rank] and out [rows, columns], contiguous.
+void multiply_factors(const torch::Tensor& p, const torch::Tensor& q, const torch::Tensor& out);
 
 }  // namespace lockstep

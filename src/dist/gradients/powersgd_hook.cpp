@@ -194,7 +194,7 @@ void PowerSgdHook::decompress(Bucket& b) {
     const bool keep = error_.defined() && finite;
     torch::Tensor error = keep ? error_of(part) : torch::Tensor();
     if (keep) error.copy_(m);
-    at::mm_out(m, p_of(b, part), q_of(part).t());
+    multiply_factors(p_of(b, part), q_of(part), m);
     if (keep) error.sub_(m, 1 / ranks_).mul_(1 / b.unit);
   }
 }

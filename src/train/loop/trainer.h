@@ -94,6 +94,7 @@ class Trainer {
   void look_after_weights(const StopWish& stop);
   void tell_times(const std::vector<RankTimes>& ranks);
   void tell_last_times();
+  void share_initial_weights();
   void check_weights(bool may_mend);
   void intervene(const InterventionRecord& record);
   void roll_back(const InterventionRecord& record);

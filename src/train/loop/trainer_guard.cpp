@@ -5,6 +5,18 @@
 
 namespace lockstep {
 
+// From one seed processors of different kinds may draw numbers that differ in their last bits.
+// Collective.
+void Trainer::share_initial_weights() {
+  const std::vector<Replica> arrays = {{"the initial weights", task_.parameters().values()}};
+  UnequalRanks unequal = find_unequal(world_, arrays);
+  if (unequal.empty()) return;
+  unequal.good = 0;
+  log_info("{}: all ranks begin with those of rank 0", unequal.text);
+  mend(world_, arrays, unequal);
+  task_.parameters().refresh_low();
+}
+
 // Finds ranks whose bits are not those of the others, before anything is saved of them. Collective.
 void Trainer::check_weights(bool may_mend) {
   const std::vector<Replica> arrays = state_->replicas();

@@ -120,6 +120,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
   if (fresh && !config_.run.load_model.empty()) {
     load_initial_weights(config_.run.load_model, task_);
   }
+  if (fresh) share_initial_weights();
   make_state(context);
   log_info("{} weights ({}), {}, {} rank{} x {} thread{} on {}",
            with_commas(task_.parameters().count()), config_.task_name, precision, world_.size(),

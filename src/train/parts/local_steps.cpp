@@ -218,7 +218,8 @@ void LocalSteps::take_outer_step(bool keep_way) {
   anchor_.copy_(values);
   if (keep_way) values.add_(sent_);
   if (keep_way) parameters_.refresh_low();
-  if (average_.defined()) average_.lerp_(anchor_, 1 - started_.average_decay);
+  // Not lerp_(), which rounds once less where a processor can: all ranks keep the same bits.
+  if (average_.defined()) average_.add_((anchor_ - average_).mul_(1 - started_.average_decay));
 }
 
 std::vector<StateArray> LocalSteps::outer_state() {

@@ -4,6 +4,9 @@
 #include <torch/optim.h>
 
 #include <cmath>
+#include <vector>
+
+#include "support/instruction_sets.h"
 
 namespace lockstep {
 namespace {
@@ -35,16 +38,6 @@ torch::Tensor gradient_of_step(int64_t n, int64_t step) {
 
 double largest_difference(const torch::Tensor& a, const torch::Tensor& b) {
   return (a - b).abs().max().item<double>();
-}
-
-void for_each_isa(const std::function<void()>& body) {
-  for (const char* isa : {"generic", "avx2", "avx512"}) {
-    if (kernels_for(isa) == nullptr) continue;
-    SCOPED_TRACE(isa);
-    use_kernels(kernels_for(isa));
-    body();
-    use_kernels(nullptr);
-  }
 }
 
 // Ten steps of lockstep's kernel and of torch's optimizer from the same start.
@@ -191,6 +184,60 @@ TEST(SumOfSquares, IsExactEnoughAndTheSameForAnyThreads) {
   EXPECT_NEAR(one / expected, 1, 1e-12);
   EXPECT_EQ(one, two);
   EXPECT_EQ(sum_of_squares(nullptr, 0), 0);
+}
+
+TEST(WeightedRows, AreTheProductOfAMatrix) {
+  at::Generator generator = at::detail::createCPUGenerator(4);
+  for_each_isa([&] {
+    for (int64_t width : {1, 15, 64, 1003}) {
+      torch::Tensor weights = torch::randn({5}, generator),
+                    rows = torch::randn({5, width}, generator);
+      torch::Tensor out = torch::empty({width});
+      kernels().weighted_rows({weights.const_data_ptr<float>(), rows.const_data_ptr<float>(), 5,
+                               width, out.mutable_data_ptr<float>()});
+      EXPECT_LT(largest_difference(out, torch::mv(rows.t(), weights)), 1e-5) << width;
+    }
+  });
+}
+
+// Ranks on unlike processors must not drift apart.
+TEST(Update, HasTheSameBitsInEveryInstructionSet) {
+  constexpr int64_t kCount = 1003;  // a remainder in all of them
+  at::Generator generator = at::detail::createCPUGenerator(5);
+  const torch::Tensor weights = torch::randn({4}, generator);
+  std::vector<std::vector<torch::Tensor>> found;
+  for_each_isa([&] {
+    State adam(kCount), momentum(kCount);
+    for (int64_t i = 1; i <= 5; ++i) {
+      AdamStep step;
+      step.step = i;
+      step.weight_decay = 0.01;
+      step.gradient_scale = 0.7;
+      step.average_decay = 0.9;
+      adam.gradient.copy_(gradient_of_step(kCount, i));
+      adam_step(adam.arrays(), step, 0, kCount);
+      MomentumStep other;
+      other.lr = 0.1;
+      other.decay = 0.9;
+      other.nesterov = true;
+      other.weight_decay = 0.01;
+      other.average_decay = 0.9;
+      momentum.gradient.copy_(gradient_of_step(kCount, i));
+      momentum_step(momentum.arrays(), other, 0, kCount);
+    }
+    torch::Tensor sum = torch::full({1}, sum_of_squares(adam.value.const_data_ptr<float>(), kCount),
+                                    torch::kDouble);
+    torch::Tensor row = torch::empty({kCount / 4});
+    kernels().weighted_rows({weights.const_data_ptr<float>(), adam.m.const_data_ptr<float>(), 4,
+                             kCount / 4, row.mutable_data_ptr<float>()});
+    found.push_back({adam.value, adam.m, adam.v, adam.average, momentum.value, momentum.m,
+                     momentum.average, sum, row});
+  });
+  for (const std::vector<torch::Tensor>& arrays : found) {
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      EXPECT_TRUE(torch::equal(arrays[i], found.front()[i])) << "array " << i;
+    }
+  }
 }
 
 TEST(SumOfSquares, IsFiniteExactlyWhenAllElementsAre) {
