@@ -14,9 +14,10 @@
 namespace lockstep {
 
 // `folders`: of each rank, several may have the same. `last_under`: a program, with its arguments,
-// that runs that of the last rank. Returns the largest exit code and the output of all ranks.
+// that runs the last rank's. Returns the largest exit code and the output of all ranks.
 inline ProgramResult train_apart(const std::vector<fs::path>& folders, const std::string& words,
-                                 int seconds = 120, const std::string& last_under = "") {
+                                 int seconds = 120, const std::string& last_under = "",
+                                 const std::string& program = LOCKSTEP_PROGRAM) {
   TemporaryFolder scripts;
   int port = 0;
   {
@@ -30,7 +31,7 @@ inline ProgramResult train_apart(const std::vector<fs::path>& folders, const std
         "MASTER_PORT={} GOMP_SPINCOUNT=10000 OMP_NUM_THREADS=1 exec {} '{}' train {}) &\n"
         "pids=\"$pids $!\"\n",
         folders[rank].string(), rank, folders.size(), rank, folders.size(), port,
-        rank + 1 == folders.size() ? last_under : "", LOCKSTEP_PROGRAM, words);
+        rank + 1 == folders.size() ? last_under : "", program, words);
   }
   script += "code=0\nfor pid in $pids; do wait $pid || code=$?; done\nexit $code\n";
   write_file(scripts.path() / "ranks", script);

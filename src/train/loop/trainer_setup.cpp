@@ -91,6 +91,7 @@ void Trainer::build_state(const std::optional<SharedCheckpoint>& checkpoint) {
     context.evaluated_metrics = config_.evaluation.metrics;
   }
   context.device = choose_device(config_, environment.local_rank, environment.local_size);
+  if (config_.run.device == "auto") check_same_device(world_, context.device);
   if (!context.device.is_cpu()) {
     at::globalContext().setBenchmarkCuDNN(true);  // takes the fastest convolution for each shape
     StepAccount& account = world_.progress().account();

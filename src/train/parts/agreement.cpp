@@ -3,12 +3,14 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dist/collectives/cuda.h"
 
 namespace lockstep {
 
@@ -72,6 +74,23 @@ void check_same_text(World& world, const std::string& what, const std::string& t
     error.set_advice("bring the same files to all hosts, or share one folder");
     throw_alike(world, error);
   }
+}
+
+void check_same_device(World& world, torch::Device device) {
+  if (world.size() == 1) return;
+  const std::vector<std::string> names = world.all_gather_strings(rank_and_host(world));
+  const std::vector<std::string> lacks =
+      world.all_gather_strings(device.is_cpu() ? why_no_gpu() : "");
+  const auto with = std::ranges::find(lacks, "");
+  const auto without = std::ranges::find_if_not(lacks, &std::string::empty);
+  if (with == lacks.end() || without == lacks.end()) return;
+  const auto name = [&](auto rank) {
+    return names[static_cast<std::size_t>(rank - lacks.begin())];
+  };
+  MachineError error("{} has a GPU, {} computes on its CPU", name(with), name(without));
+  error.set_cause(*without);
+  error.set_advice("put that machine right (lockstep doctor), leave it out, or run.device=cpu");
+  throw_alike(world, error);
 }
 
 void check_any_ranks(World& world, torch::Device device) {

@@ -21,6 +21,10 @@ void together(World& world, const std::function<void()>& work);
 // anywhere, naming the first rank that differs, its host, and the first line that does. Collective.
 void check_same_text(World& world, const std::string& what, const std::string& text);
 
+// With run.device = "auto": throws MachineError on every rank when some compute on GPUs and others,
+// whose machines have none that works, on CPUs. Collective.
+void check_same_device(World& world, torch::Device device);
+
 // With training.reproducible = "any-ranks": throws ConfigError where sums of parts would not be
 // those of one rank. Neighbours must be added on their machine first, by kernels of the CPU, with
 // equal threads. Collective.

@@ -1,6 +1,7 @@
 // Ranks whose tensors are on a device that is not the CPU (tests/support/test_device.h): what they
 // exchange, and what happens when a device or an operation fails.
 #include "support/placement.h"
+#include "support/ranks_apart.h"
 #include "support/tiny_corpus.h"
 
 namespace lockstep {
@@ -72,6 +73,22 @@ TEST_P(PlacementOfRanks, ADeviceThatFailsIsAFailureOfTheMachine) {
   EXPECT_NE(again.errors.find("an illegal memory access was encountered"), std::string::npos)
       << again.errors;
   EXPECT_EQ(metrics_of(run("again"), "step").size(), 12u);
+}
+
+// One of several machines whose driver does not work: the others would wait for it in NCCL.
+TEST_P(PlacementOfRanks, ARankWithoutADeviceIsNamed) {
+  if (on_gpu()) GTEST_SKIP() << "a test of the test device";
+  for (const bool exchanged_by_host : {false, true}) {
+    const ProgramResult r =
+        train_apart({folder_.path(), folder_.path()},
+                    fmt::format("tiny.toml run.folder=run run.device=auto comm.gpu_exchange={}",
+                                exchanged_by_host ? "host" : "nccl"),
+                    60, "env LOCKSTEP_TEST_DEVICES=0", LOCKSTEP_ON_TEST_DEVICE);
+    EXPECT_EQ(r.exit_code, 4) << r.errors;
+    EXPECT_NE(r.errors.find("computes on its CPU\n  because: no NVIDIA driver"), std::string::npos)
+        << r.errors;
+    fs::remove_all(folder_.path() / "run");
+  }
 }
 
 // What is done to gradients, or to weights at a meeting, on their way between ranks.

@@ -47,6 +47,7 @@ class Chaos : public ChaosRuns {
     });
     if (!restarts) from = marks();
     double over = unix_now();
+    bool resumed = restarts;
     if (faults.back().ends_job) {
       const int code = job_->launcher().wait(40s);
       ASSERT_NE(code, -1) << "the launcher did not end";
@@ -54,12 +55,17 @@ class Chaos : public ChaosRuns {
       over = unix_now();
       start_job();
     } else if (restarts) {
-      ASSERT_TRUE(wait_until([&] { return job_->attempt() > attempt; }, 120)) << "was not noticed";
+      // A second fault may come while the ranks start, and be over before they miss anything.
+      const auto outlasted = [&] {
+        return faults.size() > 1 && unix_now() > over + 15 && progress(from, false).steps > 12;
+      };
+      ASSERT_TRUE(wait_until([&] { return job_->attempt() > attempt || outlasted(); }, 120))
+          << "was not noticed";
+      resumed = job_->attempt() > attempt;
     }
     // New steps, and so a checkpoint: of the last start after the fault, where it is one for it.
     int64_t first = -1;
     double next = 0;
-    bool resumed = restarts;
     const auto gone_on = [&] {
       const bool now_alone = job_->ranks() != 4;
       const Progress now = progress(from, resumed);
