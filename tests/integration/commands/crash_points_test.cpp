@@ -28,10 +28,10 @@ class CrashPointsOfPrograms : public ::testing::Test {
                         const std::string& what) const {
     fs::remove(folder_.path() / "count");
     return run_program(program, words,
-                       fmt::format("OMP_NUM_THREADS=1 LD_PRELOAD={} "
+                       fmt::format("OMP_NUM_THREADS=1 TMPDIR={} LD_PRELOAD={} "
                                    "LOCKSTEP_FAILING_FILES='{} {} {}' LOCKSTEP_COUNTED_FILES={}",
-                                   LOCKSTEP_FAILING_FILES, root().string(), nth, what,
-                                   (folder_.path() / "count").string()));
+                                   folder_.path().string(), LOCKSTEP_FAILING_FILES, root().string(),
+                                   nth, what, (folder_.path() / "count").string()));
   }
   long changes() const {
     long out = 0;
