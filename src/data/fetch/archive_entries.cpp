@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/write_failure.h"
 
 namespace lockstep {
 
@@ -131,12 +131,15 @@ std::vector<std::byte> ArchiveEntries::read() {
 
 void ArchiveEntries::write(const fs::path& path) {
   std::ofstream file(path, std::ios::binary);
+  if (!file) throw write_failure(path, errno);
   std::vector<char> piece(kEntryBytes);
   while (const std::size_t bytes = read(piece.data(), piece.size())) {
-    file.write(piece.data(), static_cast<std::streamsize>(bytes));
+    if (!file.write(piece.data(), static_cast<std::streamsize>(bytes))) {
+      throw write_failure(path, errno);
+    }
   }
   file.close();
-  if (!file) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  if (!file) throw write_failure(path, errno);
 }
 
 void ArchiveEntries::check_rest() {

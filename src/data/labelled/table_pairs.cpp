@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
 
-#include "base/error.h"
+#include "base/write_failure.h"
 #include "data/labelled/text_source.h"
 #include "data/lines/progress.h"
 
@@ -26,18 +25,18 @@ std::unique_ptr<TextSource> open_pairs(const fs::path& table, const PairOptions&
 
 class LineFile {
  public:
-  explicit LineFile(const fs::path& path) : path_(path), file_(path, std::ios::binary) {}
+  explicit LineFile(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
+    if (!file_) throw write_failure(path_, errno);
+  }
 
   void add(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    file_ << text << '\n';
+    if (!(file_ << text << '\n')) throw write_failure(path_, errno);
   }
   void close() {
     file_.close();
-    if (!file_) {
-      throw MachineError("{}: cannot be written: {}", path_.string(), std::strerror(errno));
-    }
+    if (!file_) throw write_failure(path_, errno);
   }
 
  private:

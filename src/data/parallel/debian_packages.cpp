@@ -1,9 +1,6 @@
 #include "data/parallel/debian_packages.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
 #include "base/error.h"
@@ -44,12 +41,7 @@ fs::path path_below(const fs::path& folder, const std::string& entry, const fs::
 
 void write_entry(const fs::path& path, ArchiveEntries& entries) {
   create_folders(path.parent_path());
-  std::ofstream out(path, std::ios::binary);
-  const std::vector<std::byte> content = entries.read();
-  out.write(reinterpret_cast<const char*>(content.data()),
-            static_cast<std::streamsize>(content.size()));
-  out.close();
-  if (!out) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  entries.write(path);
 }
 
 }  // namespace

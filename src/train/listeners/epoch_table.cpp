@@ -1,12 +1,11 @@
 #include "train/listeners/epoch_table.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "base/write_failure.h"
 
 namespace lockstep {
 
@@ -17,7 +16,7 @@ std::string number_text(double value) { return fmt::format("{:.8g}", value); }
 void append_line(const fs::path& path, const std::string& line) {
   std::ofstream file(path, std::ios::app);
   file << line << '\n' << std::flush;
-  if (!file) throw MachineError("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  if (!file) throw write_failure(path, errno);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/write_failure.h"
 #include "train/records/step_figures.h"
 
 namespace lockstep {
@@ -19,7 +20,7 @@ MetricsLog::MetricsLog(const fs::path& path, std::string device)
 
 void MetricsLog::write(const std::string& line) {
   if (std::fputs((line + "\n").c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
-    throw MachineError("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+    throw write_failure(path_, errno);
   }
 }
 

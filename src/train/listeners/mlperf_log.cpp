@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/write_failure.h"
 
 namespace lockstep {
 
@@ -78,7 +79,7 @@ void MlperfLog::write(Line line, const std::string& key, const Json& value, Json
   const std::string text =
       ":::MLLOG " + content.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
   if (std::fputs(text.c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
-    throw MachineError("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+    throw write_failure(path_, errno);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/write_failure.h"
 #include "support/expect_error.h"
 
 namespace lockstep {
@@ -43,6 +44,17 @@ TEST(File, ReplacesWholeOrNotAtAll) {
   EXPECT_THROW(write_file(folder.path() / "absent" / "f", "x"), MachineError);
   EXPECT_THROW(read_file(folder.path() / "absent"), DataError);
   EXPECT_THROW(read_file(folder.path()), DataError);
+}
+
+TEST(WriteFailures, SayWhereElseTemporaryFilesCanGo) {
+  const TemporaryFolder folder;
+  const std::string here = write_failure(folder.path() / "file", ENOSPC).describe();
+  EXPECT_NE(here.find("file: cannot be written: No space left on device"), std::string::npos);
+  EXPECT_NE(here.find("TMPDIR=FOLDER"), std::string::npos) << here;
+  for (const std::string& other : {write_failure("/srv/file", ENOSPC).describe(),
+                                   write_failure(folder.path() / "file", EACCES).describe()}) {
+    EXPECT_EQ(other.find("TMPDIR"), std::string::npos) << other;
+  }
 }
 
 TEST(TemporaryFolders, NameTheVariableThatLeadsNowhere) {

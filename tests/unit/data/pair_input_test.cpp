@@ -134,6 +134,15 @@ TEST_F(PairsOfOneFile, SayWhatIsWrongWithTheFile) {
   EXPECT_TRUE(may_hold_pairs("train.tsv.gz"));
 }
 
+// The disk is full long before the end of the table, at which nobody should have to wait for it.
+TEST_F(PairsOfOneFile, SayThatTheDiskIsFull) {
+  fs::create_symlink("/dev/full", out_.path() / "train.source");
+  std::string table = "en\tde\n";
+  for (int i = 0; i < 20000; ++i) table += fmt::format("line {0}\tZeile {0}\n", i);
+  EXPECT_ERROR(take("t.tsv", table), MachineError,
+               "train.source: cannot be written: No space left");
+}
+
 TEST(LanguageNames, AreCodesAndTheUsualWords) {
   for (const char* name : {"en", "deu", "pt-BR", "zh-Hans", "en_US", "source", "tgt", "id"}) {
     EXPECT_TRUE(is_language_name(name)) << name;
