@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// `cause` is an errno. Where a disk is full that has the system's temporary files, the error names
+// `cause` is an errno. Where a disk is full and the file is in a TemporaryFolder, the error names
 // the variable that leads elsewhere.
 MachineError write_failure(const std::filesystem::path& path, int cause);
 

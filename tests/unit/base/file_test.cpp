@@ -51,7 +51,7 @@ TEST(WriteFailures, SayWhereElseTemporaryFilesCanGo) {
   const std::string here = write_failure(folder.path() / "file", ENOSPC).describe();
   EXPECT_NE(here.find("file: cannot be written: No space left on device"), std::string::npos);
   EXPECT_NE(here.find("TMPDIR=FOLDER"), std::string::npos) << here;
-  for (const std::string& other : {write_failure("/srv/file", ENOSPC).describe(),
+  for (const std::string& other : {write_failure("/tmp/runs/file", ENOSPC).describe(),
                                    write_failure(folder.path() / "file", EACCES).describe()}) {
     EXPECT_EQ(other.find("TMPDIR"), std::string::npos) << other;
   }
