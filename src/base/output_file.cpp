@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace lockstep {
 
@@ -60,6 +61,17 @@ void OutputFile::rewrite(int64_t offset, const void* data, std::size_t size) {
 void OutputFile::finish() {
   flush();
   file_.take_place();
+}
+
+MachineError write_failure(const fs::path& path, int cause) {
+  MachineError error("{}: cannot be written: {}", path.string(), std::strerror(cause));
+  std::error_code none;
+  const fs::path place = fs::temp_directory_path(none);
+  const bool full = cause == ENOSPC || cause == EDQUOT;
+  if (full && !none && path.string().starts_with((place / "lockstep-").string())) {
+    error.set_advice("TMPDIR=FOLDER, where there is more room for what is kept for a while");
+  }
+  return error;
 }
 
 }  // namespace lockstep

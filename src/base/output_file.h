@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/file_aside.h"
 
 namespace lockstep {
@@ -28,5 +29,9 @@ class OutputFile {
   FileAside file_;  // removed unless finish() was called
   std::string waiting_;
 };
+
+// Returns the error of any file that cannot be written; `cause` is an errno. Where a disk is full
+// and the file is in a TemporaryFolder, it names the variable that leads elsewhere.
+MachineError write_failure(const fs::path& path, int cause);
 
 }  // namespace lockstep

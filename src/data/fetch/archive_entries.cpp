@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "base/text.h"
-#include "base/write_failure.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/write_failure.h"
+#include "base/output_file.h"
 #include "data/labelled/text_source.h"
 #include "data/lines/progress.h"
 

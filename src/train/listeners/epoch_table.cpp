@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/output_file.h"
 #include "base/text.h"
-#include "base/write_failure.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/write_failure.h"
+#include "base/output_file.h"
 #include "train/records/step_figures.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/write_failure.h"
+#include "base/output_file.h"
 
 namespace lockstep {
 

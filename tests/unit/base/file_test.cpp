@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/write_failure.h"
+#include "base/output_file.h"
 #include "support/expect_error.h"
 
 namespace lockstep {
