@@ -34,7 +34,8 @@ struct PowerSgdConfig {
   int64_t numbers_sent(const std::vector<GradientShape>& parameters) const;
 };
 
-// Both compute what all ranks must find to the same bits on CPUs of any kind, and on GPUs of any.
+// Both compute what all ranks must find to the same bits: on CPUs of any kind, which is tested, and
+// on GPUs of any, by operations element by element, which was not tried.
 
 // Makes the columns of `matrix` (fp32 [rows, rank], contiguous, rank <= rows) orthonormal by
 // modified Gram-Schmidt, in double, on the CPU. A column that depends on those before it is
