@@ -5,6 +5,7 @@
 // sums in a row.
 #pragma once
 
+#include "gpu/gpu_pixel_kernels.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {
@@ -28,12 +29,13 @@ struct ResidualNormBackwardArgs {
   AddDropoutBackwardArgs<T> drop;
 };
 
-// Sums of the gradients of weight and bias over blocks of rows, written to norm.d_weight and
-// norm.d_bias [blocks, width]: a "row" of this kernel is a block. d_x is not used.
+// Sums of the gradients of weight and bias over blocks of rows: a "row" of this kernel is a block.
+// d_x, d_weight and d_bias are not used.
 template <class T>
 struct NormWeightArgs {
   LayerNormBackwardArgs<T> norm;
   int64_t rows, block_rows;
+  float* sums;  // [blocks, 2, width]
 };
 
 template <class T>
@@ -112,6 +114,11 @@ struct TypedGpuKernels {
   GpuKernel<PackedAttentionArgs<T>> attention;
   GpuKernel<PackedAttentionArgs<T>> attention_backward_queries;
   GpuKernel<PackedAttentionArgs<T>> attention_backward_keys;
+  GpuKernel<PixelSumsArgs<T>> pixel_sums;
+  GpuKernel<ChannelTotalsArgs<T>> channel_totals;
+  GpuKernel<PixelNormArgs<T>> batch_norm;
+  GpuKernel<PixelBackwardSumsArgs<T>> batch_norm_backward_sums;
+  GpuKernel<PixelBackwardArgs<T>> batch_norm_backward;
   GpuKernel<CrossEntropyArgs<T>> cross_entropy;  // a target outside the vocabulary: a loss of NaN
 };
 
@@ -121,6 +128,9 @@ struct GpuKernels {
   TypedGpuKernels<Fp16> fp16;
   GpuKernel<CheckedEmbeddingArgs> embedding;
   GpuKernel<SortedEmbeddingArgs> embedding_backward;
+  GpuKernel<AddTotalsArgs> add_totals;
+  GpuKernel<BatchNormMomentsArgs> batch_norm_moments;
+  GpuKernel<BatchNormTermsArgs> batch_norm_terms;
   GpuKernel<AdamRangeArgs> adam;
   GpuKernel<MomentumRangeArgs> momentum;
   GpuKernel<LazyAdamArgs> lazy_adam;

@@ -18,13 +18,13 @@ constexpr int64_t kMostBlocks = 65535;
 
 void* (*current_stream)() = nullptr;
 
-template <bool kSum>
-__host__ __device__ float both(float a, float b) {
+template <bool kSum, class T>
+__host__ __device__ T both(T a, T b) {
   return kSum ? a + b : (a > b ? a : b);
 }
 
-template <bool kSum>
-__host__ __device__ float over_warp(float x) {
+template <bool kSum, class T>
+__host__ __device__ T over_warp(T x) {
 #ifdef __CUDA_ARCH__
   for (int step = kWarp / 2; step > 0; step /= 2) {
     x = both<kSum>(x, __shfl_xor_sync(0xffffffffu, x, step));
@@ -37,7 +37,8 @@ __host__ __device__ float over_warp(float x) {
 // order.
 class BlockTeam {
  public:
-  __device__ explicit BlockTeam(float* room) : room_(room) {}  // [kRowThreads / kWarp], shared
+  // Both are shared memory: warps [kRowThreads / kWarp], room as the row's kernel needs it.
+  __device__ BlockTeam(float* warps, float* room) : warps_(warps), room_(room) {}
 
   __host__ __device__ int64_t rank() const {
 #ifdef __CUDA_ARCH__
@@ -49,24 +50,30 @@ class BlockTeam {
   __host__ __device__ int64_t size() const { return kRowThreads; }
   __host__ __device__ float sum(float x) const { return over_all<true>(x); }
   __host__ __device__ float max(float x) const { return over_all<false>(x); }
+  __host__ __device__ float* room() const { return room_; }
+  __host__ __device__ void sync() const {
+#ifdef __CUDA_ARCH__
+    __syncthreads();
+#endif
+  }
 
  private:
   template <bool kSum>
   __host__ __device__ float over_all(float x) const {
 #ifdef __CUDA_ARCH__
     x = over_warp<kSum>(x);
-    __syncthreads();  // everyone has read what stood in the room before
-    if (threadIdx.x % kWarp == 0) room_[threadIdx.x / kWarp] = x;
+    __syncthreads();  // everyone has read what stood there before
+    if (threadIdx.x % kWarp == 0) warps_[threadIdx.x / kWarp] = x;
     __syncthreads();
-    float all = room_[0];
-    for (int warp = 1; warp < kRowThreads / kWarp; ++warp) all = both<kSum>(all, room_[warp]);
+    float all = warps_[0];
+    for (int warp = 1; warp < kRowThreads / kWarp; ++warp) all = both<kSum>(all, warps_[warp]);
     return all;
 #else
     return x;
 #endif
   }
 
-  float* room_;
+  float *warps_, *room_;
 };
 
 // The threads of a warp, of which a block has kRowThreads / kWarp.
@@ -80,7 +87,10 @@ class WarpTeam {
 #endif
   }
   __host__ __device__ int64_t size() const { return kWarp; }
-  __host__ __device__ float sum(float x) const { return over_warp<true>(x); }
+  template <class T>
+  __host__ __device__ T sum(T x) const {
+    return over_warp<true>(x);
+  }
   __host__ __device__ float max(float x) const { return over_warp<false>(x); }
   __host__ __device__ void sync() const {
 #ifdef __CUDA_ARCH__
@@ -91,11 +101,16 @@ class WarpTeam {
 
 template <class Row>
 concept SmallTeam = Row::kSmallTeam;
+template <class Row>
+concept UsesRoom = Row::kUsesRoom;
 
 template <class Row, class Args>
 __global__ void __launch_bounds__(kRowThreads) run_rows(const Args args, const int64_t rows) {
-  __shared__ float room[kRowThreads / kWarp];
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) Row{}(args, row, BlockTeam(room));
+  __shared__ float warps[kRowThreads / kWarp];
+  __shared__ float room[UsesRoom<Row> ? detail::gpu_rows::kRoom : 1];
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    Row{}(args, row, BlockTeam(warps, room));
+  }
 }
 
 template <class Row, class Args>

@@ -4,10 +4,10 @@
 //
 // A team has rank(), size(), and sum(x) and max(x) over its threads, which all of them call
 // together and which give all the same number. Thread `rank` of a team owns the columns rank, rank
-// + size,
-// ... of the row, in every loop: what it wrote it may read again without waiting for others. A
-// kernel with kSmallTeam works on rows of some ten numbers, for which the threads of a warp are
-// enough; its team has sync() besides, after which all may read what others wrote before it.
+// + size, ... of the row, in every loop: what it wrote it may read again without waiting for
+// others. A kernel with kSmallTeam works on rows of some ten numbers, for which the threads of a
+// warp are enough. sync(): all may read from then on what others wrote before. The team of a kernel
+// with kUsesRoom has room() for kRoom numbers, which all of it read and write.
 #pragma once
 
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "gpu/gpu_kernels.h"
 #include "gpu/row_attention.h"
 #include "gpu/row_math.h"
+#include "gpu/row_pixels.h"
 #include "gpu/row_updates.h"
 
 namespace lockstep {
@@ -166,8 +167,8 @@ struct NormWeights {
         d_weight += d * ((a.norm.x[row * width + j] - a.norm.mean[row]) * a.norm.rstd[row]);
         d_bias += d;
       }
-      a.norm.d_weight[block * width + j] = d_weight;
-      a.norm.d_bias[block * width + j] = d_bias;
+      a.sums[block * 2 * width + j] = d_weight;
+      a.sums[(block * 2 + 1) * width + j] = d_bias;
     }
   }
 };
@@ -301,6 +302,12 @@ void fill_typed(TypedGpuKernels<T>& table) {
       Launch::template row<AttentionBackwardQueries, PackedAttentionArgs<T>>;
   table.attention_backward_keys =
       Launch::template row<AttentionBackwardKeys, PackedAttentionArgs<T>>;
+  table.pixel_sums = Launch::template row<PixelSumsOfBlock, PixelSumsArgs<T>>;
+  table.channel_totals = Launch::template row<ChannelTotals, ChannelTotalsArgs<T>>;
+  table.batch_norm = Launch::template row<BatchNormForward, PixelNormArgs<T>>;
+  table.batch_norm_backward_sums =
+      Launch::template row<BatchNormBackwardSums, PixelBackwardSumsArgs<T>>;
+  table.batch_norm_backward = Launch::template row<BatchNormBackward, PixelBackwardArgs<T>>;
   table.cross_entropy = Launch::template row<CrossEntropy, CrossEntropyArgs<T>>;
 }
 
@@ -312,6 +319,9 @@ GpuKernels make_gpu_kernels() {
   fill_typed<Launch>(table.fp16);
   table.embedding = Launch::template row<Embedding, CheckedEmbeddingArgs>;
   table.embedding_backward = Launch::template row<EmbeddingBackward, SortedEmbeddingArgs>;
+  table.add_totals = Launch::template row<AddTotals, AddTotalsArgs>;
+  table.batch_norm_moments = Launch::template element<BatchNormMoments, BatchNormMomentsArgs>;
+  table.batch_norm_terms = Launch::template element<BatchNormTerms, BatchNormTermsArgs>;
   table.adam = Launch::template element<AdamElement, AdamRangeArgs>;
   table.momentum = Launch::template element<MomentumElement, MomentumRangeArgs>;
   table.lazy_adam = Launch::template row<LazyAdamRow, LazyAdamArgs>;

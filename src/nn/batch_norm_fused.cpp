@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/batch_norm_gpu.h"
 #include "nn/fused.h"
 
 namespace lockstep::detail {
@@ -166,6 +167,7 @@ void add_norm_gradients(const ChannelSums& sums, const BatchNormState& state,
 BatchNormState batch_norm_state(const torch::Tensor& x, const PixelSums& sums,
                                 const BatchNorm& norm, const BatchNormMode& mode) {
   RECORD_FUNCTION("lockstep::batch_norm_state", {});
+  if (!x.is_cpu()) return gpu_batch_norm_state(x, norm, mode);
   const int64_t channels = x.size(1);
   BatchNormState state;
   const torch::Tensor all = torch::empty({3, channels}, at::kFloat);
@@ -205,6 +207,7 @@ BatchNormState batch_norm_state(const torch::Tensor& x, const PixelSums& sums,
 torch::Tensor batch_norm_rows(const torch::Tensor& x, const BatchNormState& state,
                               const torch::Tensor& bias, const torch::Tensor& residual, bool relu) {
   RECORD_FUNCTION("lockstep::batch_norm_rows", {});
+  if (!x.is_cpu()) return gpu_batch_norm_rows(x, state, bias, residual, relu);
   torch::Tensor y = torch::empty_like(x);
   with_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -226,6 +229,7 @@ torch::Tensor batch_norm_rows(const torch::Tensor& x, const BatchNormState& stat
 BatchNormGradients batch_norm_backward(const BatchNormBackward& in, const BatchNormState& state,
                                        const BatchNorm& norm, const BatchNormMode& mode) {
   RECORD_FUNCTION("lockstep::batch_norm_backward", {});
+  if (!in.x.is_cpu()) return gpu_batch_norm_backward(in, state, norm, mode);
   const int64_t channels = in.x.size(1);
   BatchNormGradients out;
   // Without a ReLU the residual's gradient is d_y itself. With one it is g, which is then read

@@ -13,12 +13,16 @@ namespace lockstep::detail {
 struct BatchNormState {
   torch::Tensor mean, scale;  // scale = weight * rstd
   torch::Tensor rstd;
-  double count = 0;  // values per channel, over all ranks that share statistics; 0: not training
+  // On the CPU: values per channel, over all ranks that share statistics; 0: not training.
+  double count = 0;
+  // On a GPU: fp64 [2 * channels + 1], the sums over these values, over their squares, and their
+  // number; undefined: not training.
+  torch::Tensor totals;
 };
 
 // Computes the state for x [n, channels, height, width], channels last in memory. In training it
-// comes from the batch, where `sums` may hold what x's convolution measured, and the running
-// statistics are updated; otherwise from these.
+// comes from the batch, where `sums` may hold what x's convolution measured (on the CPU), and the
+// running statistics are updated; otherwise from these.
 BatchNormState batch_norm_state(const torch::Tensor& x, const PixelSums& sums,
                                 const BatchNorm& norm, const BatchNormMode& mode);
 

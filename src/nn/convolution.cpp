@@ -29,6 +29,13 @@ torch::Tensor plain_convolution(const torch::Tensor& x, const Convolution& convo
 namespace detail {
 namespace {
 
+torch::Tensor librarys_convolution(const torch::Tensor& x, const torch::Tensor& used,
+                                   const Convolution& convolution) {
+  const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
+  return channels_last(
+      at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
+}
+
 // A 1 x 1 convolution is a product of the rows of pixels with the weight.
 bool is_product(const Convolution& convolution) {
   return convolution.kernel() == 1 && convolution.stride == 1;
@@ -48,6 +55,22 @@ std::tuple<torch::Tensor, torch::Tensor> backward(const torch::Tensor& d_y, cons
       at::convolution_backward(d_y, x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0},
                                1, {wanted[0], wanted[1], false});
   return {d_x, d_weight};
+}
+
+// Of `x` only the sizes [n, in, height, width] are read.
+torch::Tensor librarys_gradient(const torch::Tensor& d_y, const torch::Tensor& used,
+                                at::IntArrayRef sizes, const Convolution& convolution) {
+  const torch::Tensor x =
+      torch::empty(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
+  return channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
+}
+
+// Of the weight only the sizes [out, in, kernel, kernel] are read.
+torch::Tensor librarys_weight_gradient(const torch::Tensor& d_y, const torch::Tensor& x,
+                                       at::IntArrayRef sizes, const Convolution& convolution) {
+  const torch::Tensor used =
+      torch::empty(sizes, x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  return channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true})));
 }
 
 }  // namespace
@@ -234,6 +257,7 @@ torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor
   const at::ScalarType compute = x.scalar_type();
   const torch::Tensor weight = convolution.weight->as(compute).detach();
   const int64_t taps = weight.size(2) * weight.size(3), inputs = weight.size(1);
+  if (!x.is_cpu()) return channels_last(weight);
   if (taps == 1 || uses_tiles(convolution, compute) || takes_winograd(convolution, x)) {
     return weight;
   }
@@ -253,6 +277,7 @@ torch::Tensor weight_for_use(const Convolution& convolution, const torch::Tensor
 torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
                        const Convolution& convolution, PixelSums* sums) {
   RECORD_FUNCTION("lockstep::convolve", {});
+  if (!x.is_cpu()) return librarys_convolution(x, used, convolution);
   if (skips_pixels(convolution)) {
     return convolve(read_pixels(x, convolution.stride), used, single_pixels(convolution), sums);
   }
@@ -268,9 +293,7 @@ torch::Tensor convolve(const torch::Tensor& x, const torch::Tensor& used,
   }
   if (detail::widens(x))
     return convolve(detail::wide(x), detail::wide(used), convolution, nullptr).to(x.scalar_type());
-  const std::vector<int64_t> stride(2, convolution.stride), padding(2, convolution.padding);
-  return detail::channels_last(
-      at::convolution(x, used, std::nullopt, stride, padding, {1, 1}, false, {0, 0}, 1));
+  return librarys_convolution(x, used, convolution);
 }
 
 torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& used,
@@ -279,6 +302,10 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
   RECORD_FUNCTION("lockstep::convolve_backward", {});
   TORCH_CHECK(!into.defined() || (into.sizes() == sizes && into.scalar_type() == d_y.scalar_type()),
               "a gradient of ", into.sizes(), " to add to one of ", sizes);
+  if (!d_y.is_cpu()) {
+    const torch::Tensor d_x = librarys_gradient(d_y, used, sizes, convolution);
+    return into.defined() ? into.add_(d_x) : d_x;
+  }
   if (skips_pixels(convolution)) {
     if (!into.defined()) {
       into = torch::zeros(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
@@ -304,15 +331,16 @@ torch::Tensor convolve_backward(const torch::Tensor& d_y, const torch::Tensor& u
     return convolve_backward(detail::wide(d_y), detail::wide(used), sizes, convolution)
         .to(d_y.scalar_type());
   }
-  // Only the shape and memory format of x are read.
-  const torch::Tensor x =
-      torch::empty(sizes, d_y.options().memory_format(at::MemoryFormat::ChannelsLast));
-  return detail::channels_last(std::get<0>(backward(d_y, x, used, convolution, {true, false})));
+  return librarys_gradient(d_y, used, sizes, convolution);
 }
 
 void add_convolution_gradient(const torch::Tensor& gradient, const torch::Tensor& d_y,
                               const torch::Tensor& x, const Convolution& convolution) {
   RECORD_FUNCTION("lockstep::add_convolution_gradient", {});
+  if (!x.is_cpu()) {
+    gradient.add_(librarys_weight_gradient(d_y, x, gradient.sizes(), convolution));
+    return;
+  }
   if (skips_pixels(convolution)) {
     const torch::Tensor read = read_pixels(x, convolution.stride);
     return add_convolution_gradient(gradient, d_y, read, single_pixels(convolution));
@@ -336,11 +364,7 @@ void add_convolution_gradient(const torch::Tensor& gradient, const torch::Tensor
   }
   if (detail::widens(x))
     return add_convolution_gradient(gradient, detail::wide(d_y), detail::wide(x), convolution);
-  // Only the shape and memory format of the weight are read.
-  const torch::Tensor used =
-      torch::empty(gradient.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
-  add_taps(gradient,
-           detail::channels_last(std::get<1>(backward(d_y, x, used, convolution, {false, true}))));
+  add_taps(gradient, librarys_weight_gradient(d_y, x, gradient.sizes(), convolution));
 }
 
 }  // namespace detail

@@ -112,6 +112,11 @@ inline torch::Tensor gradient_of(const torch::Tensor& value) {
   return gradient;
 }
 
+// Returns where its numbers are; null when the weight wants none.
+inline float* gradient_if_wanted(const torch::Tensor& value) {
+  return value.requires_grad() ? pointer<float>(gradient_of(value)) : nullptr;
+}
+
 // gradient [out, in] += d_y^T x, for d_y [rows, out] and x [rows, in] in the compute type.
 void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const torch::Tensor& x);
 // gradient [width] += sum over the rows of x [rows, width].
@@ -150,55 +155,65 @@ struct NoRows {
 // Rows whose gradients of weight and bias are summed before those of others are added.
 inline constexpr int64_t kNormBlock = 64;
 
-// Room for the sums of all blocks, [2, blocks, width], and the arguments that write them there.
+// The arguments of a kernel that writes norm.d_x; its d_weight and d_bias are not set.
 template <class T>
-std::pair<torch::Tensor, LayerNormBackwardArgs<T>> norm_backward_args(const NormBackward& norm) {
-  const int64_t rows = norm.x.size(0), width = norm.x.size(1);
-  const int64_t blocks = (rows + kNormBlock - 1) / kNormBlock;
-  const torch::Tensor partial = torch::zeros({2, blocks, width}, norm.x.options());
-  return {partial,
-          {pointer<T>(norm.d_y), pointer<float>(norm.x), pointer<float>(norm.weight),
-           pointer<float>(norm.mean), pointer<float>(norm.rstd), pointer<float>(norm.d_residual),
-           pointer<float>(norm.d_x), pointer<float>(partial),
-           pointer<float>(partial) + blocks * width, width}};
+LayerNormBackwardArgs<T> norm_backward_args(const NormBackward& norm) {
+  return {pointer<T>(norm.d_y),
+          pointer<float>(norm.x),
+          pointer<float>(norm.weight),
+          pointer<float>(norm.mean),
+          pointer<float>(norm.rstd),
+          pointer<float>(norm.d_residual),
+          pointer<float>(norm.d_x),
+          nullptr,
+          nullptr,
+          norm.x.size(1)};
 }
 
-inline void add_norm_gradients(const NormBackward& norm, const torch::Tensor& partial) {
-  if (norm.weight.requires_grad()) add_column_sums(gradient_of(norm.weight), partial[0]);
-  if (norm.bias.requires_grad()) add_column_sums(gradient_of(norm.bias), partial[1]);
+inline int64_t norm_blocks(const NormBackward& norm) {
+  return (norm.x.size(0) + kNormBlock - 1) / kNormBlock;
 }
 
-// The same on a GPU, for all rows at once: kernel(args) computes d_x.
+// On a GPU: adds the gradients of weight and bias to theirs; kernel(args) computes d_x of all rows.
 template <class T, class Kernel>
 void layer_norm_backward_on_gpu(const NormBackward& norm, const Kernel& kernel) {
-  const auto [partial, args] = norm_backward_args<T>(norm);
-  on_gpu(norm.x)->typed<T>().norm_weights({args, norm.x.size(0), kNormBlock}, partial.size(1));
+  const int64_t blocks = norm_blocks(norm), width = norm.x.size(1);
+  const torch::Tensor sums = torch::empty({blocks, 2, width}, norm.x.options());
+  const LayerNormBackwardArgs<T> args = norm_backward_args<T>(norm);
+  on_gpu(norm.x)->typed<T>().norm_weights({args, norm.x.size(0), kNormBlock, pointer<float>(sums)},
+                                          blocks);
   kernel(args);  // may replace d_y
-  add_norm_gradients(norm, partial);
+  on_gpu(norm.x)->add_totals({pointer<float>(sums), blocks, width, gradient_if_wanted(norm.weight),
+                              gradient_if_wanted(norm.bias)},
+                             width);
 }
 
-// Adds the gradients of weight and bias to theirs. Calls prepare(begin, end) for the rows whose d_y
-// is about to be read (d_y may be d_x itself) and finish(begin, end) for those whose d_x was just
-// written. Each block of rows sums the weights' gradients for itself; the blocks are then added in
-// order. The blocks do not depend on the number of threads, so neither does the result.
+// On the CPU: adds the gradients of weight and bias to theirs. Calls prepare(begin, end) for the
+// rows whose d_y is about to be read (d_y may be d_x itself) and finish(begin, end) for those whose
+// d_x was just written. Each block of rows sums the weights' gradients for itself; the blocks are
+// then added in order. The blocks do not depend on the number of threads, so neither does the
+// result.
 template <class T, class Finish, class Prepare = NoRows>
 void layer_norm_backward(const NormBackward& norm, const Finish& finish,
                          const Prepare& prepare = {}) {
-  const int64_t rows = norm.x.size(0), width = norm.x.size(1);
-  const auto [partial, args] = norm_backward_args<T>(norm);
+  const int64_t rows = norm.x.size(0), width = norm.x.size(1), blocks = norm_blocks(norm);
+  const torch::Tensor partial = torch::zeros({2, blocks, width}, norm.x.options());
+  float* sums = pointer<float>(partial);
+  const LayerNormBackwardArgs<T> args = norm_backward_args<T>(norm);
   const auto kernel = kernels().typed<T>().layer_norm_backward;
-  parallel_rows(partial.size(1), kNormBlock * width, [&, args = args](int64_t begin, int64_t end) {
+  parallel_rows(blocks, kNormBlock * width, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       LayerNormBackwardArgs<T> own = args;
-      own.d_weight += block * width;
-      own.d_bias += block * width;
+      own.d_weight = sums + block * width;
+      own.d_bias = sums + (blocks + block) * width;
       const int64_t last = std::min(rows, (block + 1) * kNormBlock);
       prepare(block * kNormBlock, last);
       kernel(own, block * kNormBlock, last);
       finish(block * kNormBlock, last);
     }
   });
-  add_norm_gradients(norm, partial);
+  if (norm.weight.requires_grad()) add_column_sums(gradient_of(norm.weight), partial[0]);
+  if (norm.bias.requires_grad()) add_column_sums(gradient_of(norm.bias), partial[1]);
 }
 
 }  // namespace lockstep::detail

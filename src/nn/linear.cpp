@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "nn/fused.h"
+#include "nn/gpu_blocks.h"
 #include "nn/own_product.h"
 #include "nn/plain.h"
 #include "nn/product.h"
@@ -45,10 +46,7 @@ void add_weight_gradient(torch::Tensor gradient, const torch::Tensor& d_y, const
 
 void add_column_sums(torch::Tensor gradient, const torch::Tensor& x) {
   RECORD_FUNCTION("lockstep::add_column_sums", {});
-  if (!x.is_cpu()) {
-    gradient.add_(x.sum({0}, /*keepdim=*/false, at::kFloat));
-    return;
-  }
+  if (!x.is_cpu()) return add_column_sums_on_gpu(gradient, x.contiguous());
   constexpr int64_t kStrip = 64;  // columns: a whole number of cache lines
   const int64_t rows = x.size(0), width = x.size(1);
   const torch::Tensor dense = x.contiguous();

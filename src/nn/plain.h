@@ -15,8 +15,7 @@ namespace lockstep::detail {
 // (gpu/gpu_kernels.h); everything else runs on operations of libtorch.
 inline bool runs_fused(const Numerics& numerics, FusedOperation operation, const torch::Tensor& x) {
   if (!numerics.is_fused(operation)) return false;
-  const bool has_gpu_kernel =
-      operation != FusedOperation::kConvNorm && operation != FusedOperation::kPooling;
+  const bool has_gpu_kernel = operation != FusedOperation::kPooling;
   return x.is_cpu() || (has_gpu_kernel && gpu_kernels() != nullptr);
 }
 

@@ -13,16 +13,25 @@ namespace lockstep {
 struct Alone {
   int64_t rank() const { return 0; }
   int64_t size() const { return 1; }
-  float sum(float x) const { return x; }
+  template <class T>
+  T sum(T x) const {
+    return x;
+  }
   float max(float x) const { return x; }
   void sync() const {}
+  float* room() const {
+    static thread_local std::vector<float> numbers(detail::gpu_rows::kRoom);
+    return numbers.data();
+  }
 };
 
 // What the threads of a team have in common.
 struct TeamRoom {
-  explicit TeamRoom(int size) : barrier(size), numbers(static_cast<std::size_t>(size)) {}
+  explicit TeamRoom(int size)
+      : barrier(size), numbers(static_cast<std::size_t>(size)), room(detail::gpu_rows::kRoom) {}
   std::barrier<> barrier;
-  std::vector<float> numbers;
+  std::vector<double> numbers;
+  std::vector<float> room;
 };
 
 class Together {
@@ -30,21 +39,25 @@ class Together {
   Together(TeamRoom& room, int rank) : room_(&room), rank_(rank) {}
   int64_t rank() const { return rank_; }
   int64_t size() const { return std::ssize(room_->numbers); }
-  float sum(float x) const {
-    return over_all(x, [](float a, float b) { return a + b; });
+  template <class T>
+  T sum(T x) const {
+    return over_all(x, [](T a, T b) { return a + b; });
   }
   float max(float x) const {
     return over_all(x, [](float a, float b) { return a > b ? a : b; });
   }
   void sync() const { room_->barrier.arrive_and_wait(); }
+  float* room() const { return room_->room.data(); }
 
  private:
-  template <class Both>
-  float over_all(float x, const Both& both) const {
-    room_->numbers[static_cast<std::size_t>(rank_)] = x;
+  template <class T, class Both>
+  T over_all(T x, const Both& both) const {
+    room_->numbers[static_cast<std::size_t>(rank_)] = static_cast<double>(x);
     room_->barrier.arrive_and_wait();
-    float all = room_->numbers[0];
-    for (std::size_t i = 1; i < room_->numbers.size(); ++i) all = both(all, room_->numbers[i]);
+    T all = static_cast<T>(room_->numbers[0]);
+    for (std::size_t i = 1; i < room_->numbers.size(); ++i) {
+      all = both(all, static_cast<T>(room_->numbers[i]));
+    }
     room_->barrier.arrive_and_wait();
     return all;
   }

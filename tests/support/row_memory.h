@@ -9,10 +9,7 @@
 #ifdef LOCKSTEP_ON_GPU
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <new>
 
 #include "gpu/cuda_kernels.h"
@@ -46,17 +43,6 @@ inline const GpuKernels& kernels_under_test() {
 }
 
 }  // namespace lockstep
-
-int main(int argc, char** argv) {
-  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);  // a kernel is done when its call returns
-  int count = 0;
-  if (const cudaError_t status = ::cudaGetDeviceCount(&count); status != cudaSuccess) {
-    std::printf("skipped: no GPU: %s\n", ::cudaGetErrorString(status));
-    return 77;
-  }
-  ::testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
 
 #else
 

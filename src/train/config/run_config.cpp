@@ -1,5 +1,7 @@
 #include "train/config/run_config.h"
 
+#include <ATen/Context.h>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "dist/collectives/cuda.h"
@@ -270,6 +272,8 @@ torch::Device choose_device(const RunConfig& config, int local_rank, int local_s
   if (name == "cpu") return torch::kCPU;
   const int gpus = usable_gpus();
   if (gpus >= local_size || (gpus > 0 && config.comm.shares_gpus())) {
+    // cuDNN's attention makes a plan for each shape, and a decoder's grow with every token.
+    at::globalContext().setSDPUseCuDNN(false);
     return torch::Device(gpu_type(), static_cast<int8_t>(local_rank % gpus));
   }
   if (name == "auto" && gpus == 0) return torch::kCPU;

@@ -13,45 +13,10 @@
 #include <random>
 #include <vector>
 
-#include "support/row_memory.h"
+#include "support/row_testing.h"
 
 namespace lockstep {
 namespace {
-
-using detail::gpu_rows::from_float;
-using detail::gpu_rows::to_float;
-
-const GpuKernels& gpu() { return kernels_under_test(); }
-const Kernels& cpu() { return *kernels_for("generic"); }
-
-template <class T>
-Numbers<T> random_numbers(int64_t count, uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::normal_distribution<float> normal;
-  Numbers<T> out(static_cast<std::size_t>(count));
-  for (T& x : out) x = from_float<T>(normal(generator));
-  return out;
-}
-template <class T>
-Numbers<T> zeros_of(int64_t count) {
-  return Numbers<T>(static_cast<std::size_t>(count));
-}
-
-// One rounding of the type, besides sums that were added in another order.
-template <class T>
-float tolerance() {
-  return std::is_same_v<T, float> ? 2e-6f : std::is_same_v<T, Bf16> ? 1e-2f : 1.5e-3f;
-}
-
-template <class T>
-void expect_close(const Numbers<T>& got, const Numbers<T>& want, float near = tolerance<T>()) {
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const float a = to_float(got[i]), b = to_float(want[i]);
-    if (std::isnan(b) && std::isnan(a)) continue;
-    ASSERT_NEAR(a, b, near * (1 + std::abs(b))) << "element " << i;
-  }
-}
 
 // What the kernels are tried with.
 struct Shape {
@@ -214,27 +179,22 @@ TYPED_TEST(RowKernels, LayerNorm) {
     for (const float* residual : residuals) {
       auto d_got = zeros_of<float>(n), d_want = d_got;
       const int64_t block_rows = 3, blocks = (s.rows + 2) / 3;
-      auto w_got = random_numbers<float>(2 * blocks * s.width, 5);  // which is written over
-      auto w_want = zeros_of<float>(2 * s.width);
-      LayerNormBackwardArgs<T> args{
-          d_y.data(),       want.x.data(),    want.weight.data(),
-          want.mean.data(), want.rstd.data(), residual,
-          d_got.data(),     w_got.data(),     w_got.data() + blocks * s.width,
-          s.width};
-      this->there().norm_weights({args, s.rows, block_rows}, blocks);
+      auto sums = random_numbers<float>(2 * blocks * s.width, 5);  // which is written over
+      auto w_got = zeros_of<float>(2 * s.width), w_want = w_got;
+      float* const got_weight = w_got.data();
+      LayerNormBackwardArgs<T> args{d_y.data(),       want.x.data(),    want.weight.data(),
+                                    want.mean.data(), want.rstd.data(), residual,
+                                    d_got.data(),     nullptr,          nullptr,
+                                    s.width};
+      this->there().norm_weights({args, s.rows, block_rows, sums.data()}, blocks);
+      gpu().add_totals({sums.data(), blocks, s.width, got_weight, got_weight + s.width}, s.width);
       this->there().layer_norm_backward(args, s.rows);
       args.d_x = d_want.data();
       args.d_weight = w_want.data();
       args.d_bias = w_want.data() + s.width;
       this->here().layer_norm_backward(args, 0, s.rows);
       expect_close(d_got, d_want, s.width == 1 ? 1e-2f : 1e-5f);
-      auto sums = zeros_of<float>(2 * s.width);
-      for (int64_t i = 0; i < 2 * blocks * s.width; ++i) {
-        const int64_t half = i / (blocks * s.width);
-        sums[static_cast<std::size_t>(half * s.width + i % s.width)] +=
-            w_got[static_cast<std::size_t>(i)];
-      }
-      expect_close(sums, w_want, 1e-5f);
+      expect_close(w_got, w_want, 1e-5f);
     }
   });
 }
