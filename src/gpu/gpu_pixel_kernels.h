@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/pixel_kernels.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 

@@ -248,10 +248,14 @@ void Collectives::give_up() {
 }
 
 // Destroying a process group waits for its running operations for as long as a peer delays
-// them, and Gloo cannot be interrupted. As the process is about to end in failure, the
-// groups are leaked instead.
+// them, and Gloo cannot be interrupted; NCCL's waits for its watchdog, which sleeps for a minute
+// after an error. As the process is about to end in failure, the groups are leaked instead.
 void Collectives::leave_unfinished() {
   std::scoped_lock lock(mutex_);
+  if (nccl_) {
+    nccl_.release();
+    store_.release();
+  }
   std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });
   if (started_.empty()) return;
   for (WorkPointer& work : started_) work.release();

@@ -20,6 +20,12 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
   // An operation that fails or takes too long is ended, so that the GPU goes on and the loop finds
   // it (World::check_gpu_operations); by default c10d's watchdog ends the process.
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2", /*overwrite=*/0);
+  // After an error the watchdog sleeps for four times as long as a dump of what happened may take
+  // (60 s) before it aborts, with the lock that the loop's next operation needs; and the monitor
+  // would end the process by SIGABRT while the loop is about to say who failed.
+  ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", /*overwrite=*/0);
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/0);
+  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
