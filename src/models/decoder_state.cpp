@@ -6,6 +6,7 @@
 #include "models/candidates.h"
 #include "nn/embedding.h"
 #include "nn/plain.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 
@@ -14,10 +15,10 @@ using torch::Tensor;
 DecoderState::DecoderState(const Transformer& model,
                            const std::vector<std::vector<int32_t>>& sources,
                            const Numerics& numerics, const std::vector<int64_t>& primer,
-                           std::vector<int32_t> suppressed)
+                           const std::vector<int32_t>& suppressed)
     : model_(model),
       numerics_(numerics),
-      suppressed_(std::move(suppressed)),
+      suppressed_(upload(torch::tensor(suppressed, torch::kInt64), model.device())),
       rows_(static_cast<int64_t>(sources.size())) {
   c10::InferenceMode inference;
   const PackedSentences source = pack_sentences(sources, model.device());
@@ -36,7 +37,7 @@ DecoderState::DecoderState(const Transformer& model,
 void DecoderState::step(const std::vector<int64_t>& newest) {
   c10::InferenceMode inference;
   TORCH_CHECK(std::ssize(newest) == rows_, newest.size(), " tokens for ", rows_, " rows");
-  const Tensor tokens = torch::tensor(newest, torch::kInt64).to(model_.device());
+  const Tensor tokens = upload(torch::tensor(newest, torch::kInt64), model_.device());
   const int64_t place = positions_++;
   const Tensor position = torch::full_like(tokens, place);
   Tensor start = embed({tokens, position, model_.embedding_scale()}, model_.table(),
@@ -72,7 +73,7 @@ std::vector<float> DecoderState::logits() {
 Tensor DecoderState::normalised_logits(const Tensor& output) const {
   constexpr float kSuppressedLogit = -1e30f;
   Tensor out = model_.logits(output, numerics_).narrow(1, 0, model_.pieces());
-  for (int32_t id : suppressed_) out.select(1, id).fill_(kSuppressedLogit);
+  if (suppressed_.numel() > 0) out.index_fill_(1, suppressed_, kSuppressedLogit);
   return out;
 }
 

@@ -44,7 +44,7 @@ class DecoderState : public Decoder {
   // it from one thread at a time.
   DecoderState(const Transformer& model, const std::vector<std::vector<int32_t>>& sources,
                const Numerics& numerics, const std::vector<int64_t>& primer,
-               std::vector<int32_t> suppressed = {});
+               const std::vector<int32_t>& suppressed = {});
 
   void step(const std::vector<int64_t>& tokens) override;
   Candidates best(int64_t per_row, const std::vector<int32_t>& excluded) override;
@@ -59,7 +59,7 @@ class DecoderState : public Decoder {
 
   const Transformer& model_;
   Numerics numerics_;
-  std::vector<int32_t> suppressed_;
+  torch::Tensor suppressed_;  // int64, on the model's device
   int64_t rows_ = 0, length_ = 0;
   int64_t positions_ = 0;  // used so far: length_, plus the primer
   std::unique_ptr<DecoderCache> cache_;

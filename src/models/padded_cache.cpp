@@ -1,9 +1,11 @@
 // Implements the decoder's cache as padded arrays with libtorch operations. It is the reference,
 // and the implementation for devices other than the CPU.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "models/decoder_state.h"
+#include "nn/upload.h"
 
 namespace lockstep {
 namespace {
@@ -16,10 +18,24 @@ struct KeyValue {
   Tensor key, value;
 };
 
+// What attention adds to the scores of keys: 0 where a sentence has a token, else minus infinity,
+// [sentences, 1, 1, longest source or a little more]. A mask of bools would become this in every
+// call, and be copied where the kernels of GPUs want its rows to begin at a multiple of 16 bytes.
+Tensor bias_of(const Segments& source, const Tensor& like) {
+  constexpr int64_t kAligned = 16;
+  const int64_t sentences = source.sentences(), longest = source.longest;
+  const int64_t room = (longest + kAligned - 1) / kAligned * kAligned;
+  Tensor bias = torch::zeros({sentences, 1, 1, room}, like.options());
+  const Tensor visible = segment_mask(source, like.device()).view({sentences, 1, 1, longest});
+  bias.narrow(3, 0, longest)
+      .masked_fill_(visible.logical_not(), -std::numeric_limits<float>::infinity());
+  return bias;
+}
+
 class PaddedCache : public DecoderCache {
  public:
   explicit PaddedCache(const DecoderMemory& memory)
-      : heads_(memory.heads), past_(memory.key_value.size()) {
+      : heads_(memory.heads), lengths_(memory.key_value.size(), 0) {
     const int64_t sentences = memory.source.sentences();
     for (const Tensor& packed : memory.key_value) {
       // [sentences, longest, 2 * d] -> twice [sentences, heads, longest, head width]
@@ -29,21 +45,19 @@ class PaddedCache : public DecoderCache {
       }
       memory_.push_back({parts[0], parts[1]});
     }
-    visible_ = segment_mask(memory.source, memory_[0].key.device())
-                   .view({sentences, 1, 1, memory.source.longest});
+    bias_ = bias_of(memory.source, memory_[0].key);
     for (int64_t s = 0; s < sentences; ++s) sentence_of_row_.push_back(static_cast<int32_t>(s));
   }
 
   Tensor attend_self(std::size_t layer, const Tensor& qkv) override {
-    // query, key, value: [rows, heads, 1, head width]
-    std::vector<Tensor> parts = qkv.view({qkv.size(0), 3, heads_, 1, -1}).unbind(1);
-    KeyValue& past = past_[layer];
+    const Tensor parts = qkv.view({qkv.size(0), 3, heads_, -1});
     const int64_t length = lengths_[layer]++;
-    reserve(past, length, parts[1]);
-    past.key.select(2, length).copy_(parts[1].squeeze(2));
-    past.value.select(2, length).copy_(parts[2].squeeze(2));
+    reserve(length, parts);
+    const Tensor past = past_.select(0, static_cast<int64_t>(layer));
+    past.select(3, length).copy_(parts.narrow(1, 1, 2).transpose(0, 1));
     const Tensor mixed = at::scaled_dot_product_attention(
-        parts[0], past.key.narrow(2, 0, length + 1), past.value.narrow(2, 0, length + 1));
+        parts.narrow(1, 0, 1).transpose(1, 2), past.select(0, 0).narrow(2, 0, length + 1),
+        past.select(0, 1).narrow(2, 0, length + 1));
     return mixed.flatten(1);
   }
 
@@ -52,7 +66,8 @@ class PaddedCache : public DecoderCache {
     const int64_t sentences = memory.key.size(0);
     // The rows of a sentence are its queries, so its keys are not repeated for every hypothesis.
     const Tensor q = query.view({sentences, -1, heads_, memory.key.size(3)}).transpose(1, 2);
-    const Tensor mixed = at::scaled_dot_product_attention(q, memory.key, memory.value, visible_);
+    const Tensor mixed = at::scaled_dot_product_attention(q, memory.key, memory.value,
+                                                          bias_.narrow(3, 0, memory.key.size(2)));
     return mixed.transpose(1, 2).reshape({query.size(0), -1});
   }
 
@@ -67,46 +82,36 @@ class PaddedCache : public DecoderCache {
       sentence_of_row.push_back(static_cast<int32_t>(kept_sentences.size()) - 1);
     }
     sentence_of_row_ = std::move(sentence_of_row);
-    const Tensor row_index = torch::tensor(kept_rows).to(visible_.device());
-    for (std::size_t layer = 0; layer < past_.size(); ++layer) {
-      if (!past_[layer].key.defined()) continue;
-      for (Tensor* t : {&past_[layer].key, &past_[layer].value}) {
-        *t = reordered(*t, row_index, lengths_[layer]);
-      }
-    }
-    if (static_cast<int64_t>(kept_sentences.size()) == visible_.size(0)) return;
-    const Tensor sentence_index = torch::tensor(kept_sentences).to(visible_.device());
+    if (past_.defined()) past_ = past_.index_select(2, there(kept_rows));
+    if (static_cast<int64_t>(kept_sentences.size()) == bias_.size(0)) return;
+    const Tensor sentence_index = there(kept_sentences);
     for (KeyValue& memory : memory_) {
       memory.key = memory.key.index_select(0, sentence_index);
       memory.value = memory.value.index_select(0, sentence_index);
     }
-    visible_ = visible_.index_select(0, sentence_index);
+    bias_ = bias_.index_select(0, sentence_index);
   }
 
  private:
-  // Makes room for one more position: [rows, heads, capacity, head width].
-  static void reserve(KeyValue& past, int64_t length, const Tensor& like) {
-    if (past.key.defined() && length < past.key.size(2)) return;
-    for (Tensor* t : {&past.key, &past.value}) {
-      Tensor grown =
-          torch::empty({like.size(0), like.size(1), length + kBlock, like.size(3)}, like.options());
-      if (t->defined()) grown.narrow(2, 0, length).copy_(t->narrow(2, 0, length));
-      *t = grown;
-    }
+  Tensor there(const std::vector<int64_t>& rows) const {
+    return upload(torch::tensor(rows), bias_.device());
   }
 
-  static Tensor reordered(const Tensor& past, const Tensor& rows, int64_t length) {
-    std::vector<int64_t> shape = past.sizes().vec();
-    shape[0] = rows.size(0);
-    Tensor out = torch::empty(shape, past.options());
-    out.narrow(2, 0, length).copy_(past.narrow(2, 0, length).index_select(0, rows));
-    return out;
+  // Makes room for one more position; like [rows, 3, heads, head width].
+  void reserve(int64_t length, const Tensor& like) {
+    if (past_.defined() && length < past_.size(4)) return;
+    const Tensor grown =
+        torch::empty({std::ssize(lengths_), 2, like.size(0), heads_, length + kBlock, like.size(3)},
+                     like.options());
+    if (past_.defined()) grown.narrow(4, 0, length).copy_(past_.narrow(4, 0, length));
+    past_ = grown;
   }
 
   int64_t heads_;
-  std::vector<KeyValue> past_, memory_;
-  std::vector<int64_t> lengths_ = std::vector<int64_t>(past_.size(), 0);
-  Tensor visible_;  // bool [sentences, 1, 1, longest source]
+  std::vector<int64_t> lengths_;  // of the layers, in positions
+  Tensor past_;  // [layers, key and value, rows, heads, capacity, head width]: reordered as one
+  std::vector<KeyValue> memory_;
+  Tensor bias_;
   std::vector<int32_t> sentence_of_row_;
 };
 

@@ -51,10 +51,25 @@ int64_t DeviceMemory::available() const {
   return memory.free + own.bytes_held - own.bytes_in_use;
 }
 
+namespace {
+
+// Memory that libtorch's allocator did not ask for: what CUDA's libraries take for themselves.
+bool lacks_memory_of_cuda(const std::exception& error) {
+  constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+  const auto* of_device = dynamic_cast<const c10::AcceleratorError*>(&error);
+  if (of_device != nullptr) return of_device->get_error_code() == kMemoryAllocation;
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  return of_torch != nullptr &&
+         std::string_view(of_torch->what_without_backtrace()).find("_STATUS_ALLOC_FAILED") !=
+             std::string_view::npos;
+}
+
+}  // namespace
+
 bool is_lack_of_memory(const std::exception& error) {
   return dynamic_cast<const TensorMemoryError*>(&error) != nullptr ||
          dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr || lacks_memory_of_cuda(error);
 }
 
 std::string allocator_text(const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
@@ -231,6 +232,13 @@ MachineError Collectives::failure(const std::string& what, const std::exception&
   failed_ = true;
   if (local_) local_->give_up();
   if (mesh_) mesh_->give_up();
+  const bool is_aftermath = std::string_view(exception.what()).find("aborted") != std::string::npos;
+  const std::string found = is_aftermath ? found_by_nccl() : "";
+  if (!found.empty()) return failure_by(what, std::runtime_error(found));
+  return failure_by(what, exception);
+}
+
+MachineError Collectives::failure_by(const std::string& what, const std::exception& exception) {
   std::optional<RankVerdict> verdict = heartbeat_.ask(plain_text_of(exception));
   return verdict ? verdict_error(*verdict, who_, what) : peer_error(who_, what, exception);
 }
@@ -301,7 +309,23 @@ void Collectives::check_gpu_operations() {
       if (heartbeat_.verdict()) throw std::runtime_error("another rank has failed");
       const std::exception_ptr error = operation.second->exception();
       if (error) std::rethrow_exception(error);
+      const std::string found = found_by_nccl();
+      if (!found.empty()) throw std::runtime_error(found);
     });
+  }
+}
+
+// What NCCL's watchdog found before it aborted all operations, which then say no more than that;
+// their works do not show it. Empty: nothing.
+std::string Collectives::found_by_nccl() const {
+  if (!nccl_ || nccl_->getBackendName() != "nccl") return "";
+  switch (nccl_->getError()) {
+    case c10d::ErrorType::SUCCESS:
+      return "";
+    case c10d::ErrorType::TIMEOUT:
+      return "an operation of NCCL did not end within comm.timeout_seconds";
+    default:
+      return "NCCL lost its connection to another rank";
   }
 }
 

@@ -130,6 +130,8 @@ class Collectives {
   Issued count_operation(const OperationLabel& label);
   void keep_for_check(const Issued& issued, const WorkPointer& work);
   MachineError failure(const std::string& what, const std::exception& exception);
+  MachineError failure_by(const std::string& what, const std::exception& exception);
+  std::string found_by_nccl() const;
   void open_heartbeat(std::chrono::milliseconds timeout);
   void wait_for(const WorkPointer& work);
   std::function<void()> or_give_up(std::function<void()> operation);

@@ -289,6 +289,7 @@ void Trainer::evaluate() {
                                      .pictures = config_.logging.pictures,
                                      .stop_asked = [this] { return stop_asked(); },
                                      .progress = tell_batch});
+    world_.check_gpu_operations();  // the results were waited for
   }
   if (result.broken_off) {
     stopping_ = true;

@@ -3,6 +3,7 @@
 #include "support/placement.h"
 #include "support/ranks_apart.h"
 #include "support/tiny_corpus.h"
+#include "support/tiny_images.h"
 
 namespace lockstep {
 namespace {
@@ -94,10 +95,10 @@ TEST_P(PlacementOfRanks, ARankWithoutADeviceIsNamed) {
 // What is done to gradients, or to weights at a meeting, on their way between ranks.
 class PlacementOfExchange : public PlacementOfRanks {
  protected:
-  void expect_equal_exchange(const std::string& words, double later) {
+  void expect_equal_exchange(const std::string& words, double later, double first = 1e-5) {
     launched_ = "launch -n 2 -- ";
     devices_ = "LOCKSTEP_TEST_DEVICES=1";
-    expect_equal_runs("comm.gpu_exchange=host " + words, later);
+    expect_equal_runs("comm.gpu_exchange=host " + words, later, first);
   }
 };
 
@@ -105,6 +106,13 @@ TEST_P(PlacementOfExchange, InBf16) { expect_equal_exchange("comm.hook=bf16", 1e
 
 TEST_P(PlacementOfExchange, ByPowerSgd) {
   expect_equal_exchange("comm.hook=powersgd comm.powersgd.start_step=4", 1e-2);
+}
+
+// Batch norms that share their statistics: sums of both directions go from device to device.
+TEST_P(PlacementOfExchange, OfStatistics) {
+  write_tiny_images(folder_.path() / "data");
+  write_tiny_image_config(folder_.path() / "tiny.toml", folder_.path() / "data");
+  expect_equal_exchange("model.sync_batch_norm=true optimizer.lr=1e-5", 2e-2, 2e-2);
 }
 
 TEST_P(PlacementOfExchange, AtMeetings) {

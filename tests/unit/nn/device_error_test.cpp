@@ -31,6 +31,11 @@ TEST(DeviceError, SaysALackOfMemoryInALine) {
               "has a total "
               "capacity of 14.58 GiB of which 1.21 GiB is free." +
                   advice);
+  expect_told(c10::AcceleratorError(kHere, 2, "CUDA error: out of memory\nSearch for"),
+              "not enough memory\n  because: CUDA error: out of memory" + advice);
+  const std::string text =
+      "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)";
+  expect_told(c10::Error(kHere, text), "not enough memory\n  because: " + text + advice);
   expect_told(std::bad_alloc(), "not enough memory\n  because: std::bad_alloc" + advice);
 }
 
