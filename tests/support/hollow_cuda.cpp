@@ -9,7 +9,8 @@
 //     HOLLOW_CUDA_CAPABILITY=75    their compute capability, times ten; 90
 //     HOLLOW_CUDA_MEMORY=BYTES     of each GPU; 8 GiB
 //     HOLLOW_CUDA_COUNTS=FILE      at its end a process writes FILE.PID: how often each kernel ran
-//     HOLLOW_CUDA_REDUCE=N         what fails is the N-th all-reduce of NCCL,
+//     HOLLOW_CUDA_BREAKS=N         the N-th kernel, and all that is awaited from then on, is an
+//     illegal access HOLLOW_CUDA_REDUCE=N         what fails is the N-th all-reduce of NCCL,
 //     HOLLOW_CUDA_FAILS=call       at once,
 //     HOLLOW_CUDA_FAILS=async      or later,
 //     HOLLOW_CUDA_FAILS=hang       or by never ending
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -66,6 +68,10 @@ struct AtEnd {
   ~AtEnd() { write_counts(); }
 } at_end;
 
+// Kernels run after their launch, so that the host learns of an error when it waits.
+std::atomic<int64_t> launches{0};
+std::atomic<bool> is_broken{false};
+
 // A grid that a GPU of compute capability 9.0 does not take is an error.
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes) {
   constexpr unsigned kMostBlocks = 65535, kMostThreads = 1024;
@@ -77,6 +83,7 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
     if (found != kernel_names().end()) name = found->second;
   }
   count("kernel " + name);
+  if (++launches == asked("HOLLOW_CUDA_BREAKS", 0) && hollow::is_meant()) is_broken = true;
   const bool empty = grid.x * grid.y * grid.z == 0 || block.x * block.y * block.z == 0;
   if (empty || grid.y > kMostBlocks || grid.z > kMostBlocks ||
       block.x * block.y * block.z > kMostThreads || shared_bytes > kMostShared) {
@@ -86,8 +93,9 @@ cudaError_t launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared
   return cudaSuccess;
 }
 
-void wait_while_it_hangs() {
+cudaError_t wait() {
   while (hangs) ::usleep(1000);
+  return is_broken ? failed(cudaErrorIllegalAddress) : cudaSuccess;
 }
 
 struct Event {
@@ -119,6 +127,11 @@ cudaError_t failed(cudaError_t error) {
 int64_t asked(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;
+}
+
+bool is_meant() {
+  const int64_t rank = asked("HOLLOW_CUDA_RANK", -1);
+  return rank < 0 || asked("LOCKSTEP_RANK", 0) == rank;
 }
 
 void count(const std::string& what) {
@@ -157,6 +170,11 @@ int cuDeviceGetName(char* name, int length, int) {
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   const auto capability = static_cast<int>(asked("HOLLOW_CUDA_CAPABILITY", 90));
   *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 0;
+  return 0;
+}
+int cuCtxGetCurrent(void** context) {
+  static int one = 0;
+  *context = &one;
   return 0;
 }
 int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {
@@ -226,7 +244,9 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the hollow runtime";
+  if (error == cudaErrorMemoryAllocation) return "out of memory";
+  if (error == cudaErrorIllegalAddress) return "an illegal memory access was encountered";
+  return "an error of the hollow runtime";
 }
 const char* cudaGetErrorName(cudaError_t) { return "hollow"; }
 
@@ -325,13 +345,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int)
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   count("cudaStreamSynchronize");
-  wait_while_it_hangs();
-  return cudaSuccess;
+  return wait();
 }
-cudaError_t cudaDeviceSynchronize() {
-  wait_while_it_hangs();
-  return cudaSuccess;
-}
+cudaError_t cudaDeviceSynchronize() { return wait(); }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -365,11 +381,11 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   return cudaEventRecord(event, stream);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (is_broken) return wait();
   return of(event).hangs && hangs ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (of(event).hangs) wait_while_it_hangs();
-  return cudaSuccess;
+  return of(event).hangs || is_broken ? wait() : cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
   const std::chrono::duration<float, std::milli> between = of(second).time - of(first).time;

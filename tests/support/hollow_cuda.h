@@ -13,6 +13,9 @@ namespace hollow {
 // Returns a number of the environment.
 int64_t asked(const char* name, int64_t otherwise);
 
+// Whether this process is one in which something is to fail.
+bool is_meant();
+
 // Counts a call for HOLLOW_CUDA_COUNTS.
 void count(const std::string& what);
 

@@ -255,6 +255,19 @@ void Collectives::give_up() {
   interruption_->changed.notify_all();
 }
 
+namespace {
+
+// What a GPU that failed was doing is not complete: asking it throws.
+bool is_complete(c10d::Work& work) {
+  try {
+    return work.isCompleted();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 // Destroying a process group waits for its running operations for as long as a peer delays
 // them, and Gloo cannot be interrupted; NCCL's waits for its watchdog, which sleeps for a minute
 // after an error. As the process is about to end in failure, the groups are leaked instead.
@@ -264,7 +277,7 @@ void Collectives::leave_unfinished() {
     nccl_.release();
     store_.release();
   }
-  std::erase_if(started_, [](const WorkPointer& w) { return w->isCompleted(); });
+  std::erase_if(started_, [](const WorkPointer& w) { return is_complete(*w); });
   if (started_.empty()) return;
   for (WorkPointer& work : started_) work.release();
   gloo_.release();

@@ -23,6 +23,8 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
   // After an error the watchdog sleeps for four times as long as a dump of what happened may take
   // (60 s) before it aborts, with the lock that the loop's next operation needs; and the monitor
   // would end the process by SIGABRT while the loop is about to say who failed.
+  // So would the watchdog itself when it meets a GPU that failed; the loop meets it too.
+  ::setenv("TORCH_NCCL_RETHROW_CUDA_ERRORS", "0", /*overwrite=*/0);
   ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", /*overwrite=*/0);
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/0);
   ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);

@@ -212,6 +212,29 @@ TEST_F(HollowCuda, AnOperationThatNeverEndsEndsTheStep) {
   EXPECT_NE(errors.find(" optimizer, in operation "), std::string::npos) << errors;
 }
 
+// Threads of c10d and destructors meet the failed GPU as well as the loop does, which alone may say
+// so: nobody ends the process by a signal.
+TEST_F(HollowCuda, AGpuThatFailsIsAFailureOfTheMachine) {
+  make_translation();
+  const std::string words = "training.steps=100 evaluation.every=0";
+  const std::string says =
+      "error: a GPU failed\n  because: CUDA error: an illegal memory access was encountered\n";
+  const ProgramResult alone = run(train(words), "HOLLOW_CUDA_BREAKS=5000");
+  EXPECT_EQ(alone.exit_code, 4) << alone.errors;
+  EXPECT_NE(alone.errors.find(says), std::string::npos) << alone.errors;
+  fs::remove_all(file("run"));
+  const ProgramResult both = run(launch(words), "HOLLOW_CUDA_DEVICES=2 HOLLOW_CUDA_BREAKS=5000");
+  EXPECT_EQ(both.exit_code, 4) << both.errors;
+  EXPECT_NE(both.errors.find("exited with code 4"), std::string::npos) << both.errors;
+  EXPECT_EQ(both.errors.find("killed by"), std::string::npos) << both.errors;
+  fs::remove_all(file("run"));
+  const ProgramResult one =
+      run(launch(words), "HOLLOW_CUDA_DEVICES=2 HOLLOW_CUDA_BREAKS=5000 HOLLOW_CUDA_RANK=1");
+  EXPECT_EQ(one.exit_code, 4) << one.errors;
+  EXPECT_NE(one.errors.find("[rank 1] " + says.substr(0, 19)), std::string::npos) << one.errors;
+  EXPECT_EQ(one.errors.find("killed by SIGABRT"), std::string::npos) << one.errors;
+}
+
 TEST_F(HollowCuda, AFullGpuIsAnErrorThatSaysWhatWouldHelp) {
   make_images();
   const ProgramResult full = run(train("model.name=resnet50 run.precision=bf16 training.steps=2"),
