@@ -78,26 +78,27 @@ struct PartSums {
 template <int64_t kCount, class Team, class SumsOf>
 LOCKSTEP_ANYWHERE inline void sum_block(const PixelBlocks& blocks, int64_t block, const Team& team,
                                         const SumsOf& sums_of) {
-  float* room = team.room();  // [slots][2][kCount]
+  float* room =
+      team.room();  // [2 * kCount][kBlockSlots]: neighbouring threads, neighbouring numbers
   for_parts<kCount>(
       blocks, block, team,
       [&](const PixelPart& part) {
         const PartSums<kCount> sums = sums_of(part);
         for (int64_t j = 0; j < kCount; ++j) {
-          room[(part.slot * 2) * kCount + j] = sums.first[j];
-          room[(part.slot * 2 + 1) * kCount + j] = sums.second[j];
+          room[j * kBlockSlots + part.slot] = sums.first[j];
+          room[(kCount + j) * kBlockSlots + part.slot] = sums.second[j];
         }
       },
       [&](const GroupsAtATime<kCount>& groups) {
         team.sync();
         for (int64_t i = team.rank(); i < groups.count * 2 * kCount; i += team.size()) {
+          const int64_t group = i % groups.count, number = i / groups.count;
           float sum = 0;
           for (int64_t part = 0; part < blocks.parts; ++part) {
-            sum += room[part * groups.count * 2 * kCount + i];
+            sum += room[number * kBlockSlots + part * groups.count + group];
           }
-          const int64_t group = i / (2 * kCount), second = i / kCount % 2;
-          blocks.sums[(block * 2 + second) * blocks.channels + (groups.first + group) * kCount +
-                      i % kCount] = sum;
+          blocks.sums[(block * 2 + number / kCount) * blocks.channels +
+                      (groups.first + group) * kCount + number % kCount] = sum;
         }
         team.sync();  // before the room is used again
       });

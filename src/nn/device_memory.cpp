@@ -84,7 +84,9 @@ MachineError lack_of_memory(const std::exception& error) {
   MachineError out("not enough memory");
   out.set_cause(allocator_text(error));
   out.set_advice(
-      "smaller batches (training: training.fit_memory = true finds their size), a smaller model, "
+      "smaller batches (training: training.fit_memory = true finds their size; evaluation: "
+      "batch.evaluation_images, batch.evaluation_tokens or decoding.batch_tokens), a smaller "
+      "model, "
       "or more memory");
   return out;
 }

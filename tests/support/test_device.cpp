@@ -571,6 +571,7 @@ class DeviceBackend final : public c10d::Backend {
     return on_copy(tensors, [&](auto& copies) { return gloo_->broadcast(copies, options); });
   }
   void abort() override {}
+  const std::string getBackendName() const override { return "test"; }
 
  private:
   class Ended final : public c10d::Work {

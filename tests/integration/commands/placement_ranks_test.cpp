@@ -59,7 +59,7 @@ TEST_P(PlacementOfRanks, AnOperationThatFailsOnADeviceEndsTheStep) {
 TEST_P(PlacementOfRanks, ADeviceThatFailsIsAFailureOfTheMachine) {
   if (on_gpu()) GTEST_SKIP() << "a test of the test device";
   const std::string words = words_there() + "training.steps=12 checkpoint.every=1";
-  devices_ = fmt::format("LOCKSTEP_TEST_DEVICE_BREAKS={}", GetParam() ? 120 : 8);
+  devices_ = fmt::format("LOCKSTEP_TEST_DEVICE_BREAKS={}", GetParam() ? 350 : 8);
   const ProgramResult once = there(train("once", words));
   EXPECT_EQ(once.exit_code, 4) << once.errors;
   EXPECT_NE(
@@ -112,7 +112,7 @@ TEST_P(PlacementOfExchange, ByPowerSgd) {
 TEST_P(PlacementOfExchange, OfStatistics) {
   write_tiny_images(folder_.path() / "data");
   write_tiny_image_config(folder_.path() / "tiny.toml", folder_.path() / "data");
-  expect_equal_exchange("model.sync_batch_norm=true optimizer.lr=1e-5", 2e-2, 2e-2);
+  expect_equal_exchange("model.width=16 model.sync_batch_norm=true optimizer.lr=1e-5", 2e-2, 2e-2);
 }
 
 TEST_P(PlacementOfExchange, AtMeetings) {

@@ -19,9 +19,11 @@ void expect_told(const std::exception& error, const std::string& says) {
 
 TEST(DeviceError, SaysALackOfMemoryInALine) {
   const std::string advice =
-      "\n  try: smaller batches (training: training.fit_memory = true finds their size), a smaller "
-      "model, or more "
-      "memory";
+      "\n  try: smaller batches (training: training.fit_memory = true finds their size; "
+      "evaluation: "
+      "batch.evaluation_images, batch.evaluation_tokens or decoding.batch_tokens), a smaller "
+      "model, or "
+      "more memory";
   expect_told(c10::OutOfMemoryError(
                   kHere,
                   "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
