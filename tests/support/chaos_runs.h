@@ -137,7 +137,9 @@ class ChaosRuns : public ChaosHosts {
         {.launch = "--interface eth0",
          .train = fmt::format("training.steps={} checkpoint.every=0 {}", last, training_.words),
          .config = training_.config});
-    ASSERT_EQ(undisturbed.launcher().wait(std::chrono::minutes(30)), 0) << undisturbed.output();
+    constexpr int64_t kSlowStepsAMinute = 2000;  // beside other programs
+    const std::chrono::minutes limit(30 + last / kSlowStepsAMinute);
+    ASSERT_EQ(undisturbed.launcher().wait(limit), 0) << undisturbed.output();
     const auto file_of = [&](const char* run, const char* name) {
       return run_on(*hosts_, "a", run) / "checkpoints" / checkpoint_name(last) / name;
     };
