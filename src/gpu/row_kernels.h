@@ -304,10 +304,10 @@ void fill_typed(TypedGpuKernels<T>& table) {
       Launch::template row<AttentionBackwardKeys, PackedAttentionArgs<T>>;
   table.pixel_sums = Launch::template row<PixelSumsOfBlock, PixelSumsArgs<T>>;
   table.channel_totals = Launch::template row<ChannelTotals, ChannelTotalsArgs<T>>;
-  table.batch_norm = Launch::template row<BatchNormForward, PixelNormArgs<T>>;
+  table.batch_norm = Launch::template row<PixelNormForward, PixelNormArgs<T>>;
   table.batch_norm_backward_sums =
-      Launch::template row<BatchNormBackwardSums, PixelBackwardSumsArgs<T>>;
-  table.batch_norm_backward = Launch::template row<BatchNormBackward, PixelBackwardArgs<T>>;
+      Launch::template row<PixelNormBackwardSums, PixelBackwardSumsArgs<T>>;
+  table.batch_norm_backward = Launch::template row<PixelNormBackward, PixelBackwardArgs<T>>;
   table.cross_entropy = Launch::template row<CrossEntropy, CrossEntropyArgs<T>>;
 }
 

@@ -145,7 +145,7 @@ struct ChannelNorms {
   float mean[kCount], scale[kCount], bias[kCount];
 };
 
-struct BatchNormForward {
+struct PixelNormForward {
   template <class T, class Team>
   LOCKSTEP_ANYWHERE void operator()(const PixelNormArgs<T>& a, int64_t block,
                                     const Team& team) const {
@@ -193,7 +193,7 @@ struct BackwardPixel {
   float distance[kCount], g[kCount];
 };
 
-struct BatchNormBackwardSums {
+struct PixelNormBackwardSums {
   static constexpr bool kUsesRoom = true;
   template <class T, class Team>
   LOCKSTEP_ANYWHERE void operator()(const PixelBackwardSumsArgs<T>& a, int64_t block,
@@ -220,7 +220,7 @@ struct BatchNormBackwardSums {
   }
 };
 
-struct BatchNormBackward {
+struct PixelNormBackward {
   template <class T, class Team>
   LOCKSTEP_ANYWHERE void operator()(const PixelBackwardArgs<T>& a, int64_t block,
                                     const Team& team) const {

@@ -161,8 +161,8 @@ TEST_F(HollowCuda, AnOlderGpuComputesInFp16) {
 TEST_F(HollowCuda, ResNetWidensNoActivations) {
   make_images();
   const auto counts = counts_of_a_step("model.name=resnet18 run.precision=bf16");
-  EXPECT_EQ(sum_of(counts, "BatchNormForward"), 20) << "one for each of its batch norms";
-  EXPECT_EQ(sum_of(counts, "BatchNormBackwardSums"), 20);
+  EXPECT_EQ(sum_of(counts, "PixelNormForward"), 20) << "one for each of its batch norms";
+  EXPECT_EQ(sum_of(counts, "PixelNormBackwardSums"), 20);
   EXPECT_EQ(sum_of(counts, "kernel cudnnBatchNorm"), 0);
   // Of the last layer and the images; plain_conv_norm makes 80.
   EXPECT_LT(sum_of(counts, "bfloat16_copy_kernel_cuda"), 10);
