@@ -3,9 +3,10 @@
 // fp32, bf16 or int8; x has the same type, except that it is unsigned bytes for int8. The kernels
 // are in packed_product_dot_isa.cpp and panel_packing_isa.cpp.
 //
-// Layout: outputs are in panels of kPanelOutputs. Within a panel, inputs are in groups of 4 bytes
-// (1 fp32, 2 bf16 or 4 int8 neighbours), and for every group those of the panel's outputs lie side
-// by side. Zeros fill up the last panel and the last group.
+// Layout: outputs are in panels of kPanelOutputs, or of fewer where the weight is packed for one
+// product. Within a panel, inputs are in groups of 4 bytes (1 fp32, 2 bf16 or 4 int8 neighbours),
+// and for every group those of the panel's outputs lie side by side. Zeros fill up the last panel
+// and the last group.
 //
 // int8: weight[o, i] = scale[o] * q[o, i] with q in [-127, 127]; x[r, i] = row_scale[r] * (u[r, i]
 // - 128) with u in [1, 255]. The sums over i are exact integers, so the result is the same on every
@@ -42,8 +43,9 @@ struct PackedProductArgs {
   ProductEnd end;
   bool out_is_bf16;
   void* out;
-  int64_t out_stride;  // elements between rows
-  int64_t x_step = 4;  // bytes between the groups of a row
+  int64_t out_stride;                     // elements between rows
+  int64_t x_step = 4;                     // bytes between the groups of a row
+  int64_t panel_outputs = kPanelOutputs;  // a multiple of PackedProductKernels::tile_outputs
 };
 
 // The rows and panels that one call computes. Column 0 of `out` is the first output of panel_begin.
@@ -67,6 +69,7 @@ struct PackPanelsArgs {
   int64_t outputs, inputs;
   int64_t output_stride, input_stride;  // elements; one of them is 1
   void* panels;
+  int64_t panel_outputs = kPanelOutputs;  // at most that many
 };
 
 struct PackedProductKernels {
@@ -75,6 +78,9 @@ struct PackedProductKernels {
   // These pack the panels [begin, end).
   void (*pack_fp32)(const PackPanelsArgs&, int64_t begin, int64_t end);
   void (*pack_bf16)(const PackPanelsArgs&, int64_t begin, int64_t end);
+  // What a kernel computes at once: a panel of tile_outputs is read from its first byte to its last
+  // for tile_rows rows.
+  int64_t tile_rows, tile_outputs;
 };
 
 }  // namespace lockstep

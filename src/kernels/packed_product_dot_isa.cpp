@@ -224,8 +224,9 @@ inline void put_part(const PackedProductArgs& a, Lanes y, int64_t at, int64_t n)
 }
 
 struct TilePlace {
-  int64_t row, column;  // column: the first output
-  int64_t out_column;   // where it is in `out`
+  int64_t row, column;   // column: the first output
+  int64_t out_column;    // where it is in `out`
+  const Group* weights;  // of the first group
 };
 
 // Stores a tile of plain sums, without bias or ReLU: most products of training end so.
@@ -249,16 +250,36 @@ inline void store_tile(const PackedProductArgs& a, const Sum (&sum)[kRows][kVect
   }
 }
 
+// Whether what a tile will be written to is fetched while its sums are made. Measured on CPUs with
+// AVX2 alone (benchmarks/notes/2026-11-avx2.md).
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr bool kFetchesSums = true;
+#else
+constexpr bool kFetchesSums = false;
+#endif
+
+template <int kRows>
+inline void fetch_rows(const PackedProductArgs& a, int64_t at, int64_t width) {
+  const int64_t element = a.out_is_bf16 ? 2 : 4;
+  const char* out = static_cast<const char*>(a.out) + at * element;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r, out += a.out_stride * element) {
+    __builtin_prefetch(out, 1);
+    __builtin_prefetch(out + (width - 1) * element, 1);
+  }
+}
+
 template <class Dot, int kRows, int kVectors>
 inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   // As a template's argument the type loses what Lanes says of its alignment, so store_tile() may
   // read it by instructions that want all of it.
   alignas(64) typename Dot::Sum sum[kRows][kVectors] = {};
-  const int64_t panel = place.column / kPanelOutputs, inside = place.column % kPanelOutputs;
-  const int64_t stride = a.x_stride / 4, step = a.x_step / 4;
+  const int64_t at = place.row * a.out_stride + place.out_column;
+  if constexpr (kFetchesSums) fetch_rows<kRows>(a, at, kVectors * kLanes);
+  const int64_t stride = a.x_stride / 4, step = a.x_step / 4, next = a.panel_outputs;
   const Group* x = static_cast<const Group*>(a.x) + place.row * stride;
-  const Group* w = static_cast<const Group*>(a.panels) + panel * a.groups * kPanelOutputs + inside;
-  for (int64_t g = 0; g < a.groups; ++g, x += step, w += kPanelOutputs) {
+  const Group* w = place.weights;
+  for (int64_t g = 0; g < a.groups; ++g, x += step, w += next) {
     typename Dot::Weights weights[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) weights[v] = Dot::weights(w + v * kLanes);
@@ -269,7 +290,6 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
       for (int v = 0; v < kVectors; ++v) Dot::add(sum[r][v], input, weights[v]);
     }
   }
-  const int64_t at = place.row * a.out_stride + place.out_column;
   const bool whole = place.column + kVectors * kLanes <= a.outputs;
   if (whole && a.bias == nullptr && a.end != ProductEnd::kStoreRelu) return store_tile(a, sum, at);
     // Unrolled, because the sums would otherwise go through memory.
@@ -288,14 +308,22 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
   }
 }
 
-// The tile's sums take 24 of the 32 registers of AVX-512, 16 of 32 of NEON, elsewhere 8 of 16.
+// The tile's sums take 24 of the 32 registers of AVX-512, 16 of 32 of NEON. Elsewhere they take 12
+// of 16, or 8 where a group of weights takes two registers a vector.
 #if defined(__AVX512F__)
-constexpr int kTileRows = 6, kTileVectors = 4;
+template <class Dot>
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 4;
 #elif defined(__aarch64__)
-constexpr int kTileRows = 4, kTileVectors = 4;
+template <class Dot>
+constexpr int kTileRows = 4;
+constexpr int kTileVectors = 4;
 #else
-constexpr int kTileRows = 4, kTileVectors = 2;
+template <class Dot>
+constexpr int kTileRows = sizeof(typename Dot::Weights) == sizeof(Lanes) ? 6 : 4;
+constexpr int kTileVectors = 2;
 #endif
+constexpr int64_t kTileOutputs = kTileVectors * kLanes;
 
 // Computes all outputs of one panel for `rows` rows from place.row on.
 template <class Dot, int kRows>
@@ -303,10 +331,11 @@ inline void panel_rows(const PackedProductArgs& a, TilePlace place, int64_t rows
   if constexpr (kRows > 1) {
     if (rows < kRows) return panel_rows<Dot, kRows - 1>(a, place, rows);
   }
-  const int64_t end = smaller(place.column + kPanelOutputs, a.outputs);
-  constexpr int64_t kStep = kTileVectors * kLanes;
-  for (; place.column < end; place.column += kStep, place.out_column += kStep) {
+  const int64_t end = smaller(place.column + a.panel_outputs, a.outputs);
+  for (; place.column < end; place.column += kTileOutputs) {
     tile<Dot, kRows, kTileVectors>(a, place);
+    place.out_column += kTileOutputs;
+    place.weights += kTileOutputs;
   }
 }
 
@@ -314,15 +343,18 @@ template <class Dot>
 void packed_product(const PackedProductArgs& a, const PackedProductRange& range) {
   // A block is as many rows of x as stay in the cache beside a panel while all panels pass.
   constexpr int64_t kCachedBytes = 1 << 18;
-  const int64_t fitting = kCachedBytes / (a.groups * 4) / kTileRows * kTileRows;
-  const int64_t block = fitting > kTileRows ? fitting : kTileRows;
+  constexpr int kRows = kTileRows<Dot>;
+  const int64_t fitting = kCachedBytes / (a.groups * 4) / kRows * kRows;
+  const int64_t block = fitting > kRows ? fitting : kRows;
+  const int64_t panel_groups = a.groups * a.panel_outputs;
   for (int64_t first = range.row_begin; first < range.row_end; first += block) {
     const int64_t last = smaller(first + block, range.row_end);
     for (int64_t panel = range.panel_begin; panel < range.panel_end; ++panel) {
-      for (int64_t row = first; row < last; row += kTileRows) {
-        const TilePlace place{row, panel * kPanelOutputs,
-                              (panel - range.panel_begin) * kPanelOutputs};
-        panel_rows<Dot, kTileRows>(a, place, smaller(kTileRows, last - row));
+      for (int64_t row = first; row < last; row += kRows) {
+        const TilePlace place{row, panel * a.panel_outputs,
+                              (panel - range.panel_begin) * a.panel_outputs,
+                              static_cast<const Group*>(a.panels) + panel * panel_groups};
+        panel_rows<Dot, kRows>(a, place, smaller(kRows, last - row));
       }
     }
   }
@@ -357,6 +389,8 @@ void fill_packed_product(Kernels& table) {
   table.packed_product.bf16 = packed_product<Bf16Dot>;
   table.packed_product.int8 = packed_product<Int8Dot>;
   table.packed_product.quantise_rows = quantise_rows;
+  table.packed_product.tile_rows = kTileRows<Fp32Dot>;
+  table.packed_product.tile_outputs = kTileOutputs;
 }
 
 }  // namespace LOCKSTEP_ISA

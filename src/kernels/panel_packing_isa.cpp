@@ -21,45 +21,59 @@ inline Group group_of(const PackPanelsArgs& a, const Half* from, int64_t output,
   return pair[0] | high << 16;
 }
 
-struct PanelPart {  // the outputs [first, first + count) and all groups; to [groups, 64]
+// The outputs [first, first + count), those of as many panels as make kPanelOutputs, and all
+// groups.
+struct PanelPart {
   int64_t first, count, groups;
-  Group* to;
+  int64_t width, panel_size;  // outputs and groups of a panel
+  Group* to;                  // [panels, groups, width]
 };
 
 // For outputs that lie side by side: to[o] = f(low[o], high[o]) of a pair of rows, or of one row
-// given twice.
+// given twice. Zeros fill up to the width.
 template <class T, class F>
-inline void copy_row(const T* low, const T* high, int64_t count, Group* to, const F& f) {
-  if (count == kPanelOutputs) {
+inline void copy_row(const T* low, const T* high, int64_t count, int64_t width, Group* to,
+                     const F& f) {
+  if (count == width && width % kLanes == 0) {
+    for (int64_t begin = 0; begin < width; begin += kLanes) {
 #pragma omp simd
-    for (int64_t o = 0; o < kPanelOutputs; ++o) to[o] = f(low[o], high[o]);
+      for (int64_t o = 0; o < kLanes; ++o) to[begin + o] = f(low[begin + o], high[begin + o]);
+    }
     return;
   }
   for (int64_t o = 0; o < count; ++o) to[o] = f(low[o], high[o]);
-  for (int64_t o = count; o < kPanelOutputs; ++o) to[o] = 0;
+  for (int64_t o = count; o < width; ++o) to[o] = 0;
 }
-inline void copy_panel(const PackPanelsArgs& a, const float* from, const PanelPart& part) {
-  for (int64_t g = 0; g < part.groups; ++g) {
-    const float* row = from + g * a.input_stride + part.first;
-    copy_row(row, row, part.count, part.to + g * kPanelOutputs,
-             [](float x, float) { return __builtin_bit_cast(uint32_t, x); });
+template <class T, class F>
+inline void copy_rows(const T* low, const T* high, int64_t group, const PanelPart& part,
+                      const F& f) {
+  Group* to = part.to + group * part.width;
+  for (int64_t o = 0; o < part.count; o += part.width, to += part.panel_size) {
+    copy_row(low + o, high + o, smaller(part.width, part.count - o), part.width, to, f);
   }
 }
-inline void copy_panel(const PackPanelsArgs& a, const Half* from, const PanelPart& part) {
+inline void copy_panels(const PackPanelsArgs& a, const float* from, const PanelPart& part) {
+  for (int64_t g = 0; g < part.groups; ++g) {
+    const float* row = from + g * a.input_stride + part.first;
+    copy_rows(row, row, g, part, [](float x, float) { return __builtin_bit_cast(uint32_t, x); });
+  }
+}
+inline void copy_panels(const PackPanelsArgs& a, const Half* from, const PanelPart& part) {
   for (int64_t g = 0; g < part.groups; ++g) {
     const Half* low = from + 2 * g * a.input_stride + part.first;
-    copy_row(low, low + a.input_stride, part.count, part.to + g * kPanelOutputs,
-             [](Half x, Half y) { return x | static_cast<uint32_t>(y) << 16; });
+    copy_rows(low, low + a.input_stride, g, part,
+              [](Half x, Half y) { return x | static_cast<uint32_t>(y) << 16; });
   }
 }
 
 // For inputs that lie side by side: transposes squares of groups; `row` is the distance of two
 // outputs in groups.
-inline void transpose_panel(const Group* from, int64_t row, const PanelPart& part) {
+inline void transpose_panels(const Group* from, int64_t row, const PanelPart& part) {
   for (int64_t g = 0; g < part.groups; g += kLanes) {
-    for (int64_t o = 0; o < kPanelOutputs; o += kLanes) {
+    for (int64_t o = 0; o < part.count; o += kLanes) {
+      Group* to = part.to + o / part.width * part.panel_size + g * part.width + o % part.width;
       transpose_square(reinterpret_cast<const float*>(from + (part.first + o) * row + g), row,
-                       reinterpret_cast<float*>(part.to + g * kPanelOutputs + o), kPanelOutputs);
+                       reinterpret_cast<float*>(to), part.width);
     }
   }
 }
@@ -69,22 +83,26 @@ void pack(const PackPanelsArgs& a, int64_t begin, int64_t end) {
   constexpr int64_t kGroup = 4 / sizeof(T);  // inputs
   const T* from = static_cast<const T*>(a.from);
   const int64_t all = (a.inputs + kGroup - 1) / kGroup, whole = a.inputs / kGroup;
-  for (int64_t panel = begin; panel < end; ++panel) {
-    const int64_t first = panel * kPanelOutputs;
-    PanelPart part{first, smaller(kPanelOutputs, a.outputs - first), 0,
-                   static_cast<Group*>(a.panels) + panel * all * kPanelOutputs};
+  const int64_t width = a.panel_outputs, together = kPanelOutputs / width;
+  for (int64_t panel = begin; panel < end; panel += together) {
+    const int64_t first = panel * width;
+    const int64_t filled = smaller(together, end - panel) * width;  // with the zeros at the end
+    PanelPart part{first,       smaller(filled, a.outputs - first),
+                   0,           width,
+                   all * width, static_cast<Group*>(a.panels) + panel * all * width};
     if (a.output_stride == 1) {
       part.groups = whole;
-      copy_panel(a, from, part);
-    } else if (part.count == kPanelOutputs && a.input_stride == 1 &&
+      copy_panels(a, from, part);
+    } else if (part.count == filled && width % kLanes == 0 && a.input_stride == 1 &&
                a.output_stride % kGroup == 0) {
       part.groups = whole / kLanes * kLanes;
-      transpose_panel(static_cast<const Group*>(a.from), a.output_stride / kGroup, part);
+      transpose_panels(static_cast<const Group*>(a.from), a.output_stride / kGroup, part);
     }
-    for (int64_t g = part.groups; g < all; ++g) {
-      Group* to = part.to + g * kPanelOutputs;
-      for (int64_t o = 0; o < part.count; ++o) to[o] = group_of(a, from, first + o, g);
-      for (int64_t o = part.count; o < kPanelOutputs; ++o) to[o] = 0;
+    for (int64_t o = 0; o < filled; ++o) {
+      Group* to = part.to + o / width * part.panel_size + o % width;
+      for (int64_t g = part.groups; g < all; ++g) {
+        to[g * width] = o < part.count ? group_of(a, from, first + o, g) : 0;
+      }
     }
   }
 }

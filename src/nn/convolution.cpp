@@ -228,7 +228,7 @@ void add_taps(const torch::Tensor& gradient, const torch::Tensor& d_weight) {
 // Whether products over gathered taps were measured to be faster than libtorch's gradient.
 bool gathers_pixels(const Convolution& convolution, const torch::Tensor& x) {
   constexpr int64_t kFewInputs = 32;
-  return x.scalar_type() == at::kBFloat16 && own_products_pay(x.scalar_type()) &&
+  return x.scalar_type() == at::kBFloat16 && own_gradients_pay(x.scalar_type()) &&
          convolution.inputs() >= kFewInputs && convolution.inputs() % 2 == 0 && x.numel() > 0;
 }
 

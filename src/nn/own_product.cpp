@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kFewRows = 32;  // of one thread; with fewer, outputs are divided
 constexpr int64_t kManyInputs = 8192;
+constexpr int64_t kChunkInputs = 1024;
 constexpr int64_t kManyWeights = int64_t{1} << 22;
 constexpr int64_t kManyRows = 256;  // repay the packing of many weights
 
@@ -21,7 +22,9 @@ bool is_amd() {
 #endif
 }
 
-int64_t panels_of(int64_t outputs) { return (outputs + kPanelOutputs - 1) / kPanelOutputs; }
+int64_t panels_of(int64_t outputs, int64_t width = kPanelOutputs) {
+  return (outputs + width - 1) / width;
+}
 
 // Returns the number of inputs in one group of 4 bytes.
 int64_t inputs_in_group(at::ScalarType type) { return type == at::kFloat ? 1 : 2; }
@@ -39,9 +42,9 @@ PackedProductFunction product_of(at::ScalarType type) {
   return type == at::kFloat ? table.fp32 : table.bf16;
 }
 
-torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type) {
-  return torch::empty({panels_of(outputs) * kPanelOutputs * groups_of(inputs, type) * 4},
-                      at::kByte);
+torch::Tensor memory_for(int64_t outputs, int64_t inputs, at::ScalarType type,
+                         int64_t width = kPanelOutputs) {
+  return torch::empty({panels_of(outputs, width) * width * groups_of(inputs, type) * 4}, at::kByte);
 }
 
 constexpr int64_t kCachedBytes = 1 << 18;  // of each factor, so that both stay in the cache
@@ -57,15 +60,16 @@ const char* weight_at(const PackPanelsArgs& weight, int64_t output, int64_t inpu
 // them.
 void multiply_by_blocks(const PackedProductArgs& args, int64_t rows, const PackPanelsArgs& weight,
                         at::ScalarType type) {
-  const int64_t block = std::max<int64_t>(1, kCachedBytes / (args.groups * kPanelOutputs * 4));
+  const int64_t width = weight.panel_outputs;
+  const int64_t block = std::max<int64_t>(1, kCachedBytes / (args.groups * width * 4));
   const PackedProductFunction kernel = product_of(type);
-  parallel_rows(panels_of(weight.outputs), kPanelOutputs * rows, [&](int64_t begin, int64_t end) {
-    const torch::Tensor memory = memory_for(block * kPanelOutputs, weight.inputs, type);
+  parallel_rows(panels_of(weight.outputs, width), width * rows, [&](int64_t begin, int64_t end) {
+    const torch::Tensor memory = memory_for(block * width, weight.inputs, type, width);
     for (int64_t panel = begin; panel < end; panel += block) {
-      const int64_t first = panel * kPanelOutputs, count = std::min(block, end - panel);
+      const int64_t first = panel * width, count = std::min(block, end - panel);
       PackPanelsArgs part = weight;
       part.from = weight_at(weight, first, 0, type);
-      part.outputs = std::min(weight.outputs - first, count * kPanelOutputs);
+      part.outputs = std::min(weight.outputs - first, count * width);
       part.panels = memory.data_ptr();
       packing_of(type)(part, 0, count);
       PackedProductArgs own = args;
@@ -77,16 +81,15 @@ void multiply_by_blocks(const PackedProductArgs& args, int64_t rows, const PackP
   });
 }
 
-constexpr int64_t kChunkInputs = 1024;
-
 // For so many inputs that one panel leaves the cache: the inputs are taken in chunks, whose sums
 // are added in fp32.
 torch::Tensor multiply_by_chunks(const torch::Tensor& x, const PackPanelsArgs& weight,
                                  const torch::Tensor& into) {
   const at::ScalarType type = x.scalar_type();
-  const int64_t rows = x.size(0), panels = panels_of(weight.outputs);
+  const int64_t rows = x.size(0), width = weight.panel_outputs;
+  const int64_t panels = panels_of(weight.outputs, width);
   const int64_t chunks = (weight.inputs + kChunkInputs - 1) / kChunkInputs;
-  const int64_t chunk_bytes = panels * kPanelOutputs * groups_of(kChunkInputs, type) * 4;
+  const int64_t chunk_bytes = panels * width * groups_of(kChunkInputs, type) * 4;
   const torch::Tensor packed = torch::empty({chunks * chunk_bytes}, at::kByte);
   auto inputs_of = [&](int64_t chunk) {
     return std::min(kChunkInputs, weight.inputs - chunk * kChunkInputs);
@@ -103,8 +106,11 @@ torch::Tensor multiply_by_chunks(const torch::Tensor& x, const PackPanelsArgs& w
       packing_of(type)(part, 0, panels);
     }
   });
-  const torch::Tensor sums = torch::empty({rows, weight.outputs}, x.options().dtype(at::kFloat));
+  const bool adds = into.defined() && type == at::kFloat;
+  const torch::Tensor sums =
+      adds ? into : torch::empty({rows, weight.outputs}, x.options().dtype(at::kFloat));
   PackedProductArgs args{};
+  args.panel_outputs = width;
   args.x_stride = x.size(1) * x.element_size();
   args.outputs = args.out_stride = weight.outputs;
   args.out = sums.data_ptr();
@@ -116,24 +122,28 @@ torch::Tensor multiply_by_chunks(const torch::Tensor& x, const PackPanelsArgs& w
           static_cast<const char*>(x.const_data_ptr()) + chunk * kChunkInputs * x.element_size();
       own.groups = groups_of(inputs_of(chunk), type);
       own.panels = panels_of_chunk(chunk);
-      own.end = chunk == 0 ? ProductEnd::kStore : ProductEnd::kAdd;
+      own.end = chunk == 0 && !adds ? ProductEnd::kStore : ProductEnd::kAdd;
       kernel(own, {begin, end, 0, panels});
     }
   });
-  return into.defined() ? into.add_(sums) : sums.to(type);
+  return into.defined() && !adds ? into.add_(sums) : sums.to(type);
 }
 
 // Returns x [rows, inputs] times what `weight` describes: [rows, outputs], or added to `into`.
 torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torch::Tensor& into) {
   const at::ScalarType type = x.scalar_type();
   const int64_t rows = x.size(0), groups = groups_of(weight.inputs, type);
-  const int64_t panels = panels_of(weight.outputs);
-  if (weight.inputs > kManyInputs) return multiply_by_chunks(x, weight, into);
+  const int64_t width = weight.panel_outputs = kernels().packed_product.tile_outputs;
+  const int64_t panels = panels_of(weight.outputs, width);
+  // A narrow panel has to stay in a small cache.
+  const int64_t most = width < kPanelOutputs ? kChunkInputs : kManyInputs;
+  if (weight.inputs > most) return multiply_by_chunks(x, weight, into);
   torch::Tensor y = into.defined() ? into : torch::empty({rows, weight.outputs}, x.options());
   PackedProductArgs args{};
   args.x = x.const_data_ptr();
   args.x_stride = x.size(1) * x.element_size();
   args.groups = groups;
+  args.panel_outputs = width;
   args.outputs = weight.outputs;
   args.end = into.defined() ? ProductEnd::kAdd : ProductEnd::kStore;
   args.out_is_bf16 = type == at::kBFloat16;
@@ -143,16 +153,16 @@ torch::Tensor multiply(const torch::Tensor& x, PackPanelsArgs weight, const torc
     multiply_by_blocks(args, rows, weight, type);
     return y;
   }
-  const torch::Tensor packed = memory_for(weight.outputs, weight.inputs, type);
+  const torch::Tensor packed = memory_for(weight.outputs, weight.inputs, type, width);
   args.panels = weight.panels = packed.data_ptr();
   const auto pack = packing_of(type);
-  parallel_rows(panels, kPanelOutputs * weight.inputs,
+  parallel_rows(panels, width * weight.inputs,
                 [&](int64_t begin, int64_t end) { pack(weight, begin, end); });
   const PackedProductFunction kernel = product_of(type);
   if (rows < kFewRows * at::get_num_threads()) {
-    parallel_rows(panels, kPanelOutputs * rows, [&](int64_t begin, int64_t end) {
+    parallel_rows(panels, width * rows, [&](int64_t begin, int64_t end) {
       PackedProductArgs own = args;
-      own.out = static_cast<char*>(args.out) + begin * kPanelOutputs * y.element_size();
+      own.out = static_cast<char*>(args.out) + begin * width * y.element_size();
       kernel(own, {0, rows, begin, end});
     });
     return y;
@@ -230,26 +240,35 @@ void check_alike(const torch::Tensor& a, const torch::Tensor& b) {
               b.sizes(), ", expected dense fp32 or bf16 matrices");
 }
 
+// Whether a product of x with a weight of this size is one that these kernels take.
+bool fits(const torch::Tensor& x, const torch::Tensor& weight) {
+  return x.is_cpu() && x.is_contiguous() && weight.is_contiguous() && x.size(0) >= kFewRows &&
+         x.size(1) % inputs_in_group(x.scalar_type()) == 0 &&
+         (weight.numel() <= kManyWeights || x.size(0) >= kManyRows);
+}
+
 }  // namespace
 
-bool own_products_pay(at::ScalarType type) {
+bool own_gradients_pay(at::ScalarType type) {
   if (!is_amd()) return false;
   const std::string_view isa = kernels().isa;
   return (type == at::kFloat && (isa == "avx512" || isa == "avx512_dot")) ||
          (type == at::kBFloat16 && isa == "avx512_dot");
 }
 
+bool own_products_pay(at::ScalarType type) {
+  return own_gradients_pay(type) ||
+         (is_amd() && type == at::kFloat && kernels().isa == std::string_view("avx2"));
+}
+
 bool takes_own_product(const torch::Tensor& x, const torch::Tensor& weight) {
   // With only 64 inputs, bf16 sums are so short that writing them is most of the work.
   if (x.scalar_type() == at::kBFloat16 && x.size(1) <= 64 && weight.numel() > 64 * 64) return false;
-  return takes_own_weight_gradient(x, weight);
+  return own_products_pay(x.scalar_type()) && fits(x, weight);
 }
 
 bool takes_own_weight_gradient(const torch::Tensor& x, const torch::Tensor& gradient) {
-  const at::ScalarType type = x.scalar_type();
-  return x.is_cpu() && own_products_pay(type) && x.is_contiguous() && gradient.is_contiguous() &&
-         x.size(0) >= kFewRows && x.size(1) % inputs_in_group(type) == 0 &&
-         (gradient.numel() <= kManyWeights || x.size(0) >= kManyRows);
+  return own_gradients_pay(x.scalar_type()) && fits(x, gradient);
 }
 
 torch::Tensor own_product_transposed(const torch::Tensor& x, const torch::Tensor& weight) {

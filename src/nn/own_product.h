@@ -8,9 +8,10 @@
 namespace lockstep::detail {
 
 // Whether these kernels were measured to be faster here than libtorch's
-// (benchmarks/notes/2026-11-image-steps.md): in fp32 on AMD's CPUs with AVX-512, in bf16 on AMD's
-// CPUs with its dot products.
+// (benchmarks/notes/2026-11-image-steps.md, 2026-11-avx2.md): products in fp32 on AMD's CPUs from
+// AVX2 on, weight gradients from AVX-512 on; both in bf16 on AMD's CPUs with its dot products.
 bool own_products_pay(at::ScalarType type);
+bool own_gradients_pay(at::ScalarType type);
 
 // Whether the products below are worth using. They take dense matrices, all fp32 or all bf16.
 // They do not pay for a few rows, which do not repay the packing; weights that leave the cache,

@@ -240,7 +240,7 @@ void check_weight(const torch::Tensor& weight) {
 
 // On ARM it was not measured.
 bool winograd_pays(at::ScalarType type) {
-  if (type != at::kFloat) return own_products_pay(type);
+  if (type != at::kFloat) return own_gradients_pay(type);
   const std::string_view isa = kernels().isa;
   return isa != "generic" && isa != "neon_dot";
 }
@@ -256,7 +256,7 @@ bool has_winograd(const Convolution& convolution, const torch::Tensor& x) {
 // For few squares the transformation of the weight takes as long as the products that it saves.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x) {
   int64_t few = 64;
-  if (own_products_pay(x.scalar_type())) few = x.scalar_type() == at::kFloat ? 16 : 32;
+  if (own_gradients_pay(x.scalar_type())) few = x.scalar_type() == at::kFloat ? 16 : 32;
   return has_winograd(convolution, x) && images_of(x).squares() >= few;
 }
 

@@ -11,7 +11,7 @@ namespace lockstep::detail {
 // Whether there are kernels for this convolution of x [n, in, height, width] (3 x 3, stride 1, one
 // pixel of zero padding, channels in multiples of 64, fp32 or bf16), and they were measured to be
 // faster here than libtorch's (benchmarks/notes/2026-11-image-steps.md): in fp32 on x86 from AVX2
-// on, for 64 squares of 4 x 4 pixels or more; where own_products_pay(), in fp32 from 16 squares on
+// on, for 64 squares of 4 x 4 pixels or more; where own_gradients_pay(), in fp32 from 16 squares on
 // and in bf16 from 32.
 bool takes_winograd(const Convolution& convolution, const torch::Tensor& x);
 

@@ -11,8 +11,9 @@ struct Shape {
 };
 // One output, part of a panel, panels and a part; fewer groups than a vector has lanes, no multiple
 // of them; rows that fill no tile, and more than a thread packs of a gradient at once; more inputs
-// than a panel may have, not a whole number of chunks; more weights than are packed at once.
-constexpr std::array<Shape, 10> kShapes = {{{1, 2, 1},
+// than a panel may have, wide or narrow, not a whole number of chunks; more weights than are packed
+// at once.
+constexpr std::array<Shape, 11> kShapes = {{{1, 2, 1},
                                             {7, 6, 17},
                                             {33, 64, 64},
                                             {70, 36, 130},
@@ -21,6 +22,7 @@ constexpr std::array<Shape, 10> kShapes = {{{1, 2, 1},
                                             {2100, 34, 64},
                                             {4501, 64, 70},
                                             {40, 9250, 72},
+                                            {50, 1500, 40},
                                             {70, 130, 33000}}};
 
 torch::Tensor exact(const torch::Tensor& a, const torch::Tensor& b) {
@@ -115,9 +117,12 @@ TEST(OwnProduct, IsTakenWhereItWasMeasuredToPay) {
   for_each_isa([&] {
     const std::string isa = kernels().isa;
     const bool is_dot = isa == "avx512_dot";
-    EXPECT_LE(detail::own_products_pay(at::kFloat), isa == "avx512" || is_dot);
+    EXPECT_LE(detail::own_products_pay(at::kFloat), isa == "avx2" || isa == "avx512" || is_dot);
+    EXPECT_LE(detail::own_gradients_pay(at::kFloat), isa == "avx512" || is_dot);
     EXPECT_LE(detail::own_products_pay(at::kBFloat16), is_dot);
+    EXPECT_LE(detail::own_gradients_pay(at::kBFloat16), is_dot);
     EXPECT_FALSE(detail::own_products_pay(at::kHalf));
+    EXPECT_FALSE(detail::own_gradients_pay(at::kHalf));
     for (const torch::Tensor& x : {fp32, bf16}) {
       const bool pays = detail::own_products_pay(x.scalar_type());
       EXPECT_EQ(detail::takes_own_product(x, x), pays);
@@ -129,7 +134,7 @@ TEST(OwnProduct, IsTakenWhereItWasMeasuredToPay) {
     const torch::Tensor long_weight = torch::empty({256, 64}, at::kBFloat16);  // of short sums
     EXPECT_FALSE(detail::takes_own_product(bf16, long_weight));
     EXPECT_EQ(detail::takes_own_weight_gradient(bf16, long_weight.to(at::kFloat)),
-              detail::own_products_pay(at::kBFloat16));
+              detail::own_gradients_pay(at::kBFloat16));
   });
 }
 

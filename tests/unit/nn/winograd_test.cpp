@@ -126,8 +126,8 @@ TEST(Winograd, IsTakenForSquareKernelsWithoutStrideOnly) {
   for_each_isa([&] {
     const std::string isa = kernels().isa;
     const bool can = isa != "generic" && isa != "neon_dot";
-    const bool can_round = detail::own_products_pay(at::kBFloat16);
-    const bool takes_few = detail::own_products_pay(at::kFloat);
+    const bool can_round = detail::own_gradients_pay(at::kBFloat16);
+    const bool takes_few = detail::own_gradients_pay(at::kFloat);
     for (const ParameterRef& square : {p[0], p[3]}) {
       const Convolution same{square, 1, 1};
       EXPECT_EQ(takes(same, 32, at::kFloat), can);  // 64 squares of 4 x 4
