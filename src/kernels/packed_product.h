@@ -78,9 +78,8 @@ struct PackedProductKernels {
   // These pack the panels [begin, end).
   void (*pack_fp32)(const PackPanelsArgs&, int64_t begin, int64_t end);
   void (*pack_bf16)(const PackPanelsArgs&, int64_t begin, int64_t end);
-  // What a kernel computes at once: a panel of tile_outputs is read from its first byte to its last
-  // for tile_rows rows.
-  int64_t tile_rows, tile_outputs;
+  // What a kernel computes at once: a panel as wide is read from its first byte to its last.
+  int64_t tile_outputs;
 };
 
 }  // namespace lockstep

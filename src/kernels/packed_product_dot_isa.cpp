@@ -389,7 +389,6 @@ void fill_packed_product(Kernels& table) {
   table.packed_product.bf16 = packed_product<Bf16Dot>;
   table.packed_product.int8 = packed_product<Int8Dot>;
   table.packed_product.quantise_rows = quantise_rows;
-  table.packed_product.tile_rows = kTileRows<Fp32Dot>;
   table.packed_product.tile_outputs = kTileOutputs;
 }
 

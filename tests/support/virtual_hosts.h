@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,6 +109,11 @@ class HostProgram {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return std::chrono::duration<double>(passed()).count();
+  }
+  // The same, and the test ends, with the output so far, where the text does not come.
+  void expect(const std::string& text, const std::string& after = "") const {
+    if (wait_for(text, std::chrono::minutes(2), after) >= 0) return;
+    throw std::runtime_error(fmt::format("no \"{}\" within two minutes in\n{}", text, output()));
   }
 
  private:

@@ -178,8 +178,11 @@ Error HostRoster::absence(bool started, milliseconds timeout) const {
     missing.push_back(host.is.name);
     if (!first && host.why) first = host.why;
   }
-  const Error error =
-      first.value_or(MachineError("no answer within {}", short_duration(seconds_of(timeout))));
+  const std::string silence =
+      fmt::format("no answer within {}", short_duration(seconds_of(timeout)));
+  const bool alone = missing.size() == 1 && !started;
+  const Error error = first.value_or(
+      MachineError("{}", alone ? fmt::format("host {}: {}", missing.front(), silence) : silence));
   if (missing.size() <= 1 && !started) return error;
   Error summary(error.exit_code(), fmt::format("{} of {} not there: {}", missing.size(),
                                                counted(size(), "host"), join(missing, ", ")));

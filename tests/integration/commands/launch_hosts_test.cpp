@@ -23,18 +23,15 @@ TEST_F(LaunchHostsTest, GoOnWhenAHostLosesItsPowerAndWhenItReturns) {
   auto job =
       launch(hosts, "power", "-H a:2,b:2 --min-hosts 1 --host-timeout 10 --host-poll 1 --silence 3",
              "training.steps=10000000 checkpoint.every=20 comm.timeout_seconds=60");
-  auto expect = [&](const std::string& text) {
-    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
-  };
-  expect("step_20");
+  job->expect("step_20");
   hosts.power_off("b");
-  expect("host b lost");
-  expect("host b stays away: going on without it");
-  expect("attempt 1: 2 ranks on 1 of 2 hosts");
-  expect("resumed from");
+  job->expect("host b lost");
+  job->expect("host b stays away: going on without it");
+  job->expect("attempt 1: 2 ranks on 1 of 2 hosts");
+  job->expect("resumed from");
   hosts.power_on("b");
-  expect("host b is back");
-  expect("attempt 2: 4 ranks on 2 of 2 hosts");
+  job->expect("host b is back");
+  job->expect("attempt 2: 4 ranks on 2 of 2 hosts");
   job->signal(SIGTERM);
   EXPECT_EQ(job->wait(seconds(30)), 143) << job->output();
 }

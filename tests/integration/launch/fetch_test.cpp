@@ -374,15 +374,12 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
       launch(hosts, "run", "-H a:1,b:1 --min-hosts 1 --host-timeout 10 --host-poll 600 --silence 3",
              "training.steps=1000000 checkpoint.every=50 checkpoint.keep=100 "
              "monitor.every_seconds=1");
-  const auto expect = [&](const std::string& text) {
-    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
-  };
-  expect("step_50");
+  job->expect("step_50");
   hosts.run("b",
             "for p in /proc/[0-9]*; do grep -qzx LOCKSTEP_RANK=1 $p/environ && "
             "kill -9 ${p#/proc/}; done");
-  expect("attempt 1: 2 ranks on 2 of 2 hosts");
-  expect("after the ranks stopped");
+  job->expect("attempt 1: 2 ranks on 2 of 2 hosts");
+  job->expect("after the ranks stopped");
   auto [code, said] = fetch(hosts);  // while it goes on
   ASSERT_EQ(code, 0) << said;
   nlohmann::json found = report();
@@ -390,7 +387,7 @@ TEST_F(FetchOfATraining, LetsTheReportKnowRestartsAndHostsWhereverRankZeroWas) {
   EXPECT_NE(findings(found)["failure"].find("rank 1"), std::string::npos) << found.at("findings");
 
   hosts.power_off("a");
-  expect("attempt 2: 1 rank on 1 of 2 hosts");
+  job->expect("attempt 2: 1 rank on 1 of 2 hosts");
   const fs::path there = run_on(hosts, "b", "run") / "metrics.jsonl";
   std::error_code none;
   for (int i = 0; i < 6000 && fs::file_size(there, none) + 1 < 20'000; ++i) {  // some steps

@@ -147,11 +147,11 @@ TEST_F(Jobs, AJobIsShownLeftStoppedAndResumed) {
   EXPECT_EQ(record("a", id).launcher, "b");
 
   auto attached = start("attach " + id);
-  ASSERT_GE(attached->wait_for("  loss ", 60s), 0) << attached->output();
+  attached->expect("  loss ");
   hosts_->cut("b");
-  ASSERT_GE(attached->wait_for("the connection to b is lost", 60s), 0) << attached->output();
+  attached->expect("the connection to b is lost");
   hosts_->heal("b");
-  ASSERT_GE(attached->wait_for("connected to b again", 60s), 0) << attached->output();
+  attached->expect("connected to b again");
   attached->signal(SIGINT);
   EXPECT_EQ(attached->wait(30s), 130);
   expect_says(attached->output(), "left job " + id + ", which goes on");

@@ -36,7 +36,7 @@ TEST(ManyRanks, SixteenOnFourHostsTrainThroughAKillAsOneDoes) {
                    "train pretend.toml run.folder=run pretend.step_milliseconds=50 {}",
                    desk.path().string(), LOCKSTEP_PROGRAM, kSettings)},
       {"OMP_NUM_THREADS=1"});
-  ASSERT_GE(launch->wait_for("saved step_10", seconds(60)), 0) << launch->output();
+  launch->expect("saved step_10");
   const auto [code, text] = kill_rank(hosts, "d", 15);
   EXPECT_EQ(text, "killed\n") << code;
 

@@ -90,17 +90,14 @@ TEST_F(ReadmeBlock, WorksAsItStandsThroughAKilledRankAndALostHost) {
 
   auto attached = hosts_->start(
       "control", {"/bin/sh", "-c", shell("exec lockstep attach " + id + " --lines 0")});
-  auto expect = [&](const std::string& text) {
-    ASSERT_GE(attached->wait_for(text, seconds(120)), 0) << text << "\n" << attached->output();
-  };
-  expect("saved ");
+  attached->expect("saved ");
   ASSERT_EQ(hosts_->run("n2", "pkill -KILL -f '[l]ockstep train'").first, 0);
-  expect("attempt 1: 4 ranks on 4 of 4 hosts");
-  expect("resumed from");
+  attached->expect("attempt 1: 4 ranks on 4 of 4 hosts");
+  attached->expect("resumed from");
   hosts_->power_off("n4");
   const std::string shrunk = "attempt 2: 3 ranks on 3 of 4 hosts";
-  expect(shrunk);
-  ASSERT_GE(attached->wait_for("saved ", seconds(120), shrunk), 0) << attached->output();
+  attached->expect(shrunk);
+  attached->expect("saved ", shrunk);
 
   const auto [stopped, last] = laptop("lockstep stop " + id);
   EXPECT_EQ(stopped, 0) << last;

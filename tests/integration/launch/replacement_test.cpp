@@ -17,7 +17,7 @@ class Replacement : public ApartRuns {
     write_instances(hosts, list(), {"n1", "n2"});
     environment.push_back("OMP_NUM_THREADS=1");
     const std::string words = fmt::format(
-        "launch --push --instances-command 'cat instances.json' --host-timeout 3 --host-poll 1 "
+        "launch --push --instances-command 'cat instances.json' --host-timeout 15 --host-poll 1 "
         "--silence 3 --replacement-wait 100 {} -- train tiny.toml run.folder=run "
         "training.steps=10000000 checkpoint.every=20",
         options);
@@ -30,16 +30,13 @@ TEST_F(Replacement, AMachineOfALaterListIsSetUpAndGoesOnInThePlaceOfALostOne) {
   SKIP_WITHOUT_VIRTUAL_HOSTS();
   HostsApart hosts({.names = {"n1", "n2", "n3"}, .program = ApartProgram::kSetUp});
   auto job = start(hosts, "");
-  const auto expect = [&](const std::string& text) {
-    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
-  };
-  expect("saved ");
+  job->expect("saved ");
   hosts.power_off("n2");
-  expect("too few hosts are there: waiting up to 1 m 40 s for others");
+  job->expect("too few hosts are there: waiting up to 1 m 40 s for others");
   write_instances(hosts, list(), {"n1", "n3"});
-  expect("host n3 takes the place of n2");
-  expect("attempt 1: 2 ranks on 2 of 2 hosts");
-  ASSERT_GE(job->wait_for("saved ", seconds(60), "resumed from"), 0) << job->output();
+  job->expect("host n3 takes the place of n2");
+  job->expect("attempt 1: 2 ranks on 2 of 2 hosts");
+  job->expect("saved ", "resumed from");
   job->signal(SIGTERM);
   EXPECT_EQ(job->wait(seconds(60)), 143) << job->output();
   const std::string log = read_file(hosts.file("n3", "lockstep/desk/run/logs/rank01.log"));
@@ -65,18 +62,15 @@ TEST_F(Replacement, ComesAfterANoticeThatOneHostsAgentHears) {
   HostsApart hosts({.names = {"n1", "n2", "n3"}, .program = ApartProgram::kSetUp});
   hosts.put_text("n2", "cloud.py", kCloud);
   auto cloud = hosts.start_as_user("n2", "cd && exec /usr/bin/python3 cloud.py");
-  ASSERT_GE(cloud->wait_for("serving", seconds(30)), 0) << cloud->output();
+  cloud->expect("serving");
   auto job = start(hosts, "--spot google --grace 10", {"LOCKSTEP_METADATA=http://127.0.0.1:8081"});
-  const auto expect = [&](const std::string& text) {
-    ASSERT_GE(job->wait_for(text, seconds(60)), 0) << text << "\n" << job->output();
-  };
-  expect("saved ");
+  job->expect("saved ");
   hosts.put_text("n2", "gone", "");
-  expect("host n2 is taken away by google");
+  job->expect("host n2 is taken away by google");
   write_instances(hosts, list(), {"n1", "n3"});
-  expect("host n3 takes the place of n2");
-  expect("attempt 1: 2 ranks on 2 of 2 hosts");
-  expect("resumed from");
+  job->expect("host n3 takes the place of n2");
+  job->expect("attempt 1: 2 ranks on 2 of 2 hosts");
+  job->expect("resumed from");
   job->signal(SIGTERM);
   EXPECT_EQ(job->wait(seconds(60)), 143) << job->output();
 }

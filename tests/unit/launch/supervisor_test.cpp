@@ -275,6 +275,14 @@ TEST_F(SupervisorTest, SaysHowLongHostsHadThatSaidNothingAtAll) {
   EXPECT_NE(text.find("because: no answer within 1 m"), std::string::npos) << text;
 }
 
+TEST_F(SupervisorTest, NamesTheOnlyHostThatSaidNothing) {
+  begin(2);
+  ready(0);
+  after(options_.host_timeout);
+  ASSERT_EQ(exit_code(), kExitMachine);
+  EXPECT_EQ(supervisor_->verdict()->loss->describe(), "host b: no answer within 1 m 00 s");
+}
+
 TEST_F(SupervisorTest, ReportsAHostThatIsNotThereWhoeverAnswersLast) {
   begin(2);
   lost(0);
