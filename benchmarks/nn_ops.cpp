@@ -4,13 +4,14 @@
 // with their batch norm and ReLU. One warm-up, then the median of many runs, the two sides in
 // turns.
 //
-//   nn_ops [threads]
+//   nn_ops [threads] [fp32|bf16]     both types without the second word
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -284,12 +285,15 @@ void report_resizing() {
 int main(int argc, char** argv) {
   using namespace lockstep;
   use_caching_allocator();
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line as soon as it is measured
   if (argc > 1) at::set_num_threads(std::atoi(argv[1]));
+  std::vector<at::ScalarType> types = {at::kFloat, at::kBFloat16};
+  if (argc > 2) types = {std::string(argv[2]) == "fp32" ? at::kFloat : at::kBFloat16};
   fmt::print("isa {}, {} threads, median of {} runs, forward + backward\n", kernels().isa,
              at::get_num_threads(), kRuns);
   fmt::print("{:<26} {:<5} {:>9} {:>9} {:>8}\n", "", "", "plain ms", "fused ms", "gain");
   Bench bench;
-  for (at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+  for (at::ScalarType type : types) {
     report_all(bench, type);
     report_wide(type);
     report_images(type);

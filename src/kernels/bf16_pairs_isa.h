@@ -13,14 +13,13 @@ namespace LOCKSTEP_ISA {
 
 inline const uint16_t* words(const Bf16* x) { return reinterpret_cast<const uint16_t*>(x); }
 
-// Written with GCC's vectors, because GCC warns that its intrinsics for this read
-// what was never written.
-typedef uint16_t Words __attribute__((vector_size(32)));
+// With a mask of all and operators, because GCC warns that the intrinsics without a mask read what
+// was never written.
 typedef uint32_t Pairs __attribute__((vector_size(64)));
 inline __m512i pairs(__m256i even, __m256i odd) {
-  const Pairs low = __builtin_convertvector(reinterpret_cast<Words>(even), Pairs);
-  const Pairs high = __builtin_convertvector(reinterpret_cast<Words>(odd), Pairs);
-  return reinterpret_cast<__m512i>(low | high << 16);
+  const Pairs low = (Pairs)_mm512_maskz_cvtepu16_epi32(0xffff, even);
+  const Pairs high = (Pairs)_mm512_maskz_cvtepu16_epi32(0xffff, odd);
+  return (__m512i)(low | high << 16);
 }
 inline __m256i load_half(const uint16_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

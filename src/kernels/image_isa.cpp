@@ -1,6 +1,10 @@
 // Resizes and normalises images. Resizing follows the description of Pillow's
 // resampling: a separable filter in fixed point, rounded to 8 bits after each pass, so
 // the result is the same to the bit.
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "kernels/isa_math.h"
 
 namespace lockstep {
@@ -12,25 +16,87 @@ constexpr int kFractionBits = 22;  // 32 less 8 for a pixel and 2 for sums beyon
 constexpr int32_t kHalf = 1 << (kFractionBits - 1);
 constexpr int64_t kLanes = 16;
 
-// The compiler splits these vectors into as many registers as the instruction set needs.
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef uint16_t Shorts __attribute__((vector_size(32)));
 typedef uint8_t Bytes __attribute__((vector_size(16)));
-
-// Vectors are passed by reference, because how they are passed by value depends on the instruction
-// set. Widening is in two steps: GCC 12 widens fourfold one number at a time.
-inline void add_product(Ints& sum, const uint8_t* p, int32_t weight) {
+inline Bytes load_bytes(const uint8_t* p) {
   Bytes bytes;
   __builtin_memcpy(&bytes, p, sizeof bytes);
-  sum += __builtin_convertvector(__builtin_convertvector(bytes, Shorts), Ints) * weight;
+  return bytes;
+}
+inline void store_bytes(const Bytes& bytes, uint8_t* to) {
+  __builtin_memcpy(to, &bytes, sizeof bytes);
 }
 
-inline void store_rounded(const Ints& sum, uint8_t* to) {
-  Ints value = sum >> kFractionBits;
-  value = value < 0 ? Ints{} : value;
-  value = value > 255 ? Ints{} + 255 : value;
-  const Bytes bytes = __builtin_convertvector(value, Bytes);
-  __builtin_memcpy(to, &bytes, sizeof bytes);
+// Sums for 16 bytes, in as many registers as the instruction set needs. GCC 12 splits longer
+// vectors by itself, but widens and narrows them one number at a time then; with AVX-512 it takes
+// seven instructions for what is one.
+#if defined(__AVX512F__)
+constexpr int kParts = 1;
+#elif defined(__AVX2__)
+constexpr int kParts = 2;
+#else
+constexpr int kParts = 4;
+#endif
+typedef int32_t Ints __attribute__((vector_size(64 / kParts)));
+struct Sums {
+  Ints part[kParts];
+
+  void begin() {
+    for (Ints& ints : part) ints = Ints{} + kHalf;
+  }
+};
+
+// Vectors are passed by reference, because how they are passed by value depends on the instruction
+// set.
+inline void widen(const uint8_t* p, Sums& to) {
+#if defined(__AVX512F__)
+  to.part[0] = (Ints)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)load_bytes(p));
+#elif defined(__AVX2__)
+  const __m128i bytes = (__m128i)load_bytes(p);
+  to.part[0] = (Ints)_mm256_cvtepu8_epi32(bytes);
+  to.part[1] = (Ints)_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes));
+#else
+  // Zeros between the bytes, and again, since every machine this runs on is little-endian.
+  typedef uint16_t Shorts __attribute__((vector_size(16)));
+  const Bytes low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+  const Bytes high = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const Shorts low_words = {0, 8, 1, 9, 2, 10, 3, 11}, high_words = {4, 12, 5, 13, 6, 14, 7, 15};
+  const Bytes bytes = load_bytes(p);
+  const Shorts first = (Shorts)__builtin_shuffle(bytes, Bytes{}, low);
+  const Shorts second = (Shorts)__builtin_shuffle(bytes, Bytes{}, high);
+  to.part[0] = (Ints)__builtin_shuffle(first, Shorts{}, low_words);
+  to.part[1] = (Ints)__builtin_shuffle(first, Shorts{}, high_words);
+  to.part[2] = (Ints)__builtin_shuffle(second, Shorts{}, low_words);
+  to.part[3] = (Ints)__builtin_shuffle(second, Shorts{}, high_words);
+#endif
+}
+
+inline void add_product(Sums& sum, const uint8_t* p, int32_t weight) {
+  Sums bytes;
+  widen(p, bytes);
+  for (int i = 0; i < kParts; ++i) sum.part[i] += bytes.part[i] * weight;
+}
+
+inline void store_rounded(const Sums& sum, uint8_t* to) {
+  Ints value[kParts];
+  for (int i = 0; i < kParts; ++i) {
+    value[i] = sum.part[i] >> kFractionBits;
+    value[i] = value[i] < 0 ? Ints{} : value[i];
+    value[i] = value[i] > 255 ? Ints{} + 255 : value[i];
+  }
+#if defined(__AVX512F__)
+  store_bytes(__builtin_convertvector(value[0], Bytes), to);
+#elif defined(__AVX2__)
+  const __m256i words = _mm256_packs_epi32((__m256i)value[0], (__m256i)value[1]);  // by halves
+  const __m256i sorted = _mm256_permute4x64_epi64(words, 0xd8);
+  store_bytes(
+      (Bytes)_mm_packus_epi16(_mm256_castsi256_si128(sorted), _mm256_extracti128_si256(sorted, 1)),
+      to);
+#else
+  const Bytes even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+  const Bytes first = __builtin_shuffle((Bytes)value[0], (Bytes)value[1], even);
+  const Bytes second = __builtin_shuffle((Bytes)value[2], (Bytes)value[3], even);
+  store_bytes(__builtin_shuffle(first, second, even), to);
+#endif
 }
 
 inline uint8_t rounded(int32_t sum) {
@@ -86,7 +152,9 @@ void resize_block(const ResizeRowsArgs& a, int64_t first, int64_t rows) {
     const uint8_t* p = a.scratch + static_cast<int64_t>(axis.begins[from]) * 2 * kLanes;
     const int32_t* weights = axis.weights + from * axis.taps;
     const int32_t count = axis.counts[from];
-    Ints low = Ints{} + kHalf, high = low;
+    Sums low, high;
+    low.begin();
+    high.begin();
     for (int32_t k = 0; k < count; ++k, p += 2 * kLanes) {
       add_product(low, p, weights[k]);
       add_product(high, p + kLanes, weights[k]);
@@ -116,7 +184,9 @@ void resize_columns(const ResizeColumnsArgs& a, int64_t begin, int64_t end) {
     uint8_t* out = a.out + row * a.out_stride;
     int64_t x = 0;
     for (; x + 2 * kLanes <= a.width_bytes; x += 2 * kLanes) {
-      Ints low = Ints{} + kHalf, high = low;
+      Sums low, high;
+      low.begin();
+      high.begin();
       const uint8_t* p = first + x;
       for (int32_t k = 0; k < count; ++k, p += a.in_stride) {
         add_product(low, p, weights[k]);

@@ -145,8 +145,8 @@ inline void store_groups(const Lanes (&x)[1][kWinogradPlaces], int place, T* to)
   store_lanes(x[0][place], to);
 }
 inline void store_groups(const Lanes (&x)[2][kWinogradPlaces], int place, Bf16* to) {
-  const WordLanes low = __builtin_convertvector(rounded(x[0][place]), WordLanes);
-  const WordLanes high = __builtin_convertvector(rounded(x[1][place]), WordLanes);
+  const WordLanes low = as_words(rounded(x[0][place]));
+  const WordLanes high = as_words(rounded(x[1][place]));
   *reinterpret_cast<StoredWords*>(to) = low | high << 16;
 }
 
