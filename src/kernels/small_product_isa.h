@@ -63,7 +63,7 @@ inline void product_rows(const SmallProduct& p, int64_t m, int64_t columns, int6
 // Multiplies. REQUIRES: columns is a multiple of kPadding; what lies in the
 // padding is computed too.
 inline void multiply(const SmallProduct& p, int64_t rows, int64_t columns, int64_t depth) {
-  constexpr int kBlock = kLanes == 16 ? 6 : 4;  // the sums fill half of the registers or more
+  constexpr int kBlock = kLanes >= 8 ? 6 : 4;  // the sums fill half of the registers or more
   int64_t m = 0;
   for (; m + kBlock <= rows; m += kBlock) product_rows<kBlock>(p, m, columns, depth);
   for (; m + 2 <= rows; m += 2) product_rows<2>(p, m, columns, depth);
