@@ -45,7 +45,8 @@ constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
 
 // Memory that is mapped twice: at closed addresses, which tensors have, and at open ones a fixed
-// distance away, which only copies use.
+// distance away, which only copies use. The closed ones have a key of the processor (pkeys(7)),
+// which opens them to a thread by an instruction; where there is none, they change their protection.
 class Arena {
  public:
   Arena() {
@@ -54,6 +55,10 @@ class Arena {
     closed_ = map(file, PROT_NONE);
     open_ = map(file, PROT_READ | PROT_WRITE);
     ::close(file);
+    key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (key_ >= 0 && ::pkey_mprotect(closed_, kBytes, PROT_READ | PROT_WRITE, key_) != 0) {
+      throw std::runtime_error("no key for the memory of the test device");
+    }
   }
 
   // Sizes are powers of two, so that blocks are used again.
@@ -78,13 +83,16 @@ class Arena {
     sizes_.erase(at);
   }
 
-  // While a kernel of the device runs, the closed addresses are open, to the whole process.
+  // While a kernel of the device runs, the closed addresses are open: to its thread by a key, to the
+  // whole process without.
   void begin_kernel() {
+    if (key_ >= 0) return set_key(0);
     std::scoped_lock lock(mutex_);
     ++kernels_;
     protect(PROT_READ | PROT_WRITE);
   }
   void end_kernel() {
+    if (key_ >= 0) return set_key(PKEY_DISABLE_ACCESS);
     std::scoped_lock lock(mutex_);
     if (--kernels_ == 0) protect(PROT_NONE);
   }
@@ -103,6 +111,9 @@ class Arena {
     return static_cast<char*>(at);
   }
 
+  void set_key(unsigned rights) {
+    if (::pkey_set(key_, rights) != 0) std::abort();
+  }
   void protect(int protection) {
     if (::mprotect(closed_, used_pages(), protection) != 0) std::abort();
   }
@@ -111,6 +122,7 @@ class Arena {
 
   char* closed_ = nullptr;
   char* open_ = nullptr;
+  int key_ = -1;
   std::mutex mutex_;
   std::size_t used_ = 0;
   int kernels_ = 0;  // that run
