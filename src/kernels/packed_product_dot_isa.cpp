@@ -309,7 +309,8 @@ inline void tile(const PackedProductArgs& a, const TilePlace& place) {
 }
 
 // The tile's sums take 24 of the 32 registers of AVX-512, 16 of 32 of NEON. Elsewhere they take 12
-// of 16, or 8 where a group of weights takes two registers a vector.
+// of 16, or 8 where a group of weights takes two registers a vector. Without vectors each lane
+// takes a register.
 #if defined(__AVX512F__)
 template <class Dot>
 constexpr int kTileRows = 6;
@@ -318,6 +319,10 @@ constexpr int kTileVectors = 4;
 template <class Dot>
 constexpr int kTileRows = 4;
 constexpr int kTileVectors = 4;
+#elif !defined(__SSE2__) && !defined(__ARM_NEON)
+template <class Dot>
+constexpr int kTileRows = 2;
+constexpr int kTileVectors = 1;
 #else
 template <class Dot>
 constexpr int kTileRows = sizeof(typename Dot::Weights) == sizeof(Lanes) ? 6 : 4;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "support/limits.h"
 
 namespace lockstep {
 
@@ -23,7 +24,7 @@ struct ProgramResult {
 // Runs `PROGRAM ARGUMENTS` through the shell, and ends it after `seconds` (exit code 124). `before`
 // is put in front, for example "OMP_NUM_THREADS=1".
 inline ProgramResult run_program(const std::string& program, const std::string& arguments,
-                                 const std::string& before = "", int seconds = 120) {
+                                 const std::string& before = "", int seconds = kCommandSeconds) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
   std::string command = fmt::format("{} timeout -k 5 {} '{}' {} >'{}' 2>'{}' </dev/null", before,
@@ -36,7 +37,7 @@ inline ProgramResult run_program(const std::string& program, const std::string& 
 
 // Runs the built lockstep in the same way.
 inline ProgramResult run_lockstep(const std::string& arguments, const std::string& before = "",
-                                  int seconds = 120) {
+                                  int seconds = kCommandSeconds) {
   return run_program(LOCKSTEP_PROGRAM, arguments, before, seconds);
 }
 

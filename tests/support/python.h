@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "support/limits.h"
 
 namespace lockstep {
 
@@ -25,12 +26,12 @@ struct PythonResult {
 };
 
 // Runs Python with `arguments`, which the caller quotes for the shell where needed, and ends it
-// after a minute.
-inline PythonResult run_python(const std::string& arguments, int seconds = 60) {
+// after kCommandSeconds.
+inline PythonResult run_python(const std::string& arguments) {
   TemporaryFolder folder;
   std::string output = (folder.path() / "out").string(), errors = (folder.path() / "err").string();
-  std::string command = fmt::format("timeout {} '{}' {} >'{}' 2>'{}'", seconds, LOCKSTEP_PYTHON,
-                                    arguments, output, errors);
+  std::string command = fmt::format("timeout {} '{}' {} >'{}' 2>'{}'", kCommandSeconds,
+                                    LOCKSTEP_PYTHON, arguments, output, errors);
   PythonResult result;
   result.status = std::system(command.c_str());
   result.output = read_file(output);
@@ -39,10 +40,8 @@ inline PythonResult run_python(const std::string& arguments, int seconds = 60) {
 }
 
 // Runs tests/parity/`script` in the same way.
-inline PythonResult run_parity_script(const std::string& script, const std::string& arguments,
-                                      int seconds = 60) {
-  return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments),
-                    seconds);
+inline PythonResult run_parity_script(const std::string& script, const std::string& arguments) {
+  return run_python(fmt::format("'{}/tests/parity/{}' {}", LOCKSTEP_SOURCE, script, arguments));
 }
 
 }  // namespace lockstep

@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "netlab/lab.h"
+#include "support/limits.h"
 
 namespace lockstep {
 // Returns why no lab can be made here; empty when one can.
@@ -112,8 +113,9 @@ class HostProgram {
   }
   // The same, and the test ends, with the output so far, where the text does not come.
   void expect(const std::string& text, const std::string& after = "") const {
-    if (wait_for(text, std::chrono::minutes(2), after) >= 0) return;
-    throw std::runtime_error(fmt::format("no \"{}\" within two minutes in\n{}", text, output()));
+    if (wait_for(text, std::chrono::seconds(kCommandSeconds), after) >= 0) return;
+    throw std::runtime_error(
+        fmt::format("no \"{}\" within {} s in\n{}", text, kCommandSeconds, output()));
   }
 
  private:

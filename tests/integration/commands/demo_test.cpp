@@ -55,7 +55,7 @@ class Demo : public ::testing::Test {
   fs::path served() const { return folder_.path() / "served"; }
   fs::path work() const { return folder_.path() / "work"; }
   ProgramResult demo(const std::string& words) const {
-    return run_lockstep("demo " + words, "cd '" + work().string() + "' &&", 240);
+    return run_lockstep("demo " + words, "cd '" + work().string() + "' &&");
   }
 
   TemporaryFolder folder_;

@@ -14,9 +14,9 @@ namespace {
 
 class NewRuns : public ::testing::Test {
  protected:
-  ProgramResult run(const std::string& arguments, int seconds = 120) const {
-    return run_lockstep(
-        arguments, fmt::format("cd '{}' && OMP_NUM_THREADS=1", folder_.path().string()), seconds);
+  ProgramResult run(const std::string& arguments) const {
+    return run_lockstep(arguments,
+                        fmt::format("cd '{}' && OMP_NUM_THREADS=1", folder_.path().string()));
   }
 
   // The commands behind "Next:", less the program's name, on one rank.

@@ -43,7 +43,7 @@ class PrepareWmt : public ::testing::Test {
                        out.string(), more);
   }
   static ProgramResult prepare(const fs::path& out, const std::string& more) {
-    return run_lockstep(words(out, more), "", 60);
+    return run_lockstep(words(out, more));
   }
 
   // It holds the hashes of all other files.

@@ -69,11 +69,9 @@ class Models {
       lines.insert(lines.end(), more.begin(), more.end());
       write_file(text(language), lines_text(lines));
     }
-    const PythonResult made =
-        run_parity_script("published_models.py",
-                          fmt::format("make '{}/models' '{}' '{}'", folder_.path().string(),
-                                      text("en").string(), text("de").string()),
-                          250);
+    const PythonResult made = run_parity_script(
+        "published_models.py", fmt::format("make '{}/models' '{}' '{}'", folder_.path().string(),
+                                           text("en").string(), text("de").string()));
     if (made.status != 0) problem_ = fmt::format("exit {}: {}", made.status, made.errors);
   }
 
