@@ -86,6 +86,8 @@ struct Int8Dot {
   static Vector spread(uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
   static Vector even(Vector w) { return _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8); }
   static Vector odd(Vector w) { return _mm512_srai_epi16(w, 8); }
+  static Vector lower_bytes(Vector x) { return _mm512_and_si512(x, _mm512_set1_epi16(0x00ff)); }
+  static Vector upper_bytes(Vector x) { return _mm512_srli_epi16(x, 8); }
   static Vector multiply(Vector x, Vector w) { return _mm512_madd_epi16(x, w); }
 #else
   using Vector = __m256i;
@@ -95,6 +97,8 @@ struct Int8Dot {
   static Vector spread(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
   static Vector even(Vector w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
   static Vector odd(Vector w) { return _mm256_srai_epi16(w, 8); }
+  static Vector lower_bytes(Vector x) { return _mm256_and_si256(x, _mm256_set1_epi16(0x00ff)); }
+  static Vector upper_bytes(Vector x) { return _mm256_srli_epi16(x, 8); }
   static Vector multiply(Vector x, Vector w) { return _mm256_madd_epi16(x, w); }
 #endif
   struct Pair {
@@ -108,7 +112,8 @@ struct Int8Dot {
     return {even(all), odd(all)};
   }
   static Input input(Group x) {
-    return {spread(x & 0x00ff00ffu), spread((static_cast<uint32_t>(x) >> 8) & 0x00ff00ffu)};
+    const Vector all = spread(x);
+    return {lower_bytes(all), upper_bytes(all)};
   }
   static void add(Sum& sum, const Input& x, const Weights& w) {
     sum += (IntLanes)multiply(x.even, w.even);
