@@ -46,7 +46,8 @@ constexpr c10::DispatchKey kKey = c10::DispatchKey::PrivateUse1;
 
 // Memory that is mapped twice: at closed addresses, which tensors have, and at open ones a fixed
 // distance away, which only copies use. The closed ones have a key of the processor (pkeys(7)),
-// which opens them to a thread by an instruction; where there is none, they change their protection.
+// which opens them to a thread by an instruction; where there is none, they change their
+// protection.
 class Arena {
  public:
   Arena() {
@@ -83,8 +84,8 @@ class Arena {
     sizes_.erase(at);
   }
 
-  // While a kernel of the device runs, the closed addresses are open: to its thread by a key, to the
-  // whole process without.
+  // While a kernel of the device runs, the closed addresses are open: to its thread by a key, to
+  // the whole process without.
   void begin_kernel() {
     if (key_ >= 0) return set_key(0);
     std::scoped_lock lock(mutex_);
