@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "arrays/cpu_allocator.h"
+#include "arrays/update.h"
 #include "base/clock.h"
 #include "base/statistics.h"
 #include "data/images/image_resize.h"
 #include "dist/gradients/powersgd.h"
-#include "kernels/cpu_allocator.h"
 #include "kernels/kernel_table.h"
-#include "kernels/update.h"
 #include "nn/attention.h"
 #include "nn/conv_norm.h"
 #include "nn/cross_entropy.h"

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "arrays/cpu_allocator.h"
 #include "base/error.h"
-#include "kernels/cpu_allocator.h"
 #include "step_timing.h"
 #include "train/loop/train_step.h"
 

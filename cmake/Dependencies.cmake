@@ -33,7 +33,7 @@ find_library(SENTENCEPIECE_TRAIN sentencepiece_train REQUIRED)
 # shadowed by it.
 add_library(lockstep_fmt STATIC "${CMAKE_SOURCE_DIR}/cmake/fmt_functions.cpp")
 target_include_directories(lockstep_fmt SYSTEM PRIVATE "${TorchWheel_HOME}/include")
-set_target_properties(lockstep_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)  # modules have it too
+set_target_properties(lockstep_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 # What every file is compiled with.
 add_library(lockstep_flags INTERFACE)
@@ -41,6 +41,8 @@ target_include_directories(lockstep_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_include_directories(lockstep_flags SYSTEM INTERFACE "${TorchWheel_HOME}/include")
 target_compile_definitions(lockstep_flags INTERFACE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_compile_options(lockstep_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+                       # For the program and for its library alike (CMakeLists.txt), whose names nobody replaces.
+                       -fPIC -fno-semantic-interposition
                        -Wno-restrict  # GCC 12 warns falsely about std::string (bug 105651)
                        # GCC looks for memory to free less often: a twentieth of its time.
                        $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=1000>

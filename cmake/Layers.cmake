@@ -1,7 +1,8 @@
 # lockstep_folders(): the static libraries of src/, one for each line of src/LAYERS, linked in its order: each
-# sees all before it, none after it. data/lines is lockstep_data_lines; lockstep_data stands for all of
+# sees all before it, none after it; one without TORCH none with it. data/lines is lockstep_data_lines; lockstep_data stands for all of
 # data/. What a line says of its folder:
-# TORCH: its files may include torch and use the precompiled header.
+# TORCH: its files may include torch, use the precompiled header, and include other folders that may; it is
+# in the library of commands that compute, not in the program (CMakeLists.txt).
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
 # WAITS: it waits - for kernels, libraries, hosts, files, people - rather than computing, so it is compiled
 # at -O1, in two thirds of the time.
@@ -69,8 +70,12 @@ function(lockstep_folder name)
       target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
     endforeach()
   endif()
+  set_target_properties(${target} PROPERTIES LOCKSTEP_TORCH ${arg_TORCH})
   foreach(lower ${LOCKSTEP_LIBRARIES})
-    target_link_libraries(${target} PUBLIC ${lower})
+    get_target_property(lower_torch ${lower} LOCKSTEP_TORCH)
+    if(arg_TORCH OR NOT lower_torch)
+      target_link_libraries(${target} PUBLIC ${lower})
+    endif()
   endforeach()
   set(LOCKSTEP_LIBRARIES ${LOCKSTEP_LIBRARIES} ${target} CACHE INTERNAL "")
   string(REGEX REPLACE "/.*" "" folder "${name}")

@@ -277,7 +277,8 @@ def fill(package, build, pyarrow):
     set_rpath(program, "$ORIGIN/../lib", "$ORIGIN/../../torch/lib", "$ORIGIN/../../pyarrow")
     files = [program]
     libraries.mkdir()
-    for name in ["liblockstep_cuda.so"] + (["liblockstep_parquet.so"] if pyarrow else []):
+    modules = ["liblockstep_computing.so", "liblockstep_cuda.so"] + (["liblockstep_parquet.so"] if pyarrow else [])
+    for name in modules:
         if not (build / name).exists():
             continue
         copy_stripped(build / name, libraries / name)

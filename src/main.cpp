@@ -1,13 +1,14 @@
 // lockstep COMMAND ARGUMENTS: finds the command and runs it.
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
 #include "base/error.h"
 #include "commands/catalogue/catalogue.h"
-#include "commands/catalogue/exit_code.h"
-#include "train/config/run_folder.h"
+#include "commands/shared/exit_code.h"
+#include "train/folder/run_folder.h"
 
 namespace {
 
@@ -22,7 +23,18 @@ void print_usage() {
   }
 }
 
+// Libraries look for their files by the current folder; MKL ends the process in words that name
+// libtorch where there is none.
+void require_current_folder() {
+  char here[4096];
+  if (::getcwd(here, sizeof here) != nullptr || errno != ENOENT) return;
+  MachineError error("the current folder was removed after this shell went there");
+  error.set_advice("cd to it again, if it is there anew, or to another");
+  throw error;
+}
+
 int run(const Arguments& words) {
+  require_current_folder();
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print_usage();
     return words.empty() ? kExitConfig : kExitOk;

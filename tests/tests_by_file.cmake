@@ -16,7 +16,7 @@ if(NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${program}" OR
                   TIMEOUT 60 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   file(READ "${list}.json" all)
   string(JSON suites LENGTH "${all}" testsuites)
-  # OpenMP's threads spin as little as the program's (src/wait_policy.cpp): beside other tests they would
+  # OpenMP's threads spin as little as the program's (commands/shared/computing.cpp): beside other tests they would
   # spend their time slices waiting for one another.
   set(how "LABELS unit TIMEOUT 600 ENVIRONMENT GOMP_SPINCOUNT=10000")
   set(files "")

@@ -6,13 +6,13 @@
 
 namespace lockstep {
 
-Module load_module(const std::string& file, const char* function) {
+Module load_module(const std::string& file, const char* function, bool lazily) {
   Module out;
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const fs::path& folder : {program, program.parent_path() / "lib", program.parent_path()}) {
     if (!fs::exists(folder / file, ignored)) continue;
-    void* handle = ::dlopen((folder / file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = ::dlopen((folder / file).c_str(), lazily ? RTLD_LAZY : RTLD_NOW);
     if (handle != nullptr) out.function = ::dlsym(handle, function);
     if (out.function != nullptr) return {out.function, ""};
     out.why = ::dlerror();

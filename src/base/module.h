@@ -15,6 +15,8 @@ struct Module {
 // the program, then in the folder lib beside the program's folder (an installed program), then one
 // folder up (test programs). It stays loaded. The function may be called again; every call searches
 // anew.
-Module load_module(const std::string& file, const char* function);
+// `lazily`: what it lacks of other libraries' functions shows when it calls them, not here, and
+// loading it takes less time.
+Module load_module(const std::string& file, const char* function, bool lazily = false);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "dist/collectives/machines.h"
+#include "dist/rank/machine_key.h"
 #include "dist/rank/network.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// Defines the steps of optimizers (kernels/update.h) for one element, or one row of a table
+// Defines the steps of optimizers (arrays/update.h) for one element, or one row of a table
 // (row_kernels.h).
 #pragma once
 

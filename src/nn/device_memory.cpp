@@ -6,9 +6,9 @@
 #include <new>
 #include <string_view>
 
+#include "arrays/cpu_allocator.h"
 #include "base/control_group.h"
 #include "base/text.h"
-#include "kernels/cpu_allocator.h"
 
 namespace lockstep {
 

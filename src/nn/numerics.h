@@ -36,7 +36,7 @@ struct Numerics {
   // operations and autograd, the reference that tests compare with.
   bool fused = true;
   // The factor of the gradients: backward() starts with it, and a loss that computes its gradient
-  // in the forward pass applies it there. fp16 needs one (optim/loss_scaler.h).
+  // in the forward pass applies it there. fp16 needs one (optim/optimizers/loss_scaler.h).
   float loss_scale = 1;
   uint32_t plain = 0;  // bits of the FusedOperations that run plain although `fused` is set
 

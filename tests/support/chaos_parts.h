@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/tensor_file.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "train/folder/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/chaos_faults.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "train/folder/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -6,11 +6,14 @@
 #include <string>
 
 #include "commands/catalogue/catalogue.h"
-#include "commands/catalogue/exit_code.h"
+#include "commands/computing/computing_commands.h"
+#include "commands/shared/computing.h"
+#include "commands/shared/exit_code.h"
 #include "support/test_device.h"
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  set_computing(run_computing);
   add_test_device();
   if (std::string(argv[1]) == "touch") {  // as code would that takes a tensor there for the CPU's
     const auto there = torch::ones({1}, torch::Device(c10::DeviceType::PrivateUse1, 0));

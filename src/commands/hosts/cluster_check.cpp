@@ -3,7 +3,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "commands/hosts/cluster.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include "launch/hosts/host_address.h"
 #include "launch/jobs/find_job.h"
 #include "launch/jobs/job_setup.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

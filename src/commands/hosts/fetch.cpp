@@ -8,9 +8,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "commands/hosts/push.h"
+#include "commands/hosts/fetch_address.h"
 #include "commands/shared/host_arguments.h"
-#include "commands/shared/mirrored_run.h"
 #include "data/store/object_store.h"
 #include "launch/fetch/fetch.h"
 #include "launch/jobs/find_job.h"

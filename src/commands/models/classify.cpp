@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "commands/models/classify_texts.h"
-#include "commands/shared/mirrored_run.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/mirrored_run.h"
+#include "commands/process/process_setup.h"
 #include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 

@@ -1,8 +1,8 @@
 #include "commands/models/export.h"
 
 #include "base/text.h"
-#include "commands/shared/mirrored_run.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/mirrored_run.h"
+#include "commands/process/process_setup.h"
 #include "tasks/uses.h"
 #include "train/checkpoint/saved_run.h"
 

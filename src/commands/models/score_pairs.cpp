@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "commands/models/translation_model.h"
-#include "commands/shared/mirrored_run.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/mirrored_run.h"
+#include "commands/process/process_setup.h"
 #include "metrics/perplexity.h"
 
 namespace lockstep {

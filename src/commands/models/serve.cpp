@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "commands/models/translation_model.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/process_setup.h"
 #include "dist/rank/network.h"
 #include "serve/translation_server.h"
 #include "tasks/translator.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "commands/models/translation_model.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/process_setup.h"
 #include "tasks/translator.h"
 
 namespace lockstep {

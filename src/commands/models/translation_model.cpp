@@ -1,7 +1,7 @@
 #include "commands/models/translation_model.h"
 
-#include "commands/shared/mirrored_run.h"
-#include "commands/shared/process_setup.h"
+#include "commands/process/mirrored_run.h"
+#include "commands/process/process_setup.h"
 
 namespace lockstep {
 

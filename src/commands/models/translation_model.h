@@ -22,7 +22,7 @@ void add_translation_options(CommandLine& app, TranslationArguments& arguments,
                              const std::string& n_best_help);
 
 // Moves the key=value words to the run's and returns the name of the run, the only other one, or of
-// its copy here (commands/shared/mirrored_run.h). Throws ConfigError.
+// its copy here (commands/process/mirrored_run.h). Throws ConfigError.
 std::string take_run(const std::string& command, TranslationArguments& arguments);
 
 // Throws ConfigError when the run's task is another one. `name` is the run's, for the message.

@@ -7,7 +7,7 @@
 
 #include "dist/collectives/world.h"
 #include "train/config/run_config.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 #include "train/mirror/mirror.h"
 #include "train/records/observers.h"
 

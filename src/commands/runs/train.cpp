@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "commands/process/process_setup.h"
 #include "commands/runs/second_home.h"
 #include "commands/runs/train_arguments.h"
-#include "commands/shared/process_setup.h"
 #include "dist/collectives/job_checks.h"
 #include "dist/liveness/heartbeat.h"
 #include "dist/liveness/peer_error.h"
 #include "nn/device_error.h"
-#include "train/config/run_lock.h"
+#include "train/folder/run_lock.h"
 #include "train/listeners/benchmark.h"
 #include "train/loop/trainer.h"
 

@@ -175,4 +175,16 @@ int run_part(const std::string& command, const Catalogue<CommandPart>& parts,
   return arguments.empty() ? kExitConfig : kExitOk;
 }
 
+std::vector<std::string> take_settings(std::vector<std::string>& words) {
+  auto is_setting = [](const std::string& word) {
+    std::size_t equals = word.find('=');
+    return equals != std::string::npos && word.find_first_of("/ ") > equals;
+  };
+  auto first = std::stable_partition(words.begin(), words.end(),
+                                     [&](const std::string& w) { return !is_setting(w); });
+  std::vector<std::string> settings(first, words.end());
+  words.erase(first, words.end());
+  return settings;
+}
+
 }  // namespace lockstep

@@ -113,4 +113,8 @@ using CommandPart = int (*)(const Arguments&);
 int run_part(const std::string& command, const Catalogue<CommandPart>& parts,
              const Arguments& arguments);
 
+// Takes out the words with a '=' before any '/' or blank, which are settings; the others stay in
+// `words`.
+std::vector<std::string> take_settings(std::vector<std::string>& words);
+
 }  // namespace lockstep

@@ -1,6 +1,9 @@
 #include "commands/shared/host_arguments.h"
 
+#include <cstdlib>
 #include <filesystem>
+
+#include "launch/push/push_plan.h"
 
 namespace lockstep {
 
@@ -64,6 +67,19 @@ HostList require_hosts(const HostArguments& arguments) {
   ConfigError error("no hosts: nothing says which machines are meant");
   error.set_advice("-H a,b or --hosts FILE or --instances FILE");
   throw error;
+}
+
+std::string folder_on_hosts(const std::string& given) {
+  if (given.empty()) {
+    const std::string name = fs::current_path().filename().string();
+    return "~/lockstep/" + (name.empty() ? "job" : name);
+  }
+  if (given == "~" || given.starts_with("~/")) return given;
+  const fs::path folder = fs::absolute(given).lexically_normal();
+  const char* home = std::getenv("HOME");
+  const std::string within = home == nullptr ? "" : path_within(home, folder);
+  if (within.empty()) return folder.string();
+  return within == "." ? "~" : "~/" + within;
 }
 
 }  // namespace lockstep

@@ -28,4 +28,8 @@ HostList read_hosts(const HostArguments& arguments);
 // Like read_hosts(), but throws ConfigError, which shows how to name hosts, when there is none.
 HostList require_hosts(const HostArguments& arguments);
 
+// Returns the folder to work in on the hosts: `given` (--cwd) as the hosts understand it, a path
+// below this user's home as "~/...", or ~/lockstep/NAME.
+std::string folder_on_hosts(const std::string& given);
+
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "dist/collectives/cuda.h"
 #include "dist/collectives/gloo_backend.h"
 #include "dist/collectives/store.h"
+#include "dist/rank/machine_key.h"
 #include "dist/rank/network.h"
 
 namespace lockstep {

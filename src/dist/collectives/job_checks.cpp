@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "dist/collectives/machines.h"
 #include "dist/collectives/world.h"
+#include "dist/rank/machine_key.h"
 
 namespace lockstep {
 

@@ -1,7 +1,6 @@
 #include "dist/collectives/machines.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,17 +8,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 
 namespace lockstep {
 namespace {
-
-ino_t namespace_of(const char* path) {
-  struct stat status {};
-  if (stat(path, &status) != 0) throw MachineError("cannot look at {}", path);
-  return status.st_ino;
-}
 
 // What every rank announces about itself, and the first rank of a machine about its memory.
 struct Announcement {
@@ -52,15 +44,6 @@ std::string failure_of(const Work& work) {
 }
 
 }  // namespace
-
-std::string machine_key() {
-  try {
-    return fmt::format("{}/{}/{}", trim(read_file("/proc/sys/kernel/random/boot_id")),
-                       namespace_of("/proc/self/ns/pid"), namespace_of("/proc/self/ns/net"));
-  } catch (const Error&) {
-    return "";
-  }
-}
 
 bool Machines::shared() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const auto& m) { return m.size() > 1; });

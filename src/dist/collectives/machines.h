@@ -10,11 +10,6 @@
 
 namespace lockstep {
 
-// Returns a key that is equal for processes that can see each other and each other's network: those
-// of one boot of one kernel, in one PID namespace and one network namespace. Namespaces that stand
-// for machines thus stay separate. Empty where this cannot be determined (no /proc).
-std::string machine_key();
-
 struct Machines {
   std::vector<std::vector<int>> ranks;  // by machine, each ascending; ordered by first rank
   int mine = 0;                         // index of this rank's machine

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/text.h"
+#include "kernels/number_formats.h"
 #include "launch/doctor/doctor_findings.h"
-#include "train/config/number_formats.h"
 
 namespace lockstep {
 

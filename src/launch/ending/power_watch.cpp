@@ -24,7 +24,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "dist/collectives/machines.h"
+#include "dist/rank/machine_key.h"
 #include "launch/ending/notice.h"
 #include "launch/ending/run_copies.h"
 #include "launch/jobs/job_record.h"

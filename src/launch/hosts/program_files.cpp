@@ -103,8 +103,13 @@ int64_t ProgramFiles::bytes() const {
 }
 
 ProgramFiles program_files(bool without_system) {
-  // A rank loads the GPU module when it looks for a GPU; loading it here makes it and its libraries
-  // count as the program's. Without CUDA in torch it cannot be loaded, and is left out.
+  // What a rank loads when it computes, and when it looks for a GPU, is loaded here, so that it and
+  // its libraries count as the program's. Without CUDA in torch the latter cannot be loaded, and is
+  // left out.
+  const Module computing = load_module("liblockstep_computing.so", "lockstep_computing", true);
+  if (computing.function == nullptr) {
+    throw MachineError("cannot load liblockstep_computing.so: {}", computing.why);
+  }
   load_module("liblockstep_cuda.so", "lockstep_cuda_functions");
   std::set<fs::path> libraries;
   for (const fs::path& library : loaded_libraries()) {

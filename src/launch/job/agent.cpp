@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/usable_cores.h"
-#include "dist/collectives/machines.h"
+#include "dist/rank/machine_key.h"
 #include "dist/rank/network.h"
 #include "launch/ending/power_watch.h"
 #include "launch/ending/run_copies.h"
@@ -24,7 +24,7 @@
 #include "launch/jobs/job_record.h"
 #include "launch/processes/child_process.h"
 #include "launch/processes/signal_queue.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

@@ -52,7 +52,7 @@ struct ProcessId {
 
 struct AgentHello {
   std::string version, libtorch = "";
-  std::string machine = "";      // dist/collectives/machines.h: equal for agents on one machine
+  std::string machine = "";      // dist/rank/machine_key.h: equal for agents on one machine
   std::string ssh_address = "";  // that ssh connected to; empty without ssh
   std::vector<std::string> addresses = {};  // of its interfaces, without loopback
   int cores = 0, gpus = 0;

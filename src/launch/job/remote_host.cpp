@@ -15,7 +15,7 @@
 #include "launch/job/channel.h"
 #include "launch/job/host_control.h"
 #include "launch/processes/child_process.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

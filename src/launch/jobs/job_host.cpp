@@ -23,7 +23,7 @@
 #include "launch/jobs/job_stream.h"
 #include "launch/processes/descriptor.h"
 #include "launch/processes/event_loop.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

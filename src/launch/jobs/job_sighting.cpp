@@ -11,7 +11,7 @@
 #include "dist/rank/network.h"
 #include "launch/hosts/host_address.h"
 #include "launch/jobs/job_lock.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dist/account/exchange_model.h"
-#include "train/records/run_measurement.h"
+#include "train/folder/run_measurement.h"
 
 namespace lockstep {
 

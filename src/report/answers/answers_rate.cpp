@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "config/source.h"
-#include "optim/schedules.h"
+#include "optim/schedules/schedules.h"
 #include "report/answers/answers.h"
 #include "report/draw/figure_text.h"
 

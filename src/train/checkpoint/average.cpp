@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "formats/tensor_file.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

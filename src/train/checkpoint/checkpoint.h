@@ -12,10 +12,10 @@
 #include "base/file.h"
 #include "formats/tensor_file.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "optim/optimizers/optimizer.h"
 #include "train/checkpoint/rank_state.h"
-#include "train/checkpoint/run_position.h"
+#include "train/folder/checkpoint_folder.h"
+#include "train/folder/run_position.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "train/checkpoint/checkpoint_folder.h"
-#include "train/checkpoint/run_position.h"
+#include "train/folder/checkpoint_folder.h"
+#include "train/folder/run_position.h"
 
 namespace lockstep {
 

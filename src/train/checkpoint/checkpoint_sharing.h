@@ -9,7 +9,7 @@
 
 #include "dist/collectives/world.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

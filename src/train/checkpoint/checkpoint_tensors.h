@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "formats/tensor_file.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
+#include "optim/optimizers/optimizer.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_tensors.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "train/config/run_config.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "optim/catalogue.h"
+#include "optim/optimizers/catalogue.h"
 #include "tasks/catalogue.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "dist/collectives/world.h"
-#include "train/config/number_formats.h"
-#include "train/config/run_folder.h"
+#include "kernels/number_formats.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

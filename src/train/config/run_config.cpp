@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "dist/collectives/cuda.h"
 #include "dist/gradients/comm_hooks.h"
-#include "optim/catalogue.h"
+#include "optim/optimizers/catalogue.h"
 #include "tasks/catalogue.h"
 #include "train/config/run_config_checks.h"
 

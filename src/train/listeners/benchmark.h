@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "dist/collectives/world.h"
+#include "train/folder/run_measurement.h"
 #include "train/parts/bucket_clock.h"
 #include "train/records/observers.h"
-#include "train/records/run_measurement.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dist/collectives/world.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 #include "train/listeners/metrics_log.h"
 #include "train/listeners/straggler.h"
 #include "train/records/observers.h"

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "optim/catalogue.h"
+#include "optim/optimizers/catalogue.h"
 #include "train/config/hyper_fields.h"
 #include "train/listeners/mlperf_log.h"
 #include "train/parts/agreement.h"

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/statistics.h"
 #include "base/text.h"
-#include "train/records/run_measurement.h"
+#include "train/folder/run_measurement.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include "dist/collectives/world.h"
 #include "nn/upload.h"
 #include "tasks/task.h"
-#include "train/checkpoint/run_position.h"
+#include "train/folder/run_position.h"
 #include "train/parts/share_timeline.h"
 
 namespace lockstep {

@@ -11,9 +11,9 @@
 
 #include "dist/collectives/world.h"
 #include "tasks/task.h"
-#include "train/checkpoint/run_position.h"
 #include "train/config/run_config.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
+#include "train/folder/run_position.h"
 #include "train/parts/memory_fit.h"
 #include "train/parts/share_policy.h"
 #include "train/parts/share_timeline.h"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "optim/schedules.h"
+#include "optim/schedules/schedules.h"
 #include "tasks/task.h"
-#include "train/checkpoint/run_position.h"
+#include "train/folder/run_position.h"
 
 namespace lockstep {
 

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <span>
 
+#include "arrays/cpu_allocator.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "dist/account/progress.h"
-#include "kernels/cpu_allocator.h"
 #include "nn/device_memory.h"
-#include "optim/larc.h"
+#include "optim/optimizers/larc.h"
 #include "train/parts/tree_sum.h"
 
 namespace lockstep {

@@ -10,7 +10,8 @@
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/training_state.h"
 #include "train/config/run_config.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
+#include "train/folder/run_measurement.h"
 #include "train/listeners/mlperf_log.h"
 #include "train/loop/step_sharing.h"
 #include "train/loop/step_sizes.h"
@@ -18,7 +19,6 @@
 #include "train/parts/bucket_clock.h"
 #include "train/parts/trace_windows.h"
 #include "train/parts/weight_histograms.h"
-#include "train/records/run_measurement.h"
 
 namespace lockstep {
 

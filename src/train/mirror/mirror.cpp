@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "train/folder/checkpoint_folder.h"
 #include "train/mirror/mirror_files.h"
 #include "train/mirror/mirror_keys.h"
 

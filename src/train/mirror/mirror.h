@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "data/store/object_store.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 #include "train/mirror/mirror_keys.h"
 
 namespace lockstep {

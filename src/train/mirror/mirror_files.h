@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/store/object_store.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 

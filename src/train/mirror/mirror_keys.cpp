@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "train/checkpoint/checkpoint_folder.h"
-#include "train/checkpoint/run_position.h"
+#include "train/folder/checkpoint_folder.h"
+#include "train/folder/run_position.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "train/folder/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "dist/account/progress.h"
 #include "dist/liveness/heartbeat.h"
-#include "optim/sgd.h"
+#include "optim/optimizers/sgd.h"
 
 namespace lockstep {
 namespace {

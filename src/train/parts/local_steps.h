@@ -22,7 +22,7 @@
 #include "dist/gradients/comm_hooks.h"
 #include "dist/gradients/gradient_reducer.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
+#include "optim/optimizers/optimizer.h"
 #include "train/parts/frozen_weights.h"
 #include "train/records/observers.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "nn/numerics.h"
-#include "optim/loss_scaler.h"
+#include "optim/optimizers/loss_scaler.h"
 #include "train/parts/divergence.h"
 #include "train/parts/outliers.h"
 

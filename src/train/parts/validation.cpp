@@ -73,12 +73,4 @@ std::string best_text(const Validation& validation) {
   return join(parts, ", ");
 }
 
-std::set<int64_t> best_steps(const Validation& validation) {
-  std::set<int64_t> out;
-  for (const MetricHistory& history : validation) {
-    for (const RankedStep& best : history.best) out.insert(best.step);
-  }
-  return out;
-}
-
 }  // namespace lockstep

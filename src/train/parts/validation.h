@@ -4,27 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "tasks/task.h"
+#include "train/folder/metric_history.h"
 
 namespace lockstep {
-
-struct RankedStep {
-  int64_t step = 0;
-  double value = 0;
-};
-
-struct MetricHistory {
-  std::string metric;
-  std::vector<RankedStep> best;  // best first
-  int64_t stalled = 0;           // evaluations since the metric improved
-};
-
-// One entry per watched metric, in the order of evaluation.metrics.
-using Validation = std::vector<MetricHistory>;
 
 struct ValidationRules {
   int64_t keep_best = 1;          // entries of `best`, at least 1
@@ -51,8 +37,5 @@ bool patience_is_over(const Validation& validation, const ValidationRules& rules
 
 // Returns "bleu 31.20 at step 900, chrf 55.10 at step 1,000".
 std::string best_text(const Validation& validation);
-
-// Returns the steps whose checkpoints are to be kept.
-std::set<int64_t> best_steps(const Validation& validation);
 
 }  // namespace lockstep

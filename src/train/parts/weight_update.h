@@ -12,7 +12,7 @@
 
 #include "dist/collectives/world.h"
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
+#include "optim/optimizers/optimizer.h"
 
 namespace lockstep {
 

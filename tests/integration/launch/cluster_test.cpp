@@ -1,6 +1,6 @@
 // lockstep cluster on hosts behind real ssh servers.
 #include <gtest/gtest.h>
-#include <torch/version.h>
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include "support/program.h"

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "kernels/update.h"
+#include "arrays/update.h"
 #include "nn/cross_entropy.h"
 #include "nn/embedding.h"
 #include "support/tiny_transformer.h"

@@ -1,5 +1,5 @@
 // OneCycleLR of the torch wheel, step by step.
-#include "optim/one_cycle.h"
+#include "optim/schedules/one_cycle.h"
 
 #include <gtest/gtest.h>
 

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "dist/collectives/machines.h"
+#include "dist/rank/machine_key.h"
 #include "support/expect_says.h"
 #include "support/ranks.h"
 

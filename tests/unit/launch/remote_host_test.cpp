@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "launch/job/channel.h"
 #include "launch/job/host_control.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,10 @@
-#include "optim/adam.h"
+#include "optim/optimizers/adam.h"
 
 #include <gtest/gtest.h>
 #include <torch/optim.h>
 
 #include "base/error.h"
-#include "optim/catalogue.h"
+#include "optim/optimizers/catalogue.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "optim/loss_scaler.h"
+#include "optim/optimizers/loss_scaler.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "optim/adam.h"
-#include "optim/catalogue.h"
-#include "optim/larc.h"
-#include "optim/novograd.h"
-#include "optim/sgd.h"
+#include "optim/optimizers/adam.h"
+#include "optim/optimizers/catalogue.h"
+#include "optim/optimizers/larc.h"
+#include "optim/optimizers/novograd.h"
+#include "optim/optimizers/sgd.h"
 
 namespace lockstep {
 namespace {

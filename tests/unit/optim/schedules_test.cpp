@@ -1,4 +1,4 @@
-#include "optim/schedules.h"
+#include "optim/schedules/schedules.h"
 
 #include <gtest/gtest.h>
 

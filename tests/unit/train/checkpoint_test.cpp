@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "support/expect_error.h"
-#include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/checkpoint_inspection.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/folder/checkpoint_folder.h"
 
 namespace lockstep {
 namespace {

@@ -12,7 +12,7 @@
 #include "support/expect_error.h"
 #include "support/failing_files.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/config/run_folder.h"
+#include "train/folder/run_folder.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "support/expect_error.h"
 #include "support/s3_environment.h"
-#include "train/checkpoint/checkpoint_folder.h"
+#include "train/folder/checkpoint_folder.h"
 #include "train/mirror/mirror_reading.h"
 
 namespace lockstep {

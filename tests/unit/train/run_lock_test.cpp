@@ -1,4 +1,4 @@
-#include "train/config/run_lock.h"
+#include "train/folder/run_lock.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "train/checkpoint/run_position.h"
+#include "train/folder/run_position.h"
 
 namespace lockstep {
 namespace {

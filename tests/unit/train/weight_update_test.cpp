@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "optim/adam.h"
-#include "optim/catalogue.h"
+#include "optim/optimizers/adam.h"
+#include "optim/optimizers/catalogue.h"
 #include "support/expect_error.h"
 #include "support/ranks.h"
 
