@@ -39,11 +39,15 @@ struct ApartOptions {
 
 namespace detail {
 
-// The folder of the libraries of torch that the program is linked with.
+// The folder of the libraries of torch that the program loads.
 inline std::string torch_libraries() {
-  const std::string text = run_program("ldd", LOCKSTEP_PROGRAM).output;
+  const fs::path computing =
+      fs::canonical(LOCKSTEP_PROGRAM).parent_path() / "liblockstep_computing.so";
+  const std::string text = run_program("ldd", computing.string()).output;
   const std::size_t end = text.find("/libtorch_cpu.so (");
-  if (end == std::string::npos) throw std::runtime_error("no libtorch_cpu.so of " LOCKSTEP_PROGRAM);
+  if (end == std::string::npos) {
+    throw std::runtime_error("no libtorch_cpu.so of " + computing.string());
+  }
   const std::size_t begin = text.rfind(" /", end) + 1;
   return text.substr(begin, end - begin);
 }

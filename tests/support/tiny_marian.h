@@ -3,13 +3,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "data/tokenize/subword.h"
-#include "models/published_model.h"
-#include "support/tiny_vit.h"
+#include "support/program.h"
 
 namespace lockstep {
 
@@ -66,12 +66,9 @@ inline void make_published_weights(const fs::path& folder, const nlohmann::order
                                    uint64_t seed = 3) {
   fs::create_directories(folder);
   write_file(folder / "config.json", config.dump());
-  const PublishedModel model = read_published_model(folder / "config.json");
-  Parameters parameters;
-  const Transformer network(model.config, model.vocabulary, parameters);
-  parameters.allocate(torch::kCPU, torch::kFloat, seed);
-  scatter_weights(parameters, seed + 1);
-  write_published_model(folder, model, parameters, "fp32");
+  const ProgramResult made =
+      run_program(LOCKSTEP_RANDOM_MODEL, fmt::format("marian {} {}", folder.string(), seed));
+  if (made.exit_code != 0) throw std::runtime_error(made.errors);
 }
 
 inline void make_tiny_marian(const fs::path& folder, const std::vector<std::string>& lines,

@@ -2,26 +2,25 @@
 #pragma once
 
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "data/tokenize/bert_tokenizer.h"
-#include "models/bert_weights.h"
 #include "support/program.h"
-#include "support/tiny_bert.h"
 
 namespace lockstep {
+
+inline constexpr int kTinyBertVocabulary = 50;
 
 // Writes FOLDER/model: config.json, model.safetensors and vocab.txt of TinyBert with `labels`
 // labels.
 inline void write_tiny_bert(const fs::path& folder, int64_t labels) {
-  BertShape shape = kTinyBert;
-  shape.num_labels = labels;
-  TinyBert tiny(shape);
-  BertConfig config{shape, {}, labels == 1};
-  for (int64_t i = 0; i < labels; ++i) config.labels.push_back("LABEL_" + std::to_string(i));
-  write_bert_folder(folder / "model", config, tiny.parameters, "fp32");
+  const ProgramResult made =
+      run_program(LOCKSTEP_RANDOM_MODEL, fmt::format("bert {}/model {}", folder.string(), labels));
+  if (made.exit_code != 0) throw std::runtime_error(made.errors);
   std::vector<std::string> pieces = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  for (int i = 5; i < shape.vocab_size; ++i) pieces.push_back("w" + std::to_string(i));
+  for (int i = 5; i < kTinyBertVocabulary; ++i) pieces.push_back("w" + std::to_string(i));
   BertTokenizer(pieces, {}).save(folder / "model");
 }
 
