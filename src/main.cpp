@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "commands/catalogue/catalogue.h"
+#include "commands/shared/computing.h"
 #include "commands/shared/exit_code.h"
 #include "train/folder/run_folder.h"
 
@@ -40,6 +41,7 @@ int run(const Arguments& words) {
     return words.empty() ? kExitConfig : kExitOk;
   }
   if (words[0] == "--version") {
+    load_computing();  // who asks on another machine asks whether it is whole, too
     fmt::print("{}", version_text());
     return kExitOk;
   }

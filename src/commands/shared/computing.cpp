@@ -30,7 +30,8 @@ ComputingCommands load_computing() {
   const Module module = load_module(kLibrary, "lockstep_computing", true);
   if (module.function == nullptr) {
     MachineError error("cannot load {}: {}", kLibrary, module.why);
-    error.set_advice("keep it beside the program, or in the folder lib beside the program's");
+    error.set_advice(
+        "here scripts/setup or pip brings the whole program, on a host lockstep cluster setup");
     throw error;
   }
   loaded = reinterpret_cast<ComputingCommands>(module.function);

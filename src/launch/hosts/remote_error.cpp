@@ -89,21 +89,21 @@ bool says_it_all(int code, const std::string& text) {
   return code == kExitMachine && last_words(text).starts_with(kOurWords);
 }
 
-// What the loader says, up to the name of the library.
+// What the loader says, of the program or of the library that it loads
+// (commands/shared/computing.h), up to the name of the library that is not there.
 std::string missing_library(const std::string& text) {
-  constexpr std::string_view kBefore = "error while loading shared libraries: ";
-  const std::size_t at = text.find(kBefore);
-  if (at == std::string::npos) return "";
-  const std::string rest = text.substr(at + kBefore.size());
-  return rest.substr(0, rest.find(':'));
+  for (const std::string_view before :
+       {"error while loading shared libraries: ", "cannot load liblockstep_computing.so: "}) {
+    const std::size_t at = text.find(before);
+    if (at == std::string::npos) continue;
+    const std::string rest = text.substr(at + before.size());
+    const std::size_t end = rest.find(": cannot open shared object file");
+    if (end != std::string::npos) return rest.substr(0, end);
+  }
+  return "";
 }
 
 MachineError not_found(const Host& host, const std::string& text) {
-  if (const std::string library = missing_library(text); !library.empty()) {
-    MachineError error("{}: the program there lacks a library: {}", host.name, library);
-    error.set_advice("lockstep cluster setup or launch --push brings the program anew");
-    return error;
-  }
   if (text.find("lockstep: no such program") == std::string::npos) {
     return MachineError("{}: no such program there (exit code 127)", host.name);
   }
@@ -114,6 +114,11 @@ MachineError not_found(const Host& host, const std::string& text) {
 }
 
 MachineError command_failed(const Host& host, int code, const std::string& text) {
+  if (const std::string library = missing_library(text); !library.empty()) {
+    MachineError error("{}: the program there lacks a library: {}", host.name, library);
+    error.set_advice("lockstep cluster setup or launch --push brings the program anew");
+    return error;
+  }
   if (code == kNotFound) return not_found(host, text);
   if (code == kNotExecutable) {
     return MachineError("{}: the program there cannot be run (exit code 126)", host.name);

@@ -1,9 +1,10 @@
 // What the program chooses by itself: ranks (launch -n auto) and precision (run.precision = auto).
 #include <gtest/gtest.h>
 
+#include "kernels/kernel_table.h"
+#include "kernels/number_formats.h"
 #include "support/expect_says.h"
 #include "support/tiny_runs.h"
-#include "train/config/precision.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +25,7 @@ class AutoTest : public TinyRuns {
     EXPECT_EQ(result.exit_code, 0);
     return result.errors;
   }
-  static bool fast_here() { return device_formats(/*gpu=*/false, 0).bf16; }
+  static bool fast_here() { return cpu_formats(kernels().isa, kernels().fast_bf16).bf16; }
   static bool has_driver() { return fs::exists("/proc/driver/nvidia/version"); }
 };
 

@@ -53,7 +53,8 @@ TEST(Program, SaysWhatItsLibraryLacks) {
   EXPECT_EQ(train.exit_code, 4);
   EXPECT_EQ(train.errors,
             "error: cannot load liblockstep_computing.so: this program was built without it\n"
-            "  try: keep it beside the program, or in the folder lib beside the program's\n");
+            "  try: here scripts/setup or pip brings the whole program, on a host lockstep "
+            "cluster setup\n");
   write_file(folder.path() / "liblockstep_computing.so", "no library");
   EXPECT_NE(run_program(program.string(), "train some.toml").errors.find("file too short"),
             std::string::npos);
