@@ -32,6 +32,19 @@ std::string error_of(int status, const std::string& text) {
 
 TEST(Remote, QuotesAWordForAnyShell) { EXPECT_EQ(shell_quote("it's $HOME"), R"('it'\''s $HOME')"); }
 
+TEST(Remote, NamesTheLibraryThatAProgramLacks) {
+  constexpr const char* kSaid = "a: the program there lacks a library: libx.so.1";
+  const std::string why = "libx.so.1: cannot open shared object file: No such file or directory\n";
+  EXPECT_NE(
+      error_of(127 << 8, "lockstep: error while loading shared libraries: " + why).find(kSaid),
+      std::string::npos);
+  EXPECT_NE(error_of(4 << 8, "error: cannot load liblockstep_computing.so: " + why).find(kSaid),
+            std::string::npos);
+  EXPECT_EQ(error_of(4 << 8, "error: cannot load liblockstep_computing.so: it is not there\n")
+                .find("lacks a library"),
+            std::string::npos);
+}
+
 TEST(Remote, PutsTheUsersOptionsBeforeItsOwn) {
   RemoteOptions options{.ssh_config = "conf",
                         .port = 2222,
