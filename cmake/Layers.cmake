@@ -1,6 +1,6 @@
 # lockstep_folders(): the static libraries of src/, one for each line of src/LAYERS, linked in its order: each
-# sees all before it, none after it; one without TORCH none with it. data/lines is lockstep_data_lines; lockstep_data stands for all of
-# data/. What a line says of its folder:
+# sees all before it, none after it; one without TORCH none with it. data/lines is lockstep_data_lines;
+# lockstep_data stands for all of data/. What a line says of its folder:
 # TORCH: its files may include torch, use the precompiled header, and include other folders that may; it is
 # in the library of commands that compute, not in the program (CMakeLists.txt).
 # UNITY: several of its files are compiled at a time (names in unnamed namespaces are the folder's).
